@@ -126,17 +126,18 @@ async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> lis
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
-        found[file.location] = None
-        if file.location == pointer.registered_from:
+        location = file.location
+        found[location] = None
+        if location == pointer.registered_from:
             break
         try:
             file = await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=dry)
         except NotFound as error:
             _LOG.warning("the log of entity %s is not known beyond its file %s: %s", pointer.entity, len(found), error)
             break
-        except (BadRequest, InternalError, MalformedJson) as error:
+        except (Refusal, InternalError, MalformedJson) as error:
             raise TaskFailed(
-                f"the log of entity {pointer.entity} can't be followed beyond {file.location}, and what was before it "
+                f"the log of entity {pointer.entity} can't be followed beyond {location}, and what was before it "
                 f"is not known: {error} (`arco fsck` says what can be done)"
             ) from error
     return [*found]
