@@ -198,6 +198,11 @@ test-polaris-spark: export POLARIS_SPARK_JAR := $(abspath $(POLARIS_SPARK_JAR))
 test-polaris-spark: .venv/.dev $(JARS) .jars/delta/complete ## Polaris's Spark plugin: Delta tables beside Iceberg's in one catalog (POLARIS_SPARK_JAR=polaris-spark-....jar)
 	$(BIN)/pytest tests/engines/polaris_spark
 
+.PHONY: test-polaris-python
+test-polaris-python: export POLARIS_SOURCES := $(abspath $(POLARIS_SOURCES))
+test-polaris-python: .venv/.dev .venv-polaris/.complete ## Integration tests of Polaris's Python client (POLARIS_SOURCES=a checkout of apache/polaris)
+	$(BIN)/pytest tests/engines/polaris_python
+
 .PHONY: infra
 infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply against moto (TF_PLUGIN_DIR: a folder of plugins)
 	$(BIN)/pytest tests/infra

@@ -12,30 +12,35 @@ locals {
   )
 
   # Four runs of the reconciler an hour, twelve of tasks: one that reached the end is enough, none at all is not, whatever
-  # kept them from saying so.
+  # kept them from saying so. These wait for a line of the module's own catalog, since those of others would hide that it
+  # is silent. Whatever is told of any catalog of a realm is told without a dimension as well.
   catalog_alarms = local.metrics_namespace == "" ? {} : {
     "reconcile-age" = {
-      says      = "No walk of the reconciler has reached its end for an hour", metric = "ReconcileCompleted"
+      says      = "No walk of the reconciler has reached its end for an hour", metric = "ReconcileCompleted", of_any = false
       statistic = "Sum", comparison = "LessThanThreshold", threshold = 1, seconds = 3600, periods = 1, silence = "breaching"
     }
     "collect-age" = {
-      says      = "No collection has reached its end for two days", metric = "CollectionCompleted"
+      says      = "No collection has reached its end for two days", metric = "CollectionCompleted", of_any = false
       statistic = "Sum", comparison = "LessThanThreshold", threshold = 1, seconds = 86400, periods = 2, silence = "breaching"
     }
     "tasks-age" = {
-      says      = "A task has been due for an hour and nobody is at it, or nobody looks", metric = "TasksDueAge"
+      says      = "A task has been due for an hour and nobody is at it, or nobody looks", metric = "TasksDueAge", of_any = false
       statistic = "Maximum", comparison = "GreaterThanThreshold", threshold = 3600, seconds = 900, periods = 1, silence = "breaching"
     }
+    "tasks-due" = {
+      says      = "A task of some catalog has been due for an hour and nobody is at it", metric = "TasksDueAge", of_any = true
+      statistic = "Maximum", comparison = "GreaterThanThreshold", threshold = 3600, seconds = 900, periods = 1, silence = "notBreaching"
+    }
     "tasks-failed" = {
-      says      = "A task has failed for good: arco tasks says why", metric = "TasksFailed"
+      says      = "A task has failed for good: arco tasks says why", metric = "TasksFailed", of_any = true
       statistic = "Sum", comparison = "GreaterThanOrEqualToThreshold", threshold = 1, seconds = 300, periods = 1, silence = "notBreaching"
     }
     "leases-lost" = {
-      says      = "Workers died, or stood still, over their tasks", metric = "LeasesLost"
+      says      = "Workers died, or stood still, over their tasks", metric = "LeasesLost", of_any = true
       statistic = "Sum", comparison = "GreaterThanOrEqualToThreshold", threshold = 1, seconds = 3600, periods = 1, silence = "notBreaching"
     }
     "state-size" = {
-      says      = "The catalog's state has more objects than it should: collection does not keep up", metric = "StateObjects"
+      says      = "The catalog's state has more objects than it should: collection does not keep up", metric = "StateObjects", of_any = true
       statistic = "Maximum", comparison = "GreaterThanThreshold", threshold = var.max_state_objects, seconds = 86400, periods = 1, silence = "notBreaching"
     }
   }
@@ -84,7 +89,7 @@ resource "aws_cloudwatch_metric_alarm" "catalog" {
   alarm_description   = each.value.says
   namespace           = local.metrics_namespace
   metric_name         = each.value.metric
-  dimensions          = { Warehouse = var.warehouse }
+  dimensions          = each.value.of_any ? {} : { Warehouse = var.warehouse }
   statistic           = each.value.statistic
   period              = each.value.seconds
   evaluation_periods  = each.value.periods

@@ -35,6 +35,10 @@ locals {
     ARCO_PURGE_TRUST_LOCATIONS  = tostring(var.purge.trust_locations)
     ARCO_TASK_PROPERTIES        = join(",", [for name, value in var.task_properties : "${name}=${value}"])
     ARCO_WORK_QUEUE             = local.work_queue_url
+
+    ARCO_IDEMPOTENCY_ENABLED         = tostring(var.idempotency_enabled)
+    ARCO_IDEMPOTENCY_LIFETIME        = var.idempotency_lifetime
+    ARCO_IDEMPOTENCY_CLEANUP_ENABLED = tostring(var.idempotency_cleanup_enabled)
   }
   realms = length(var.realm) == 0 ? {} : { ARCO_REALM = join(",", var.realm) }
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }

@@ -78,6 +78,29 @@ variable "idempotency_dialect" {
   }
 }
 
+variable "idempotency_enabled" {
+  description = "Take Idempotency-Keys; false: they are ignored, and clients are told not to send them."
+  type        = bool
+  default     = true
+}
+
+variable "idempotency_lifetime" {
+  description = "How long clients may retry with one Idempotency-Key: a duration such as PT30M, a day at most."
+  type        = string
+  default     = "PT30M"
+
+  validation {
+    condition     = can(regex("^P(1D|T(\\d+H)?(\\d+M)?(\\d+S)?)$", var.idempotency_lifetime)) && can(regex("[1-9]", var.idempotency_lifetime))
+    error_message = "idempotency_lifetime must be a duration such as PT30M, P1D at most."
+  }
+}
+
+variable "idempotency_cleanup_enabled" {
+  description = "Have the collector delete markers of old Idempotency-Keys, and decisions of transactions that they may ask for."
+  type        = bool
+  default     = true
+}
+
 # Purges, and other tasks
 
 variable "purge" {

@@ -22,6 +22,7 @@ CACHE_CONTROL = "public, max-age=300"
 """A server that is deployed anew may serve something else."""
 _PARAMETER = re.compile(r"\{[^}]*\}")
 _COMPONENT = "#/components/"
+_KEY = {"$ref": "#/components/parameters/idempotency-key"}
 
 
 async def get(context: RequestContext) -> Response:
@@ -30,7 +31,8 @@ async def get(context: RequestContext) -> Response:
     realms = service.realms
     authenticated = service.authentication is not None or (realms is not None and realms.authentication is not None)
     endpoints = tuple(route.endpoint for route in service.routes)
-    body, tag = _served(endpoints, service.options.base_path.decode("latin-1"), service.options.dialect, authenticated)
+    dialect = service.options.dialect if service.options.keys_enabled else None
+    body, tag = _served(endpoints, service.options.base_path.decode("latin-1"), dialect, authenticated)
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL}
     if not none_match(context.headers.get("if-none-match"), tag):
         return Response(304, headers=headers)
@@ -38,22 +40,30 @@ async def get(context: RequestContext) -> Response:
 
 
 @lru_cache(8)  # of one app it is always the same
-def _served(endpoints: tuple[str, ...], base_path: str, dialect: Dialect, authenticated: bool) -> tuple[bytes, str]:
+def _served(
+    endpoints: tuple[str, ...], base_path: str, dialect: Dialect | None, authenticated: bool
+) -> tuple[bytes, str]:
     """The document as it is sent, and its tag."""
     body = dumps(served(endpoints, base_path, dialect, authenticated=authenticated))
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def served(
-    endpoints: Iterable[str], base_path: str = "", dialect: Dialect = Dialect.ICEBERG, *, authenticated: bool = True
+    endpoints: Iterable[str],
+    base_path: str = "",
+    dialect: Dialect | None = Dialect.ICEBERG,
+    *,
+    authenticated: bool = True,
 ) -> JsonObject:
-    """The part of the document that is about these endpoints. `base_path` is what comes before them; where nobody is
-    `authenticated` no security is asked for."""
+    """The part of the document that is about these endpoints. `base_path` is what comes before them; without a
+    `dialect` no idempotency keys are taken; where nobody is `authenticated` no security is asked for."""
     whole = _whole()
     wanted = {_nameless(endpoint) for endpoint in endpoints}
     paths: dict[str, Any] = {}
     for path, item in whole["paths"].items():
         kept = {method: each for method, each in item.items() if _nameless(f"{method.upper()} {path}") in wanted}
+        if dialect is None:
+            kept = {method: _without_key(each) for method, each in kept.items()}
         if kept:
             paths[path] = kept
     components: dict[str, Any] = {**referred(paths, whole["components"])}
@@ -65,6 +75,12 @@ def served(
         security = [{"OAuth2": ["catalog"]}, {"BearerAuth": []}]
         return {**document, "security": security, "components": {**components, "securitySchemes": schemes}}
     return {**document, "components": components}
+
+
+def _without_key(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An operation where no idempotency keys are taken."""
+    parameters = [each for each in operation.get("parameters", []) if each != _KEY]
+    return {**operation, "parameters": parameters} if "parameters" in operation else operation
 
 
 def _of_polaris(name: str, parameter: JsonObject) -> JsonObject:

@@ -16,7 +16,7 @@ from arco_catalog.planning.apply_commit import let_long_parts_go, outline
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES
 from arco_catalog.planning.names import dotted, name_taken, no_such
-from arco_catalog.planning.notifications import Event, Notification, check_order
+from arco_catalog.planning.notifications import Event, Notification, check_order, check_time
 from arco_catalog.planning.overlap import refuse_overlap, refuse_purged
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.planning.reserved_locations import MAX_HELD
@@ -24,33 +24,32 @@ from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside, returned_loans
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace, find_relation, location_holds
-from arco_catalog.state.followed import Followed
-from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key, tombstones_of
+from arco_catalog.state.followed import Followed, last_notified
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.memory import PARSED_WEIGHT
-from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.worker_threads import off_loop
 
 
 async def notify(session: Session, namespace: Namespace, name: str, notification: Notification) -> Answer:
     """Has a table of an external catalog follow another catalog's. Raises `BadRequest` in a catalog that owns its
-    tables, for a place that is not allowed or taken, and for a file that is no metadata of this table; `AlreadyExists`
-    for a notification that is not later than the last, and for a name that means something else; `NotFound` without
-    the file; `NoSuchTable` for the drop of one that there is not."""
-    if not session.settings.external or notification.event is Event.VALIDATE:
+    tables, for a time that is far ahead, for another table than the one that is followed, for a place that is not
+    allowed or taken, and for a file that is no metadata of this table; `AlreadyExists` for a notification that is not
+    later than the last, and for a name that means something else; `NotFound` without the file; `NoSuchTable` for the
+    drop of one that there is not."""
+    if not session.settings.external:
         await session.head()
-        if not session.settings.external:
-            raise BadRequest(
-                f"Cannot update internal catalog {session.settings.warehouse} by notifications: its tables are its own"
-            )
-        session.catalog.locations.check(notification.metadata_location)
-        return Document(204)
-    mutation = _Drop if notification.event is Event.DROP else _Follow
+        raise BadRequest(
+            f"Cannot update internal catalog {session.settings.warehouse} by notifications: its tables are its own"
+        )
+    mutation = {Event.DROP: _Drop, Event.VALIDATE: _Validate}.get(notification.event, _Follow)
     return await run(session, mutation(session, namespace, name, notification))
 
 
@@ -62,18 +61,42 @@ class _Notified(RegistryMutation):
         self.notification = notification
         self.key = relation_key(namespace, name)
 
-    def admitted(self, index: Index) -> Steps[RelationEntry | None]:
+    def admitted(self, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
         """The table that the name means. Raises `AlreadyExists` if the name means anything else, or a later
-        notification was admitted for it, and `PendingTransaction`."""
-        dropped = tombstones_of(self.namespace, self.name)
-        yield Needs(keys=[self.key], scans=[Scan(dropped)])
+        notification was admitted for it, `BadRequest` for a time that is far ahead, and for another table than the one
+        that the name follows, and `PendingTransaction`."""
+        said = self.notification
+        yield Needs(keys=[self.key])
         entry = find_relation(index, self.namespace, self.name)
         if entry is not None and Followed.of(entry.require_committed().json) is None:
             raise name_taken("table", entry.kind, self.namespace, self.name)
-        known = [tombstone for _, tombstone in index.scan(dropped)] if entry is None else [entry.json]
-        for relation in known:
-            check_order(self.notification, self.namespace, self.name, relation)
+        check_time(said, attempt.now_ms)
+        check_order(said, self.namespace, self.name, (yield from last_notified(index, self.namespace, self.name)))
+        if entry is not None and (entry.uuid or "").lower() != said.uuid.lower():
+            name = dotted(self.namespace, self.name)
+            raise BadRequest(f"{name} follows table {entry.uuid}, not {said.uuid}: notify of its drop first")
         return entry
+
+    def namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
+        """What makes the namespaces that there are not yet: the other catalog's are followed, too."""
+        levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
+        yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
+        if is_dropping(index):
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
+        edits: dict[str, JsonObject | None] = {}
+        values = []
+        location = self.context.warehouse
+        for depth, level in enumerate(levels):
+            known = find_namespace(index, level)
+            if known is not None:
+                location = Location.parse(known.location)
+                continue
+            location = location.below(slug(level[-1]))
+            value, write = namespace_value(self.context, attempt, level, {LOCATION: location.uri})
+            made = NamespaceEntry.new(entity=attempt.member(depth).entity, value=value, location=location.uri)
+            edits[namespace_key(level)] = made.json
+            values.append(write)
+        return edits, values
 
     def detail(self, entity: str) -> JsonObject:
         """What the registry's history says of it."""
@@ -94,7 +117,7 @@ class _Drop(_Notified):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         head = read_set.head
-        entry = yield from self.admitted(head.index)
+        entry = yield from self.admitted(head.index, attempt)
         followed = None if entry is None else Followed.of(entry.json)
         if entry is None or followed is None:
             raise no_such("table", self.namespace, self.name)
@@ -108,6 +131,18 @@ class _Drop(_Notified):
             detail=self.detail(entry.entity),
             about=(entry.entity, entry.uuid),
         )
+
+
+class _Validate(_Notified):
+    """A dry run of a creation, up to the file."""
+
+    kind = "validate-followed"
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp]:
+        yield from self.namespaces(read_set.head.index, attempt)
+        yield from self.admitted(read_set.head.index, attempt)
+        self.context.locations.check(self.notification.metadata_location)
+        return NoOp(Document(204))
 
 
 class _Follow(_Notified):
@@ -150,14 +185,12 @@ class _Follow(_Notified):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index, name = read_set.head.index, dotted(self.namespace, self.name)
-        made, values = yield from self._namespaces(index, attempt)
-        before = yield from self.admitted(index)
+        made, values = yield from self.namespaces(index, attempt)
+        before = yield from self.admitted(index, attempt)
         if read_set.refusal is not None:
             raise read_set.refusal
         self.context.check_metadata(self._body or b"", name)
         uuid = TABLES.uuid(self._document)
-        if before is not None and before.uuid != uuid:
-            raise BadRequest(f"{name} follows table {before.uuid}, not {uuid}: notify of its drop first")
         entity = attempt.entity if before is None else before.entity
         edits, entry = yield from self._entry(index, entity, before)
         return Change(
@@ -195,24 +228,3 @@ class _Follow(_Notified):
             **location_holds(entity, added, name=(*self.namespace, self.name)),
         }
         return edits, entry
-
-    def _namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
-        """What makes the namespaces that there are not yet: the other catalog's are followed, too."""
-        levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
-        yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
-        if is_dropping(index):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
-        edits: dict[str, JsonObject | None] = {}
-        values = []
-        location = self.context.warehouse
-        for depth, level in enumerate(levels):
-            known = find_namespace(index, level)
-            if known is not None:
-                location = Location.parse(known.location)
-                continue
-            location = location.below(slug(level[-1]))
-            value, write = namespace_value(self.context, attempt, level, {LOCATION: location.uri})
-            made = NamespaceEntry.new(entity=attempt.member(depth).entity, value=value, location=location.uri)
-            edits[namespace_key(level)] = made.json
-            values.append(write)
-        return edits, values

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from arco_catalog.state.borrowed import returned_loans
 from arco_catalog.state.entries import purge_began
+from arco_catalog.state.followed import last_notified, notified_edits
 from arco_catalog.state.index import Edits, Index, location_key, released_key
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
@@ -129,13 +130,15 @@ def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
 
 def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
     """Edits by which a tombstone leaves the index, and its holds with it; none if it is another by now: the drop was
-    undone."""
+    undone. Of a followed table the time of the last notification is kept (docs/design/polaris.md#rule-12)."""
     yield Needs(keys=[seen.key])
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}
+    notified = yield from last_notified(index, seen.namespace, seen.name)
     places = seen.locations
     return {
         seen.key: None,
+        **({} if notified is None else notified_edits(seen.namespace, seen.name, notified)),
         **{location_key(place, seen.entity): None for place in places},
         **{released_key(place, seen.entity): None for place in places},
         **returned_loans(seen.entity, seen.borrowed),

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arco_catalog.iceberg.errors import AlreadyExists
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest
 from arco_catalog.planning.names import dotted
-from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Namespace
+
+AHEAD_MS = 24 * 60 * 60 * 1000
+"""How far the time of a notification may be ahead of the store's."""
 
 
 class Event(StrEnum):
@@ -21,7 +22,8 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One. `at` is its time, by the sender's clock, by which the notifications of a table are ordered."""
+    """One. `at` is its time, in milliseconds by the sender's clock, by which the notifications of a table are
+    ordered."""
 
     event: Event
     at: int
@@ -29,12 +31,20 @@ class Notification:
     metadata_location: str
 
 
-def check_order(notification: Notification, namespace: Namespace, name: str, known: JsonObject | None) -> None:
-    """Raises `AlreadyExists` for a notification that is not later than the last one which was admitted for the name:
-    `known` is its entry, or what was dropped last under it."""
-    last = None if known is None else Followed.of(known)
-    if last is not None and notification.at <= last.notified:
+def check_time(notification: Notification, now_ms: int) -> None:
+    """Raises `BadRequest` for a time that is more than a day ahead of the store's: no later one would be admitted for
+    the name until then."""
+    if notification.at > now_ms + AHEAD_MS:
+        raise BadRequest(
+            f"Invalid request.payload.timestamp: {notification.at} is more than a day ahead of {now_ms}, the time of "
+            "the store: it must be in milliseconds since 1970"
+        )
+
+
+def check_order(notification: Notification, namespace: Namespace, name: str, last: int | None) -> None:
+    """Raises `AlreadyExists` for a notification that is not later than the last one which was admitted for the name."""
+    if last is not None and notification.at <= last:
         raise AlreadyExists(
             f"A notification with a newer timestamp has been admitted for table {dotted(namespace, name)}: "
-            f"{last.notified}, and this one has {notification.at}"
+            f"{last}, and this one has {notification.at}"
         )

@@ -24,7 +24,7 @@ from arco_catalog.iceberg.shapes import (
 )
 
 SYSTEM = "system."
-"""What predefined types begin with."""
+"""What predefined types begin with, and no other, in any case of letters."""
 MAX_TYPE = 128
 """Characters of a type."""
 SCHEMA_VERSION = "2025-02-03"
@@ -69,7 +69,7 @@ def canonical_type(name: str) -> str:
     that cannot be."""
     if not 0 < len(name) <= MAX_TYPE or not name.isprintable():
         raise BadRequest(f"A policy type must have 1 to {MAX_TYPE} printable characters: {quoted(name)}")
-    if not name.startswith(SYSTEM):
+    if not name.casefold().startswith(SYSTEM):
         return name
     spelt = name.replace("_", "-")
     if spelt not in PREDEFINED:

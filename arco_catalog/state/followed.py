@@ -4,7 +4,10 @@ commit (docs/design/polaris.md#notifications). They have no pointer."""
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.entries import find_relation
 from arco_catalog.state.fields import integer, mapping, text
+from arco_catalog.state.index import Edits, Index, Namespace, level, relation_key, tombstones_of
+from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
 
 FIELD = "follows"
@@ -39,3 +42,24 @@ class Followed:
     def pointer(self, entity: str, kind: str) -> Pointer:
         """A pointer for those who read one; none is stored."""
         return Pointer.first(entity=entity, kind=kind, move="", metadata=self.metadata, summary={})
+
+
+def notified_key(namespace: Namespace, name: str) -> str:
+    """Key of the time that is kept of a name when a followed table's tombstone has been collected."""
+    return level("notified", namespace) + name
+
+
+def notified_edits(namespace: Namespace, name: str, at: int) -> Edits:
+    """Edits that keep the time of the last notification for a name that nothing else tells it of."""
+    return {notified_key(namespace, name): {"notified": at}}
+
+
+def last_notified(index: Index, namespace: Namespace, name: str) -> Steps[int | None]:
+    """The time of the last notification that was admitted for a name, be it of a table that was dropped and collected;
+    None if there was none."""
+    kept, dropped = notified_key(namespace, name), tombstones_of(namespace, name)
+    yield Needs(keys=[relation_key(namespace, name), kept], scans=[Scan(dropped)])
+    live, floor = find_relation(index, namespace, name), index.get(kept)
+    known = [stone for _, stone in index.scan(dropped)] + ([] if live is None else [live.json])
+    times = [followed.notified for followed in map(Followed.of, known) if followed is not None]
+    return max(times + ([] if floor is None else [integer(floor, "notified")]), default=None)

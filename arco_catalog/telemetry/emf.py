@@ -46,11 +46,13 @@ _OF_TASKS: Metrics = {
     "LeasesLost": "Count",
     "TasksDueAge": "Seconds",
 }
-TASKS: Directives = ((("Warehouse",), _OF_TASKS),)
-"""A worker's, over a while. `TasksDueAge` is how long the task had been due that waited longest."""
+_OF_TASKS_ANYWHERE: Metrics = {name: _OF_TASKS[name] for name in ("TasksFailed", "LeasesLost", "TasksDueAge")}
+TASKS: Directives = ((("Warehouse",), _OF_TASKS), ((), _OF_TASKS_ANYWHERE))
+"""A worker's, over a while. `TasksDueAge` is how long the task had been due that waited longest. Those without a
+dimension are for alarms on all catalogs of a deployment at once."""
 
 _OF_A_COLLECTION: Metrics = {"CollectionCompleted": "Count", "ObjectsCollected": "Count", "StateObjects": "Count"}
-COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION),)
+COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION), ((), {"StateObjects": "Count"}))
 """A collection's. `StateObjects` is how many objects of the catalog's state it left."""
 
 

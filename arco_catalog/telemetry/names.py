@@ -15,6 +15,16 @@ _SEMANTIC_MODELS = f"{_POLARIS}/namespaces/{{namespace}}/semantic-models"
 _SEMANTIC_MODEL = f"{_SEMANTIC_MODELS}/{{semantic-model-name}}"
 _POLICIES = f"{_POLARIS}/namespaces/{{namespace}}/policies"
 _POLICY = f"{_POLICIES}/{{policy-name}}"
+_MANAGEMENT = "/api/management/v1"
+_CATALOGS = f"{_MANAGEMENT}/catalogs"
+_CATALOG = f"{_CATALOGS}/{{catalog}}"
+_CATALOG_ROLES = f"{_CATALOG}/catalog-roles"
+_CATALOG_ROLE = f"{_CATALOG_ROLES}/{{catalog-role}}"
+_PRINCIPALS = f"{_MANAGEMENT}/principals"
+_PRINCIPAL = f"{_PRINCIPALS}/{{principal}}"
+_PRINCIPAL_ROLES = f"{_MANAGEMENT}/principal-roles"
+_PRINCIPAL_ROLE = f"{_PRINCIPAL_ROLES}/{{principal-role}}"
+_USED_ROLES = f"{_PRINCIPAL_ROLE}/catalog-roles/{{catalog}}"
 
 OPERATIONS: Mapping[str, str] = {
     "GET /health": "health",
@@ -77,6 +87,39 @@ OPERATIONS: Mapping[str, str] = {
     f"POST {_POLICY}/mappings": "detachPolicy",
     f"GET {_POLARIS}/applicable-policies": "getApplicablePolicies",
     "POST /api/v1/{prefix}/lineage": "postEvent",
+    f"GET {_CATALOGS}": "listCatalogs",
+    f"POST {_CATALOGS}": "createCatalog",
+    f"GET {_CATALOG}": "getCatalog",
+    f"PUT {_CATALOG}": "updateCatalog",
+    f"DELETE {_CATALOG}": "deleteCatalog",
+    f"GET {_PRINCIPALS}": "listPrincipals",
+    f"POST {_PRINCIPALS}": "createPrincipal",
+    f"GET {_PRINCIPAL}": "getPrincipal",
+    f"PUT {_PRINCIPAL}": "updatePrincipal",
+    f"DELETE {_PRINCIPAL}": "deletePrincipal",
+    f"POST {_PRINCIPAL}/rotate": "rotateCredentials",
+    f"POST {_PRINCIPAL}/reset": "resetCredentials",
+    f"GET {_PRINCIPAL}/principal-roles": "listPrincipalRolesAssigned",
+    f"PUT {_PRINCIPAL}/principal-roles": "assignPrincipalRole",
+    f"DELETE {_PRINCIPAL}/principal-roles/{{principal-role}}": "revokePrincipalRole",
+    f"GET {_PRINCIPAL_ROLES}": "listPrincipalRoles",
+    f"POST {_PRINCIPAL_ROLES}": "createPrincipalRole",
+    f"GET {_PRINCIPAL_ROLE}": "getPrincipalRole",
+    f"PUT {_PRINCIPAL_ROLE}": "updatePrincipalRole",
+    f"DELETE {_PRINCIPAL_ROLE}": "deletePrincipalRole",
+    f"GET {_PRINCIPAL_ROLE}/principals": "listAssigneePrincipalsForPrincipalRole",
+    f"GET {_USED_ROLES}": "listCatalogRolesForPrincipalRole",
+    f"PUT {_USED_ROLES}": "assignCatalogRoleToPrincipalRole",
+    f"DELETE {_USED_ROLES}/{{catalog-role}}": "revokeCatalogRoleFromPrincipalRole",
+    f"GET {_CATALOG_ROLES}": "listCatalogRoles",
+    f"POST {_CATALOG_ROLES}": "createCatalogRole",
+    f"GET {_CATALOG_ROLE}": "getCatalogRole",
+    f"PUT {_CATALOG_ROLE}": "updateCatalogRole",
+    f"DELETE {_CATALOG_ROLE}": "deleteCatalogRole",
+    f"GET {_CATALOG_ROLE}/principal-roles": "listAssigneePrincipalRolesForCatalogRole",
+    f"GET {_CATALOG_ROLE}/grants": "listGrantsForCatalogRole",
+    f"PUT {_CATALOG_ROLE}/grants": "addGrantToCatalogRole",
+    f"POST {_CATALOG_ROLE}/grants": "revokeGrantFromCatalogRole",
 }
 """By endpoint, as routes are named in `/v1/config`."""
 

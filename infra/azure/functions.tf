@@ -9,6 +9,10 @@ locals {
     ARCO_ENDPOINT               = var.authorization == "entra" ? "easy-auth" : "unauthenticated"
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_SKIP_PROBE             = "true" # Azure honours conditions; each run of the reconciler still asks
+
+    ARCO_IDEMPOTENCY_ENABLED         = tostring(var.idempotency_enabled)
+    ARCO_IDEMPOTENCY_LIFETIME        = var.idempotency_lifetime
+    ARCO_IDEMPOTENCY_CLEANUP_ENABLED = tostring(var.idempotency_cleanup_enabled)
   }
 
   realm_settings = local.has_realm ? merge(

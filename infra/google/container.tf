@@ -41,6 +41,10 @@ locals {
     ARCO_PURGE_UNDROP_WINDOW    = var.purge.undrop_window
     ARCO_PURGE_TRUST_LOCATIONS  = tostring(var.purge.trust_locations)
     ARCO_TASK_PROPERTIES        = join(",", [for name, value in var.task_properties : "${name}=${value}"])
+
+    ARCO_IDEMPOTENCY_ENABLED         = tostring(var.idempotency_enabled)
+    ARCO_IDEMPOTENCY_LIFETIME        = var.idempotency_lifetime
+    ARCO_IDEMPOTENCY_CLEANUP_ENABLED = tostring(var.idempotency_cleanup_enabled)
   }
   container_environment = merge(var.environment, local.settings)
 

@@ -3,9 +3,10 @@
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.management.catalogs import check_storage_change
 from arco_catalog.protocol.catalog import Settings
+from storage_backends.memory import MemoryStore
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
 from tools.support.asgi_client import Answer
 
@@ -325,3 +326,17 @@ async def test_a_policy_is_missing_only_to_who_could_grant_it() -> None:
     assert (await app.manage("PUT", path, {"grant": grant}, content)).status == 403
     missing = await app.manage("PUT", path, {"grant": grant})
     assert (missing.status, missing.message) == (404, "Policy does not exist: c.p")
+
+
+async def test_a_key_makes_no_second_answer_of_the_first_and_stores_no_secret() -> None:
+    store = MemoryStore()
+    app = await RealmApp(store=store).start()
+    key = {"idempotency-key": "019b76da-a800-7000-8000-000000000001", "content-type": "application/json"}
+    body = dumps({"principal": {"name": "ada"}})
+
+    answers = [await app.root.send("POST", "/api/management/v1/principals", body, {**key}) for _ in range(2)]
+    reset = [await app.manage("POST", "principals/ada/reset", {}) for _ in range(2)]
+
+    assert [answer.status for answer in answers] == [201, 409]
+    assert [answer.status for answer in reset] == [200, 200]
+    assert [name for name in [*store.keys()] if "idempotency" in name] == []

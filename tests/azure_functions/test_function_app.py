@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from storage_backends import StoreError
 from storage_backends.base import Found
 from storage_backends.open import open_store
@@ -63,6 +63,28 @@ async def test_every_name_works_although_the_platform_decodes_paths(app: Functio
     assert (await app.post(table, set_property("k", name))).status == 200
     assert (await app.send("DELETE", table)).status == 204
     assert (await app.send("HEAD", table)).status == 404
+
+
+async def test_generic_tables_and_policies_work_below_polaris(app: FunctionApp) -> None:
+    name = "two words"
+    await make(app, "native", name)
+    below = f"/polaris/v1/{WAREHOUSE}/namespaces/{encoded('native', name)}"
+    table, mappings = f"{below}/generic-tables/{encoded(name)}", f"{below}/policies/ours/mappings"
+    target: JsonObject = {"target": {"type": "table-like", "path": ["native", name, name]}}
+
+    made = await app.post(f"{below}/generic-tables", {"name": name, "format": "csv"})
+    assert made.status == 200, made.body
+    assert (await app.get(table)).json == made.json
+    policy = {"name": "ours", "type": "retention", "content": "7 days"}
+    assert (await app.post(f"{below}/policies", policy)).status == 200
+    attached = await app.send("PUT", mappings, dumps(target), {"content-type": "application/json"})
+    assert (attached.status, attached.body) == (204, b"")
+    query = f"namespace={encoded('native', name)}&target-name={encoded(name)}"
+    applicable = await app.get(f"/polaris/v1/{WAREHOUSE}/applicable-policies?{query}")
+    assert [each["name"] for each in cast(list[JsonObject], applicable.json["applicable-policies"])] == ["ours"]
+    assert (await app.post(mappings, target)).status == 204
+    assert (await app.send("DELETE", table)).status == 204
+    assert (await app.get(table)).status == 404
 
 
 async def test_a_request_without_its_target_acts_on_nothing(app: FunctionApp) -> None:

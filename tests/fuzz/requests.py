@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import schemathesis
 from hypothesis import strategies as st
@@ -37,6 +37,13 @@ RELATIONS = {
 }
 """What there is, by the parameter of a path that names it."""
 OAUTH = "POST /v1/oauth/tokens"
+
+
+def addressed_to(table: str, body: JsonObject) -> JsonObject:
+    """A notification that names the table of its path, as it must."""
+    payload = body["payload"]
+    assert isinstance(payload, dict)
+    return {**body, "payload": {**payload, "table-name": table}}
 
 
 def one_in(count: int) -> st.SearchStrategy[bool]:
@@ -178,6 +185,8 @@ def _request(draw: st.DrawFn, label: str, address: Address, fuzz: Fuzz) -> Reque
     by_specification = right is None or draw(one_in(fuzz.generated))
     case = draw(_cases(label, positive=draw(one_in(4)) is False, body=by_specification))
     path = draw(_path(template, case.path_parameters or {}, address))
+    if right is not None and template.endswith("/notifications"):
+        right = right.map(partial(addressed_to, unquote(path.split("/")[-2], errors="replace")))
     query = draw(_query(case.query or {}))
     headers = draw(_headers(case.headers or {}, address))
     body = b""

@@ -27,6 +27,7 @@ LIMIT_S = 3_000
 NAMESPACES = "/v1/arco/namespaces"
 POLARIS = "/polaris/v1/arco/namespaces/db"
 MANAGEMENT = "/api/management/v1"
+MODEL = {"document": {"version": "0.1.1", "semantic_model": "{}"}}
 POLICY = {"type": "system.data-compaction", "content": json.dumps({"version": "2025-02-03", "enable": True})}
 
 THINGS: Sequence[tuple[str, Mapping[str, Any]]] = (
@@ -34,6 +35,7 @@ THINGS: Sequence[tuple[str, Mapping[str, Any]]] = (
     *((f"{NAMESPACES}/db/tables", {"name": name, "schema": schema("x")}) for name in ("t", "dropped")),
     *((f"{NAMESPACES}/db/views", view_request(name)) for name in ("v", "dropped-view")),
     *((f"{POLARIS}/generic-tables", {"name": name, "format": "csv"}) for name in ("g", "dropped-generic")),
+    *((f"{POLARIS}/semantic-models", {"name": name, **MODEL}) for name in ("m", "dropped-model")),
     *((f"{POLARIS}/policies", {"name": name, **POLICY}) for name in ("p", "dropped")),
     *((f"{MANAGEMENT}/principals", {"principal": {"name": name}}) for name in ("alice", "dropped")),
     *((f"{MANAGEMENT}/principal-roles", {"principalRole": {"name": name}}) for name in ("people", "dropped")),

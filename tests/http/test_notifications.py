@@ -15,6 +15,7 @@ from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import ABSENT
@@ -27,6 +28,7 @@ from tools.support.request_bodies import set_property
 DB = "/v1/wh/namespaces/db"
 ROOT = "memory:///wh/warehouse"
 NOTIFICATIONS = f"{DB}/tables/t/notifications"
+OTHER = "6e9d1c5e-0a6b-4f2e-9d2c-0f6a0c1b2d3e"
 OWNED = [route for route in ROUTES if not route.in_external]
 
 
@@ -51,8 +53,8 @@ async def left(external: HttpService, document: JsonObject, number: int = 1, fol
     return f"{ROOT}/{folder}/metadata/{number}.metadata.json"
 
 
-def told(document: JsonObject, event: str, at: int, file: str) -> JsonObject:
-    payload: JsonObject = {"table-name": "t", "timestamp": at, "table-uuid": document["table-uuid"]}
+def told(document: JsonObject, event: str, at: int, file: str, name: str = "t") -> JsonObject:
+    payload: JsonObject = {"table-name": name, "timestamp": at, "table-uuid": document["table-uuid"]}
     return {"notification-type": event, "payload": {**payload, "metadata-location": file}}
 
 
@@ -124,6 +126,51 @@ async def test_a_drop_is_remembered(external: HttpService, owned: JsonObject) ->
     assert await current(client) == file
 
 
+async def test_a_drop_of_another_table_leaves_the_one_that_is_followed(
+    external: HttpService, owned: JsonObject
+) -> None:
+    client, file = external.client, await left(external, owned)
+    await client.post(NOTIFICATIONS, told(owned, "CREATE", 1, file))
+
+    other = await client.post(NOTIFICATIONS, told({"table-uuid": OTHER}, "DROP", 2, file))
+
+    assert refused(other) == (400, "BadRequestException")
+    assert f"db.t follows table {owned['table-uuid']}, not {OTHER}" in other.message
+    assert await current(client) == file
+    spelt: JsonObject = {"table-uuid": str(owned["table-uuid"]).upper()}
+    assert (await client.post(NOTIFICATIONS, told(spelt, "DROP", 2, file))).status == 204
+
+
+@pytest.mark.parametrize("event", ["CREATE", "UPDATE", "DROP", "VALIDATE"])
+async def test_a_notification_names_the_table_to_which_it_is_sent(
+    external: HttpService, owned: JsonObject, event: str
+) -> None:
+    file = await left(external, owned)
+    await external.client.post(NOTIFICATIONS, told(owned, "CREATE", 1, file))
+
+    answer = await external.client.post(NOTIFICATIONS, told(owned, event, 2, file, "orders"))
+
+    assert refused(answer) == (400, "BadRequestException")
+    assert "table-name: it is 'orders', and the path names 't'" in answer.message
+    assert await current(external.client) == file
+
+
+@pytest.mark.parametrize("event", ["CREATE", "UPDATE", "DROP", "VALIDATE"])
+async def test_a_time_in_another_unit_does_not_lock_the_name(
+    external: HttpService, owned: JsonObject, event: str
+) -> None:
+    client, now_ms = external.client, external.clock.ms
+    first, second = await left(external, owned, 1), await left(external, owned, 2)
+    await client.post(NOTIFICATIONS, told(owned, "CREATE", now_ms, first))
+
+    for at in (now_ms * 1_000, 2**63 - 1, now_ms + DAY_MS + 1):
+        answer = await client.post(NOTIFICATIONS, told(owned, event, at, second))
+        assert refused(answer) == (400, "BadRequestException")
+        assert "milliseconds" in answer.message
+    assert await current(client) == first
+    assert (await client.post(NOTIFICATIONS, told(owned, "UPDATE", now_ms + DAY_MS, second))).status == 204
+
+
 async def test_notifications_at_once_leave_the_latest(external: HttpService, owned: JsonObject) -> None:
     files = [await left(external, owned, number) for number in range(6)]
     clients = [external.serve() for _ in files]
@@ -149,6 +196,32 @@ async def test_a_validation_changes_nothing(external: HttpService, owned: JsonOb
     assert external.store.keys() == HttpService().store.keys()
 
 
+async def test_a_validation_refuses_what_a_creation_would(external: HttpService, owned: JsonObject) -> None:
+    client, file = external.client, await left(external, owned)
+    await client.post(NOTIFICATIONS, told(owned, "CREATE", 10, file))
+    await external.generic_table("g")
+    other: JsonObject = {"table-uuid": OTHER}
+    before = external.store.keys()
+
+    async def both(name: str, said: JsonObject, at: int) -> tuple[int, str]:
+        answers = [
+            await client.post(f"{DB}/tables/{name}/notifications", told(said, event, at, file, name))
+            for event in ("CREATE", "VALIDATE")
+        ]
+        created, validated = map(refused, answers)
+        assert (created, answers[0].message) == (validated, answers[1].message)
+        return validated
+
+    bad, taken = (400, "BadRequestException"), (409, "AlreadyExistsException")
+    assert await both("t", owned, 10) == taken
+    assert await both("g", owned, 11) == taken
+    assert await both("t", other, 11) == bad
+    assert await both("a%2Fb", owned, 11) == bad
+    assert external.store.keys() == before
+    assert (await client.post(NOTIFICATIONS, told(owned, "VALIDATE", 11, file))).status == 204
+    assert (await client.post(NOTIFICATIONS, told(owned, "UPDATE", 11, file))).status == 204
+
+
 @pytest.mark.parametrize("event", ["CREATE", "UPDATE", "DROP", "VALIDATE"])
 async def test_a_catalog_that_owns_its_tables_takes_none(service: HttpService, owned: JsonObject, event: str) -> None:
     answer = await service.client.post(NOTIFICATIONS, told(owned, event, 1, f"{ROOT}/t/1.metadata.json"))
@@ -159,7 +232,7 @@ async def test_a_catalog_that_owns_its_tables_takes_none(service: HttpService, o
 
 async def test_a_file_is_looked_at_before_it_is_believed(external: HttpService, owned: JsonObject) -> None:
     client = external.client
-    other: JsonObject = {**owned, "table-uuid": "6e9d1c5e-0a6b-4f2e-9d2c-0f6a0c1b2d3e"}
+    other: JsonObject = {**owned, "table-uuid": OTHER}
     await external.store.put("wh/warehouse/no.metadata.json", b"{}", ABSENT)
     its_own, strays = await left(external, owned, 1), await left(external, owned, 2, location="memory:///elsewhere")
     at = iter(range(1, 100))
@@ -184,8 +257,8 @@ async def test_a_place_and_a_name_have_one_owner(external: HttpService, owned: J
     await client.post(NOTIFICATIONS, told(owned, "CREATE", 1, file))
     await external.generic_table("g")
 
-    place = await client.post(f"{DB}/tables/u/notifications", told(owned, "CREATE", 1, file))
-    name = await client.post(f"{DB}/tables/g/notifications", told(owned, "CREATE", 1, file))
+    place = await client.post(f"{DB}/tables/u/notifications", told(owned, "CREATE", 1, file, "u"))
+    name = await client.post(f"{DB}/tables/g/notifications", told(owned, "CREATE", 1, file, "g"))
     over = await client.post(f"{POLARIS_DB}/generic-tables", {"name": "t", "format": "csv"})
 
     assert refused(place) == (400, "BadRequestException")
@@ -199,7 +272,7 @@ async def test_tables_that_moved_hold_both_places(external: HttpService, owned: 
         assert (await client.post(NOTIFICATIONS, told(owned, "UPDATE", at, file))).status == 204
 
     for file in files:
-        taken = await client.post(f"{DB}/tables/u/notifications", told(owned, "CREATE", 1, file))
+        taken = await client.post(f"{DB}/tables/u/notifications", told(owned, "CREATE", 1, file, "u"))
         assert refused(taken) == (400, "BadRequestException")
 
 

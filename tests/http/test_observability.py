@@ -11,6 +11,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
+from arco_catalog.http.management.routes import BASE, MANAGEMENT
 from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -29,7 +30,8 @@ from tests.http.logged_service import NAMESPACE, LoggedService
 from tests.http.specification import polaris_endpoints
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.http_service import HttpService
-from tools.openapi.specifications import documents
+from tools.openapi.specifications import MANAGEMENT as EXTRACT
+from tools.openapi.specifications import documents, nameless, read
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.request_bodies import set_property
 
@@ -552,7 +554,10 @@ class TestMetrics:
         assert {name: line[name] for name in told} == told
         assert (line["TasksDueAge"], line["given_back"], line["level"]) == (7, 1, "error")
         units = dict.fromkeys(told, "Count")
-        assert metrics(line) == {("Warehouse",): {**units, "TasksDueAge": "Seconds"}}
+        assert metrics(line) == {
+            ("Warehouse",): {**units, "TasksDueAge": "Seconds"},
+            (): {"TasksFailed": "Count", "LeasesLost": "Count", "TasksDueAge": "Seconds"},
+        }
 
     def test_a_catalog_whose_tasks_could_not_be_looked_for_has_no_metrics_of_them(self) -> None:
         """Missing data is what the alarm on their age waits for."""
@@ -577,7 +582,8 @@ class TestMetrics:
         assert isinstance(stopped, dict)
         assert (done["CollectionCompleted"], done["ObjectsCollected"], done["StateObjects"]) == (1, 200, 700)
         assert metrics(done) == {
-            ("Warehouse",): dict.fromkeys(("CollectionCompleted", "ObjectsCollected", "StateObjects"), "Count")
+            ("Warehouse",): dict.fromkeys(("CollectionCompleted", "ObjectsCollected", "StateObjects"), "Count"),
+            (): {"StateObjects": "Count"},
         }
         assert (stopped["CollectionCompleted"], "_aws" in stopped) == (0, False)
 
@@ -662,9 +668,12 @@ def metrics(told: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
     return found
 
 
+METHODS = ("get", "put", "post", "delete")
+
+
 class TestNames:
     def test_every_route_has_a_name_of_its_own(self) -> None:
-        named = {route.endpoint: operation(route.endpoint) for route in (*ROUTES, *HEALTH)}
+        named = {route.endpoint: operation(route.endpoint) for route in (*ROUTES, *HEALTH, *MANAGEMENT)}
 
         assert UNKNOWN not in named.values()
         assert set(OPERATIONS) == set(named)
@@ -680,4 +689,14 @@ class TestNames:
             name: operation
             for name, operation in OPERATIONS.items()
             if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance"))
+            and not name.partition(" ")[2].startswith(BASE)
         }
+
+    def test_names_of_management_are_those_of_its_specification(self) -> None:
+        ids = {
+            nameless(f"{method.upper()} {path}"): said["operationId"]
+            for path, item in read(EXTRACT)["paths"].items()
+            for method, said in item.items()
+            if method in METHODS
+        }
+        assert {nameless(route.endpoint): operation(route.endpoint) for route in MANAGEMENT} == ids

@@ -236,6 +236,13 @@ class TestServed:
 
         assert (await client.get("/iceberg/openapi.json")).json["servers"] == [{"url": "/iceberg"}]
 
+    async def test_where_keys_are_not_taken_they_are_not_listed(self, service_with: Callable[..., HttpService]) -> None:
+        told: Any = (await service_with(keys_enabled=False).client.get("/openapi.json")).json
+
+        assert "idempotency-key" not in json.dumps(told["paths"]).lower()
+        assert "idempotency-key" not in told["components"]["parameters"]
+        assert "put" in told["paths"]["/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"]
+
     @pytest.mark.parametrize("dialect", Dialect)
     async def test_keys_are_described_as_the_dialect_has_them(
         self, dialect: Dialect, service_with: Callable[..., HttpService]

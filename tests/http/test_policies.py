@@ -89,6 +89,15 @@ class TestWhatOneSays:
         assert refused.status == 400
         assert "system.snapshot-expiry" in refused.message
 
+    @pytest.mark.parametrize("spelt", ["System.data-compaction", "SYSTEM.DATA_COMPACTION", "system.Snapshot-Expiry"])
+    async def test_a_predefined_type_in_other_letters_is_not_taken_for_a_users_own(
+        self, client: Client, spelt: str
+    ) -> None:
+        refused = await client.post(POLICIES, {"name": "p", "type": spelt, "content": ENABLED})
+
+        assert (refused.status, refused.error_type) == (400, "BadRequestException")
+        assert "Unknown policy type" in refused.message
+
     async def test_content_of_another_type_is_kept_as_it_is(self, client: Client) -> None:
         created = await client.post(POLICIES, {"name": "p", "type": "ours", "content": "SELECT 1"})
 

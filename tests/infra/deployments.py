@@ -45,6 +45,9 @@ ACCEPTED: dict[str, Variables] = {
         "purge": {"undrop_window": "PT0S", "trust_locations": True},
         "task_properties": {"delegation.retry.TABLE_PURGE.max-attempts": "20"},
         "idempotency_dialect": "polaris",
+        "idempotency_enabled": False,
+        "idempotency_lifetime": "PT1H30M",
+        "idempotency_cleanup_enabled": False,
         "source_principals": ["arn:aws:sts::123456789012:assumed-role/servo", "arn:aws:iam::123456789012:user/*"],
     },
     "any-scope": {
@@ -122,6 +125,7 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "unknown_endpoint": ({"endpoint": "alb"}, "http-api, rest-api or function-url"),
     "unknown_authorization": ({"authorization": "basic"}, "iam, jwt or none"),
     "unknown_dialect": ({"idempotency_dialect": "ours"}, "iceberg or polaris"),
+    "keys_for_two_days": ({"idempotency_lifetime": "P2D"}, "P1D at most"),
     "warehouse_with_a_wildcard": ({"warehouse": "a*"}, "letters, digits, hyphens and underscores"),
     "prefix_with_slashes": ({"prefix": "/lakes/"}, "folder names joined by slashes"),
     "location_with_a_wildcard": ({"allowed_locations": ["s3://b/*"]}, "of the form s3://bucket/folder"),

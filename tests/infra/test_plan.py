@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, TASK_PROPERTIES
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, IDEMPOTENCY_LIFETIME, TASK_PROPERTIES
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.emf import COLLECTIONS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
@@ -85,6 +85,10 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog/lake")
         assert said["ARCO_SOURCE_PRINCIPALS"] == ",".join(cast(list[str], given.get("source_principals", [])))
         assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
+        assert said["ARCO_IDEMPOTENCY_ENABLED"] == str(given.get("idempotency_enabled", True)).lower()
+        assert said["ARCO_IDEMPOTENCY_LIFETIME"] == given.get("idempotency_lifetime", "PT30M")
+        assert said["ARCO_IDEMPOTENCY_CLEANUP_ENABLED"] == str(given.get("idempotency_cleanup_enabled", True)).lower()
+        assert IDEMPOTENCY_LIFETIME.read(said) > 0
         assert said["ARCO_WORK_QUEUE"] == "https://sqs.us-east-1.amazonaws.com/123456789012/lake-work"
         purge = cast(dict[str, object], given.get("purge", {}))
         assert said["ARCO_PURGE_MODE"] == purge.get("mode", "async")
@@ -399,7 +403,7 @@ def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: P
     given = ACCEPTED[deployment]
     alarms = of_type(plan.deployment(deployment), "aws_cloudwatch_metric_alarm")
     functions = ("api", "reconcile", "work", "collect")
-    own = ("reconcile-age", "collect-age", "tasks-age", "tasks-failed", "leases-lost", "state-size")
+    own = ("reconcile-age", "collect-age", "tasks-age", "tasks-due", "tasks-failed", "leases-lost", "state-size")
     expected = {
         "lake-5xx",
         *(f"lake-{function}-{what}" for function in functions for what in ("errors", "throttles")),
@@ -437,6 +441,7 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
 
 ALARMS = {
     "tasks-age": ("TasksDueAge", "Maximum", 900, "GreaterThanThreshold", 3600, "breaching"),
+    "tasks-due": ("TasksDueAge", "Maximum", 900, "GreaterThanThreshold", 3600, "notBreaching"),
     "tasks-failed": ("TasksFailed", "Sum", 300, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
     "leases-lost": ("LeasesLost", "Sum", 3600, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
     "collect-age": ("CollectionCompleted", "Sum", 86400, "LessThanThreshold", 1, "breaching"),
@@ -452,8 +457,14 @@ def test_alarms_are_made_of_metrics_that_workers_send(plan: Plan, name: str) -> 
         if found.address == f'aws_cloudwatch_metric_alarm.catalog["{name}"]'
     ]
     asked = ("metric_name", "statistic", "period", "comparison_operator", "threshold", "treat_missing_data")
-    sent = {metric for directives in (TASKS, COLLECTIONS) for _, metrics in directives for metric in metrics}
+    sent = {
+        (dimensions, metric)
+        for directives in (TASKS, COLLECTIONS)
+        for dimensions, metrics in directives
+        for metric in metrics
+    }
+    dimensions = {"Warehouse": "main"} if ALARMS[name][-1] == "breaching" else None
 
     assert tuple(alarm[name] for name in asked) == ALARMS[name]
-    assert (alarm["namespace"], alarm["dimensions"]) == ("ArcoCatalog/lake", {"Warehouse": "main"})
-    assert alarm["metric_name"] in sent
+    assert (alarm["namespace"], alarm["dimensions"] or None) == ("ArcoCatalog/lake", dimensions)
+    assert (tuple(alarm["dimensions"] or ()), alarm["metric_name"]) in sent

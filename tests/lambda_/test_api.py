@@ -16,7 +16,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import LongType
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
 from tests.support.dropping_proxy import DroppingProxy, Fate, Request
@@ -95,6 +95,28 @@ def test_an_http_api_s_catalog_takes_no_name_that_it_could_not_be_asked_for(behi
         assert answer.status == 400
         assert "REST API or a function URL" in answer.message
     assert caller.get(f"{namespace}/tables").json["identifiers"] == []
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_generic_tables_and_policies_work_below_polaris(behind: Behind, endpoint: Endpoint) -> None:
+    caller, name, typed = behind(endpoint), "two words", ("Content-Type", "application/json")
+    make(caller, "native", name)
+    below = f"/polaris/v1/{WAREHOUSE}/namespaces/{encoded('native', name)}"
+    table, mappings = f"{below}/generic-tables/{encoded(name)}", f"{below}/policies/ours/mappings"
+    target = {"target": {"type": "table-like", "path": ["native", name, name]}}
+
+    made = caller.post(f"{below}/generic-tables", {"name": name, "format": "csv"})
+    assert made.status == 200, made.body
+    assert caller.get(table).json == made.json
+    assert caller.post(f"{below}/policies", {"name": "ours", "type": "retention", "content": "7 days"}).status == 200
+    attached = caller.send("PUT", mappings, dumps(cast(JsonValue, target)), (typed,))
+    assert (attached.status, attached.body) == (204, b"")
+    query = f"namespace={encoded('native', name)}&target-name={encoded(name)}"
+    applicable = caller.get(f"/polaris/v1/{WAREHOUSE}/applicable-policies?{query}").json["applicable-policies"]
+    assert [each["name"] for each in cast(list[JsonObject], applicable)] == ["ours"]
+    assert caller.post(mappings, target).status == 204
+    assert caller.send("DELETE", table).status == 204
+    assert caller.get(table).status == 404
 
 
 def test_a_large_answer_is_compressed_for_who_asks(behind: Behind) -> None:

@@ -204,8 +204,8 @@ def test_a_purge_that_is_due_is_done_and_its_metrics_go_to_stdout(
     assert failed(handler(batch(a=TASKS), Invocation(IN_TIME))) == []
     assert files(dropped) == []
     [line] = [json.loads(text) for text in capsys.readouterr().out.splitlines() if "TasksExecuted" in text]
-    [directive] = line["_aws"]["CloudWatchMetrics"]
-    assert directive["Dimensions"] == [["Warehouse"]]
+    directive, of_any = line["_aws"]["CloudWatchMetrics"]
+    assert (directive["Dimensions"], of_any["Dimensions"]) == ([["Warehouse"]], [[]])
     units = {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]}
     assert units == {
         "TasksExecuted": "Count",

@@ -37,6 +37,7 @@ def test_what_make_test_leaves_to_other_targets_runs_each_night() -> None:
     assert {target for target in TARGETS if target.startswith("test-")} - nightly == SHORTER | {
         "test-slow",
         "test-polaris-spark",
+        "test-polaris-python",
     }
 
 

@@ -2,19 +2,31 @@
 that was admitted says (docs/design/polaris.md#notifications)."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, KeyInProgress, NoSuchTable, Unavailable
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CatalogError,
+    CommitStateUnknown,
+    KeyInProgress,
+    NoSuchTable,
+    Refusal,
+    Unavailable,
+)
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.notifications import notify
+from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.notifications import Event, Notification
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import tombstones_of
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
-from storage_backends import ABSENT, StoreUnavailable, Version
+from storage_backends import ABSENT, StoreError, StoreUnavailable, Version
 from tests.simulation import history
 from tests.simulation.clients import EAGER
 from tests.simulation.world import DIED, World
@@ -23,7 +35,10 @@ from tools.support.request_bodies import uuid7
 
 NAME = "t"
 UUID = "6e9d1c5e-0a6b-4f2e-9d2c-0f6a0c1b2d3e"
+OTHER = "11111111-2222-4333-8444-555555555555"
 MANIFEST = Paths("wh").manifest
+UNDROP_MS, RUN_MS = 60_000, 12_000
+"""How long a drop can be undone, in place of a month, and how long one collection may take."""
 TOLD = (Event.CREATE, Event.UPDATE, Event.DROP, Event.UPDATE, Event.UPDATE)
 """What the other catalog tells, in the order of its times."""
 
@@ -49,7 +64,9 @@ class Followers:
     def fixture(self, process: str) -> CatalogFixture:
         """The external catalog, as a process serves it."""
         of = self.world.process(process)
-        return CatalogFixture(of.store, of.runtime, replace(EAGER, external=True))
+        return CatalogFixture(
+            of.store, of.runtime, replace(EAGER, external=True, retention=Retention(undrop_ms=UNDROP_MS))
+        )
 
     def _see(self, event: history.Event) -> None:
         if event.key != MANIFEST:
@@ -58,11 +75,14 @@ class Followers:
         live = find_relation(index, NS, NAME)
         dropped = [Followed.of(stone) for _, stone in index.scan(tombstones_of(NS, NAME))]
         followed = None if live is None else Followed.of(live.json)
-        last = max((each.notified for each in (followed, *dropped) if each is not None), default=-1)
+        before, file = self.stood[-1]
+        times = [each.notified for each in (followed, *dropped) if each is not None]
+        last = max(times, default=before)  # what was collected tells nothing any more
         standing = last, None if followed is None else followed.metadata.location
-        if standing != self.stood[-1]:
-            assert last > self.stood[-1][0], f"{standing} came after {self.stood[-1]}"
+        if standing != (before, file):
+            assert last > before or (not times and file is None), f"{standing} came after {self.stood[-1]}"
             assert followed is None or followed.notified == last, f"a table came back that was dropped at {last}"
+            assert live is None or live.uuid == UUID, f"the name follows {live.uuid}"
             self.stood.append(standing)
 
     async def set_up(self) -> None:
@@ -75,29 +95,50 @@ class Followers:
             body: JsonObject = {**document, "table-uuid": UUID, "location": "memory:///wh/warehouse/t"}
             await fixture.store.put(file_of(at).removeprefix("memory:///"), dumps(body), ABSENT)
 
-    async def tell(self, at: int, process: str) -> None:
-        """One notification, sent again under its key until there is a definite answer, which must be so."""
+    async def send(self, process: str, said: Notification) -> Refusal | None:
+        """One notification, sent again under its key until there is a definite answer. Returns the refusal, if it is
+        one."""
         key = uuid7(self.world.runtime.now_ms(), self.world.runtime)
         for tries in range(40):
-            session = self.fixture(process).session({"at": at}, key=key, path=f"/notify/{at}")
-            said = Notification(TOLD[at], at, UUID, file_of(at))
+            session = self.fixture(process).session({"at": said.at}, key=key, path=f"/notify/{said.at}")
             try:
                 if await self.world.process(process).run(notify(session, NS, NAME, said)) is not DIED:
-                    assert self.told(at) in self.stood, f"{at} was admitted, and the table never stood there"
-                    return
+                    return None
                 process += "+"
-            except AlreadyExists:
-                assert self.stood[-1][0] > at, f"{at} was refused, and nothing later was admitted"
-                assert self.told(at) not in self.stood, f"{at} was refused, and made"
-                return
-            except NoSuchTable:
-                assert TOLD[at] is Event.DROP
-                assert self.told(at) not in self.stood, f"{at} was refused, and made"
-                return
             except (CommitStateUnknown, KeyInProgress, Unavailable, StoreUnavailable):
                 pass
+            except Refusal as refusal:
+                return refusal
             await self.world.runtime.sleep(min(30.0, 2.0**tries) * self.world.runtime.random())
-        raise AssertionError(f"{at} never got a definite answer")
+        raise AssertionError(f"{said.at} never got a definite answer")
+
+    async def tell(self, at: int, process: str) -> None:
+        """One notification, whose answer must be so."""
+        match await self.send(process, Notification(TOLD[at], at, UUID, file_of(at))):
+            case None:
+                assert self.told(at) in self.stood, f"{at} was admitted, and the table never stood there"
+                return
+            case AlreadyExists():
+                assert self.stood[-1][0] > at, f"{at} was refused, and nothing later was admitted"
+            case refusal:
+                assert isinstance(refusal, NoSuchTable), f"{at} was told {refusal!r}"
+                assert TOLD[at] is Event.DROP
+        assert self.told(at) not in self.stood, f"{at} was refused, and made"
+
+    async def mistake(self, process: str) -> None:
+        """A drop of another table, by a time of no other notification: whatever has the name stays as it is."""
+        at = int(len(TOLD) * self.world.runtime.random())
+        refusal = await self.send(process, Notification(Event.DROP, at, OTHER, file_of(at)))
+        assert isinstance(refusal, BadRequest | AlreadyExists | NoSuchTable), f"another table was dropped: {refusal!r}"
+
+    async def collect(self, process: str) -> None:
+        """Collects again and again, until what was dropped can't be restored any more."""
+        for _ in range(4):
+            await self.world.runtime.sleep(UNDROP_MS / 1000 * self.world.runtime.random())
+            session = self.fixture(process).session(deadline_ms=RUN_MS)
+            with suppress(StoreError, CatalogError):
+                if await self.world.process(process).run(collect(session, delete=True)) is DIED:
+                    process += "+"
 
     def told(self, at: int) -> Standing:
         """Where the table stands by one notification."""
@@ -128,6 +169,28 @@ async def notifications_in_any_order(world: World) -> None:
     async with asyncio.TaskGroup() as processes:
         for at in range(len(TOLD)):
             processes.create_task(followers.tell(at, f"p{at % 3 + 1}"))
+        processes.create_task(followers.mistake("p2"))
         processes.create_task(followers.read("reader"))
     await world.settle()
     assert followers.stood[-1] == followers.told(len(TOLD) - 1)
+
+
+async def notifications_that_come_after_a_collection(world: World) -> None:
+    """What was dropped does not come back by a notification that was late, however late it was."""
+    followers = Followers(world)
+    await followers.set_up()
+    await followers.tell(0, "p1")
+    await followers.tell(2, "p1")
+    async with asyncio.TaskGroup() as processes:
+        processes.create_task(followers.collect("collector"))
+        processes.create_task(_later(followers, 1, "p2"))
+        processes.create_task(_later(followers, 3, "p3"))
+    await world.settle()
+    assert followers.stood[-1] == followers.told(3)
+
+
+async def _later(followers: Followers, at: int, process: str) -> None:
+    """Tells it around the time in which a tombstone goes."""
+    runtime = followers.world.runtime
+    await runtime.sleep(2 * UNDROP_MS / 1000 * runtime.random())
+    await followers.tell(at, process)

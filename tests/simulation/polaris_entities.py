@@ -4,7 +4,7 @@ once, each that was told no was refused for a reason that there was, and the reg
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import (
@@ -14,10 +14,12 @@ from arco_catalog.iceberg.errors import (
     ConflictPolicyAttachment,
     KeyInProgress,
     NoSuchMapping,
+    NoSuchNamespace,
     NoSuchPolicy,
     NoSuchSemanticModel,
     NoSuchTable,
     PolicyInUse,
+    PolicyVersionMismatch,
     Refusal,
     SemanticModelVersionMismatch,
     Unavailable,
@@ -27,8 +29,15 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.generic_tables import GenericTable, create_generic_table
 from arco_catalog.operations.history import OWN
+from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
-from arco_catalog.operations.policies.policies import PolicyText, create_policy, drop_policy
+from arco_catalog.operations.policies.policies import (
+    PolicyText,
+    create_policy,
+    drop_policy,
+    load_policy,
+    update_policy,
+)
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.semantic_models import (
     create_semantic_model,
@@ -40,7 +49,7 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.fields import mapping, optional_text, sequence, text
+from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreUnavailable, Version
@@ -52,6 +61,7 @@ from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, uuid7
 
 MANIFEST = Paths("wh").manifest
+X = ("x",)
 OURS = PolicyText(None, "x")
 COMPACTION = PolicyText(None, '{"enable": true}')
 DOCUMENT: JsonObject = {"version": "0.1.1", "semantic_model": "{}"}
@@ -73,7 +83,9 @@ class Clients:
     done: Counter[str] = field(default_factory=Counter)
     """Operations of the registry's, by whom they were asked for."""
     expected_versions: dict[str, str] = field(default_factory=dict)
-    """Which version of the model each replacement is for."""
+    """Which version of the model, or policy, each replacement is for."""
+    detaching: set[str] = field(default_factory=set)
+    """Who drops a policy with all its attachments."""
     _asked: int = 0
 
     def __post_init__(self) -> None:
@@ -109,11 +121,14 @@ class Clients:
                 (expected.add if kind == "attach-policy" else expected.discard)(pair)
             elif kind == "drop-policy":
                 used = {target for target, by in expected if by == policy} - before.dropped
-                assert not used, f"a policy was dropped that was attached to {used}"
+                detached = text(operation, "principal") in self.detaching
+                assert not used or detached, f"a policy was dropped that was attached to {used}"
                 expected = {(target, by) for target, by in expected if by != policy}
+            elif kind == "drop-namespace":
+                expected = {(target, by) for target, by in expected if target != policy}
         assert seen.attached == expected, f"{seen.attached} are attached, which should be {expected}"
         assert seen.attached == seen.targets.keys(), f"{seen.attached} from the one side, {seen.targets} from the other"
-        named = {relation.entity: name for name, relation in seen.relations.items()}
+        named = seen.names()
         types: Counter[tuple[str, str]] = Counter()
         for (target, policy), name in seen.targets.items():
             (entry,) = (each for each in seen.policies.values() if each.entity == policy)
@@ -123,13 +138,17 @@ class Clients:
         assert all(count <= 1 for count in types.values()), f"several policies of one type are attached: {types}"
 
     def _check_versions(self, before: Snapshot, seen: Snapshot, operations: Sequence[JsonObject]) -> None:
-        """A replacement is made of the version that it is for, and its own is no other's."""
+        """A replacement is made of the version that it is for, and that of a model is no other's."""
         old, new = before.relations.get("m"), seen.relations.get("m")
         for operation in operations:
             wanted = self.expected_versions.get(text(operation, "principal"))
             if text(operation, "kind") == "replace-semantic-model":
                 assert old is not None
                 assert old.value == wanted, f"{wanted} was to be replaced, and {old.value} was"
+            elif text(operation, "kind") == "update-policy":
+                version, now = before.policies[text(operation, "name")].version, seen.policies[text(operation, "name")]
+                assert str(version) == wanted, f"version {wanted} was to be replaced, and {version} was"
+                assert now.version == version + 1, f"version {now.version} came after {version}"
         if new is not None and (old is None or old.value != new.value):
             told = {each.relations["m"].value for each in self.snapshots if "m" in each.relations}
             assert new.value not in told, f"version {new.value} comes back"
@@ -137,13 +156,21 @@ class Clients:
     # What is asked.
 
     async def ask(
-        self, process: str, perform: Perform, reasons: Mapping[type[Refusal], Reason], version: str = ""
+        self,
+        process: str,
+        perform: Perform,
+        reasons: Mapping[type[Refusal], Reason],
+        version: str = "",
+        *,
+        detaches: bool = False,
     ) -> bool:
         """One request, sent again under its key until there is a definite answer. Returns whether that was yes."""
         self._asked += 1
         principal = f"c{self._asked}"
         if version:
             self.expected_versions[principal] = version
+        if detaches:
+            self.detaching.add(principal)
         key, since = uuid7(self.world.runtime.now_ms(), self.world.runtime), len(self.snapshots) - 1
         for tries in range(40):
             session = self.fixture(process).session({}, key=key, path=f"/{principal}", principal=principal)
@@ -168,39 +195,58 @@ class Clients:
         so = reasons[type(refusal)]
         assert any(so(seen) for seen in self.snapshots[since:]), f"{principal} was told {refusal!r}, which was not so"
 
-    async def attach(self, process: str, policy: str, target: str) -> bool:
-        on = Securable(NS, target, "table-like")
+    async def attach(self, process: str, policy: str, on: Securable) -> bool:
         return await self.ask(
             process,
             lambda session: attach_policy(session, NS, policy, on, {}),
             {
                 NoSuchPolicy: lambda seen: policy not in seen.policies,
-                NoSuchTable: lambda seen: target not in seen.relations,
-                ConflictPolicyAttachment: lambda seen: seen.rival(policy, target),
-                BadRequest: lambda seen: seen.is_generic(target),
+                NoSuchTable: lambda seen: on.name is not None and seen.entity_of(on) is None,
+                NoSuchNamespace: lambda seen: on.name is None and seen.entity_of(on) is None,
+                ConflictPolicyAttachment: lambda seen: seen.rival(policy, on),
+                BadRequest: lambda seen: seen.is_generic(on.name),
             },
         )
 
-    async def detach(self, process: str, policy: str, target: str) -> bool:
-        on = Securable(NS, target, "table-like")
+    async def detach(self, process: str, policy: str, on: Securable) -> bool:
         return await self.ask(
             process,
             lambda session: detach_policy(session, NS, policy, on),
             {
                 NoSuchPolicy: lambda seen: policy not in seen.policies,
-                NoSuchTable: lambda seen: target not in seen.relations,
-                NoSuchMapping: lambda seen: target in seen.relations and not seen.has(policy, target),
+                NoSuchTable: lambda seen: on.name is not None and seen.entity_of(on) is None,
+                NoSuchNamespace: lambda seen: on.name is None and seen.entity_of(on) is None,
+                NoSuchMapping: lambda seen: seen.entity_of(on) is not None and not seen.has(policy, on),
             },
         )
 
-    async def drop_policy(self, process: str, policy: str) -> bool:
+    async def drop_policy(self, process: str, policy: str, *, detach_all: bool = False) -> bool:
         return await self.ask(
             process,
-            lambda session: drop_policy(session, NS, policy, detach_all=False),
+            lambda session: drop_policy(session, NS, policy, detach_all=detach_all),
             {
                 NoSuchPolicy: lambda seen: policy not in seen.policies,
-                PolicyInUse: lambda seen: seen.in_use(policy),
+                PolicyInUse: lambda seen: not detach_all and seen.in_use(policy),
             },
+            detaches=detach_all,
+        )
+
+    async def update_policy(self, process: str, policy: str, note: str) -> None:
+        """Loads a policy, and updates the version that was loaded."""
+        loaded = await self._load(process, lambda session: load_policy(session, NS, policy))
+        if loaded is None:
+            return
+        version = integer(loaded, "version")
+        await self.ask(
+            process,
+            lambda session: update_policy(session, NS, policy, version, PolicyText(note, COMPACTION.content)),
+            {
+                NoSuchPolicy: lambda seen: policy not in seen.policies,
+                PolicyVersionMismatch: lambda seen: (
+                    policy in seen.policies and seen.policies[policy].version != version
+                ),
+            },
+            str(version),
         )
 
     async def create_policy(self, process: str, policy: str) -> bool:
@@ -221,21 +267,27 @@ class Clients:
             },
         )
 
-    async def replace_model(self, process: str, note: str) -> None:
-        """Loads the model, and replaces what was loaded."""
+    async def _load(
+        self, process: str, load: Callable[[Session], Coroutine[object, object, JsonObject]]
+    ) -> JsonObject | None:
+        """What is loaded; None if it is not there."""
         while True:
             try:
-                loaded = await self.world.process(process).run(
-                    load_semantic_model(self.fixture(process).session(), NS, "m")
-                )
-            except NoSuchSemanticModel:
-                return
+                loaded = await self.world.process(process).run(load(self.fixture(process).session()))
+            except (NoSuchSemanticModel, NoSuchPolicy):
+                return None
             except (Unavailable, StoreUnavailable):
                 await self.world.runtime.sleep(0.2)
                 continue
             if loaded is not DIED:
-                break
+                return loaded
             process += "+"
+
+    async def replace_model(self, process: str, note: str) -> None:
+        """Loads the model, and replaces what was loaded."""
+        loaded = await self._load(process, lambda session: load_semantic_model(session, NS, "m"))
+        if loaded is None:
+            return
         version = text(loaded, "entity-version")
         await self.ask(
             process,
@@ -256,6 +308,7 @@ async def policies_on_what_moves(world: World) -> None:
     setup = clients.fixture(world.process("setup", skew_ms=0).name)
     await setup.namespace(*NS)
     await setup.table("t")
+    await setup.namespace(*X)
     for name, kind, said in (
         ("p", "ours", OURS),
         ("c", "system.data-compaction", COMPACTION),
@@ -264,19 +317,33 @@ async def policies_on_what_moves(world: World) -> None:
         await create_policy(setup.session(), NS, name, kind, said)
     new_table: JsonObject = {"name": "t", "schema": schema("x")}
 
+    t, u, x, catalog = Securable(NS, "t", "table-like"), Securable(NS, "u", "table-like"), Securable(X), Securable()
+
     async def attaches() -> None:
-        await clients.attach("p1", "p", "t")
-        await clients.attach("p1", "c", "t")
-        await clients.attach("p1", "p", "u")
-        await clients.detach("p1", "p", "u")
+        await clients.attach("p1", "p", t)
+        await clients.attach("p1", "c", t)
+        await clients.attach("p1", "p", u)
+        await clients.attach("p1", "p", catalog)
+        await clients.detach("p1", "p", u)
+        await clients.update_policy("p1", "c", "one")
         await clients.drop_policy("p1", "p")
 
     async def attaches_too() -> None:
-        await clients.attach("p2", "d", "t")
-        await clients.drop_policy("p2", "p")
+        await clients.attach("p2", "d", t)
+        await clients.attach("p2", "c", x)
+        await clients.drop_policy("p2", "p", detach_all=True)
         await clients.create_policy("p2", "p")
-        await clients.attach("p2", "p", "t")
-        await clients.detach("p2", "d", "t")
+        await clients.attach("p2", "p", t)
+        await clients.detach("p2", "d", t)
+        await clients.detach("p2", "p", catalog)
+
+    async def updates() -> None:
+        await clients.update_policy("p3", "c", "two")
+        await clients.attach("p3", "d", x)
+        await clients.drop_policy("p3", "d")
+        gone: Mapping[type[Refusal], Reason] = {NoSuchNamespace: lambda seen: "x" not in seen.namespaces}
+        await clients.ask("p3", lambda session: drop_namespace(session, X), gone)
+        await clients.update_policy("p3", "c", "three")
 
     async def moves() -> None:
         await clients.move("p3", lambda session: rename_table(session, (NS, "t"), (NS, "u")), "t", "u")
@@ -292,7 +359,7 @@ async def policies_on_what_moves(world: World) -> None:
             await clients.move("p2", lambda session: create_table(session, NS, new_table), "t")
 
     async with asyncio.TaskGroup() as group:
-        for client in (attaches, attaches_too, moves, takes_its_name):
+        for client in (attaches, attaches_too, updates, moves, takes_its_name):
             group.create_task(client())
     await world.settle()
 

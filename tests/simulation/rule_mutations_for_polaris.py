@@ -1,19 +1,22 @@
-"""Rules about policies and semantic models left out (docs/design/polaris.md): the simulation must find each."""
+"""Rules about policies, semantic models and notifications left out (docs/design/polaris.md): the simulation must find
+each."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from arco_catalog.operations import drop, rename, semantic_models
-from arco_catalog.operations.policies import attachments
-from arco_catalog.planning import registry_change
+from arco_catalog.operations import drop, namespaces, notifications, rename, semantic_models
+from arco_catalog.operations.policies import attachments, policies
+from arco_catalog.planning import collection, registry_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryReadSet
-from arco_catalog.state.entries import RelationEntry, find_kind
-from arco_catalog.state.index import Edits
+from arco_catalog.state.entries import RelationEntry, find_kind, find_relation
+from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Steps
-from arco_catalog.state.policies import Target, attached_to, edits_without_attachments
+from arco_catalog.state.policies import Target, attached_to, edits_without_attachments, find_policy
 from arco_catalog.state.registry import RegistryState
 
 
@@ -55,6 +58,45 @@ def a_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:
         return (yield from rightly(self, read_set, attempt))
 
     patch.setattr(semantic_models._Replace, "change", change)
+
+
+def a_drop_of_whichever_table_has_the_name(patch: pytest.MonkeyPatch) -> None:
+    rightly = notifications._Drop.admitted
+
+    def admitted(self: notifications._Drop, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
+        entry = find_relation(index, self.namespace, self.name)
+        if entry is not None:
+            self.notification = replace(self.notification, uuid=entry.uuid or "")
+        return (yield from rightly(self, index, attempt))
+
+    patch.setattr(notifications._Drop, "admitted", admitted)
+
+
+def notifications_in_the_order_in_which_they_come(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(notifications, "check_order", lambda *_: None)
+
+
+def an_order_that_goes_with_the_tombstone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(collection, "notified_edits", lambda *_: {})
+
+
+def a_policy_s_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:
+    """And not again in the registry that a lost compare-and-swap gave."""
+    rightly = policies._Update.change
+    looked: set[int] = set()
+
+    def change(self: policies._Update, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        entry = find_policy(read_set.head.index, self.namespace, self.name)
+        if id(self) in looked and entry is not None:
+            self.expected = entry.version
+        looked.add(id(self))
+        return (yield from rightly(self, read_set, attempt))
+
+    patch.setattr(policies._Update, "change", change)
+
+
+def attachments_that_outlive_their_namespace(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(namespaces, "edits_without_attachments", lambda *_: {})
 
 
 def a_version_not_looked_at(patch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,8 @@ PLANTED: Mapping[Mutation, Scenario] = {
     rule_mutations.a_policy_dropped_whatever_uses_it: policies_on_what_moves,
     rule_mutations.several_policies_of_one_type: policies_on_what_moves,
     rule_mutations.a_drop_that_detaches: policies_on_what_moves,
+    rule_mutations.a_policy_s_version_looked_at_once: policies_on_what_moves,
+    rule_mutations.attachments_that_outlive_their_namespace: policies_on_what_moves,
     rule_mutations.a_version_not_looked_at: replacements_of_one_model,
     rule_mutations.a_version_looked_at_once: replacements_of_one_model,
 }

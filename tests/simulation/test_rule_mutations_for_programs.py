@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from tests.simulation import rule_mutations_for_polaris
 from tests.simulation import rule_mutations_for_programs as rule_mutations
 from tests.simulation.faults import FaultPlan
 from tests.simulation.programs.campaign import Schedule, quietly
@@ -51,6 +52,11 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.governance_replaced_whole, "governance_of_a_table_that_changes_hands"),
     (rule_mutations.an_undrop_that_forgets_governance, "governance_of_a_table_that_changes_hands"),
     (rule_mutations.labels_of_what_was_remembered, "governing"),
+    (rule_mutations_for_polaris.a_rename_that_policies_do_not_hear_of, "policies"),
+    (rule_mutations_for_polaris.a_detachment_from_one_side, "policies"),
+    (rule_mutations_for_polaris.a_policy_dropped_whatever_uses_it, "policies"),
+    (rule_mutations_for_polaris.a_policy_s_version_looked_at_once, "policies"),
+    (rule_mutations_for_polaris.notifications_in_the_order_in_which_they_come, "following"),
 ]
 
 

@@ -219,4 +219,5 @@ class _Drop(PolicyChange):
         if self.session.settings.has_grants:
             yield Needs(scans=[Scan(grants_on(policy.entity))])
             grants = edits_without_grants(index, policy.entity)
-        return Change(edits={**edits, **grants}, answer=Document(204), detail=self.detail(policy.entity))
+        detail: JsonObject = {**self.detail(policy.entity), "detach_all": self.detach_all}
+        return Change(edits={**edits, **grants}, answer=Document(204), detail=detail)

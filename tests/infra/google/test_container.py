@@ -74,6 +74,14 @@ def test_the_port_is_said_to_both_and_all_addresses_listen(values: Values) -> No
     assert values["folder"]["environment"]["ARCO_WORKERS"] == "2"
 
 
+def test_keys_of_idempotency_are_as_the_module_says(values: Values) -> None:
+    knobs = ("ENABLED", "LIFETIME", "CLEANUP_ENABLED")
+    said = {name: [values[name]["environment"][f"ARCO_IDEMPOTENCY_{knob}"] for knob in knobs] for name in values}
+
+    assert said["fresh"] == ["true", "PT30M", "true"]
+    assert said["folder"] == ["false", "PT1H30M", "false"]
+
+
 async def test_its_log_lines_have_what_metrics_are_made_of(values: Values, environment: Mapping[str, str]) -> None:
     async with served(values, environment) as server:
         assert (await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]}))[0] == 200

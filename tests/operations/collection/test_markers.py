@@ -5,6 +5,7 @@ import pytest
 from arco_catalog.iceberg.errors import CommitFailed, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.collection.collect import collect
+from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.planning.collection import DAY_MS, Kind, Retention
@@ -40,6 +41,20 @@ async def test_a_finished_marker_goes_after_two_days(collections: Collections) -
     collections.days(0.1)
     assert await collections.collected() == {Kind.MARKER: 1}
     assert collections.listed(PATHS.markers) == []
+
+
+@pytest.mark.parametrize(("text", "left"), [("false", 2), ("true", 0)])
+async def test_a_collector_reads_from_its_environment_whether_markers_go(text: str, left: int) -> None:
+    environment = {"ARCO_STORE": "memory:", "ARCO_WAREHOUSE": "wh", "ARCO_IDEMPOTENCY_CLEANUP_ENABLED": text}
+    collections = Collections(settings_from_env(environment))
+    await collections.fixture.namespace(*NS)
+    await collections.fixture.table("t")
+    await collections.commit(key=collections.fixture.key())
+    collections.days(3)
+
+    await collections.collect()
+
+    assert len(collections.listed(PATHS.markers)) == left
 
 
 async def test_where_markers_are_not_to_go_they_stay_and_so_does_every_decision(collections: Collections) -> None:

@@ -2,16 +2,20 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import AlreadyExists, CatalogError
+from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.notifications import notify
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.notifications import Event, Notification
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import entries_in
-from storage_backends import ANY, Found
+from storage_backends import ABSENT, ANY, Found
 from tests.operations.collection.conftest import PATHS, Collections
 from tests.support.scripted_store import DOWN, Rule, put, swap
 from tools.support.catalog_fixture import NS
@@ -85,6 +89,35 @@ async def test_a_plain_drop_is_forgotten_after_a_month_and_its_files_stay(collec
     assert collections.listed("wh/warehouse") == files
     assert made.metadata_location.removeprefix("memory:///") in files
     assert await collections.codes() == []
+
+
+async def test_the_order_of_notifications_outlives_the_tombstone(collections: Collections) -> None:
+    """What is late stays late, also for who drops the name twice before the collector comes."""
+    external = Collections(Settings("wh", external=True))
+    document = loads((await collections.fixture.table("u")).metadata)
+    assert isinstance(document, dict)
+    body = dumps({**document, "location": "memory:///wh/warehouse/f"})
+    await external.store.put("wh/warehouse/f/1.metadata.json", body, ABSENT)
+
+    async def tell(event: Event, at: int) -> None:
+        said = Notification(event, at, str(document["table-uuid"]), "memory:///wh/warehouse/f/1.metadata.json")
+        await notify(external.fixture.another().session(), NS, "f", said)
+
+    await tell(Event.CREATE, 10)
+    await tell(Event.DROP, 20)
+    await tell(Event.CREATE, 30)
+    await tell(Event.DROP, 40)
+    external.days(31)
+    assert (await external.collected())[Kind.TOMBSTONE] == 2
+    assert await entries(external, "tombstone\n") == []
+    assert await external.codes() == []
+
+    for event in (Event.UPDATE, Event.DROP):
+        with pytest.raises(AlreadyExists, match=r"newer timestamp has been admitted for table db\.f: 40"):
+            await tell(event, 40)
+    await tell(Event.UPDATE, 41)
+    await load_table(external.fixture.another().session(), NS, "f")
+    assert await external.codes() == []
 
 
 async def test_an_undrop_while_the_tombstone_is_taken_wins(collections: Collections) -> None:

@@ -12,12 +12,17 @@ from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
 from arco_catalog.operations.generic_tables import GenericTable, create_generic_table, drop_generic_table
 from arco_catalog.operations.governance import govern_namespace, govern_relation
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
+from arco_catalog.operations.notifications import notify
+from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
+from arco_catalog.operations.policies.policies import PolicyText, create_policy, drop_policy, update_policy
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.operations.semantic_models import create_semantic_model, drop_semantic_model
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import Answer
+from arco_catalog.planning.notifications import Event, Notification
 from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request, thing
@@ -77,6 +82,31 @@ def new_view(name: str, principal: str) -> JsonObject:
 def new_generic_table(name: str, choice: int) -> GenericTable:
     """A generic table at one of the places to which tables are moved, or at none."""
     return GenericTable(name, "delta", place(choice) if choice < PLACES else None, None, {})
+
+
+def policy_type(choice: int) -> str:
+    """One that is inherited, and one of users' own."""
+    return "system.data-compaction" if choice else "ours"
+
+
+def policy_text(principal: str) -> PolicyText:
+    """What a policy says, and by whom, in content that either type allows."""
+    return PolicyText(principal, '{"enable": true}')
+
+
+def followed_folder(name: Name) -> str:
+    """Where another catalog has the table that a name follows."""
+    return f"memory:///wh/warehouse/followed/{'-'.join((*name[0], name[1]))}"
+
+
+def followed_file(name: Name, at: int) -> str:
+    """Its metadata file by one notification."""
+    return f"{followed_folder(name)}/metadata/{at}.metadata.json"
+
+
+def followed_uuid(name: Name) -> str:
+    """Its uuid."""
+    return f"6e9d1c5e-0a6b-4f2e-9d2c-{ord(name[1]):06x}{len(name[0][0]):06x}"
 
 
 def commit_body(request: Request, principal: str, base: JsonObject | None, number: int) -> JsonObject:
@@ -191,6 +221,23 @@ def performing(request: Request, body: JsonObject) -> Perform:
             return lambda session: create_generic_table(session, namespace, generic)
         case "drop-generic":
             return lambda session: drop_generic_table(session, namespace, name)
+        case "create-policy":
+            said, of = policy_text(str(body["by"])), policy_type(request.choice)
+            return lambda session: create_policy(session, namespace, name, of, said)
+        case "update-policy":
+            said = policy_text(str(body["by"]))
+            return lambda session: update_policy(session, namespace, name, request.needs, said)
+        case "drop-policy":
+            return lambda session: drop_policy(session, namespace, name, detach_all=request.flag)
+        case "attach" if to is not None:
+            return lambda session: attach_policy(session, namespace, name, _target(to), {})
+        case "detach" if to is not None:
+            return lambda session: detach_policy(session, namespace, name, _target(to))
+        case "follow" | "drop-followed":
+            event = Event.UPDATE if request.kind == "follow" else Event.DROP
+            file = followed_file(request.names[0], request.choice)
+            told = Notification(event, request.choice, followed_uuid(request.names[0]), file)
+            return lambda session: notify(session, namespace, name, told)
         case "create-model":
             return lambda session: create_semantic_model(session, namespace, name, body)
         case "drop-model":
@@ -207,6 +254,11 @@ def performing(request: Request, body: JsonObject) -> Perform:
             return lambda session: rename_view(session, (namespace, name), to)
         case _:
             return lambda session: commit_table(session, namespace, name, body)
+
+
+def _target(to: Name) -> Securable:
+    namespace, name = to
+    return Securable(namespace, name, "table-like") if name else Securable(namespace)
 
 
 def _on_namespace(request: Request, body: JsonObject) -> Perform:

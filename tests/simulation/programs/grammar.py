@@ -12,6 +12,8 @@ from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Pro
 
 DB: Namespace = ("db",)
 OTHER: Namespace = ("etc",)
+NOTIFIED = 12
+"""The times that notifications have."""
 
 ALL: Mapping[Kind, int] = {
     "commit": 10,
@@ -75,6 +77,8 @@ class Profile:
     """The chance that a drop asks for a purge."""
     purges: float = 0.0
     """The chance that purges begin while the program runs."""
+    external: bool = False
+    policies: bool = False
     overlap: float = 0.3
     wrong_clocks: float = 0.25
     hang_ups: float = 0.1
@@ -107,6 +111,8 @@ class _Drawing:
     def program(self) -> Program:
         rng, profile = self.rng, self.profile
         tables = tuple(name for place, name in enumerate(self.names) if not place or rng.random() < 0.6)
+        if profile.external:
+            tables = ()
         views = tuple(name for name in self.names if name not in tables and rng.random() < 0.25)
         conditions = self.conditions()
         clients = [
@@ -130,6 +136,8 @@ class _Drawing:
             overlap=overlap,
             shared_folder=overlap and not purges and rng.random() < 0.5,
             cleaning=rng.random() < profile.cleaning,
+            external=profile.external,
+            policies=profile.policies,
             window_ms=rng.choice((0, 2_000)) if purges else None,
             skew_ms=600_000 if wrong else 2_000,
             jumps=wrong and rng.random() < 0.5,
@@ -176,6 +184,14 @@ class _Drawing:
                 return Request(kind, (name,), flag=rng.random() < self.profile.purge)
             case "rename" | "rename-view":
                 return Request(kind, (name,), to=rng.choice(self.names))
+            case "create-policy" | "drop-policy":
+                return Request(kind, (name,), choice=rng.randint(0, 1), flag=rng.random() < 0.3)
+            case "update-policy":
+                return Request(kind, (name,), needs=rng.choice((0, 0, 1)))
+            case "attach" | "detach":
+                return Request(kind, (name,), to=rng.choice((*self.names, *self.names, (DB, ""), (OTHER, ""))))
+            case "follow" | "drop-followed":
+                return Request(kind, (name,), choice=rng.randrange(NOTIFIED))
             case "transaction":
                 return self.transaction()
             case "list":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Document, TableState
+from arco_catalog.state.fields import mapping
 from tests.simulation.programs.bodies import MARK
 from tests.simulation.programs.history import Asked, Effect, History, Shown
 from tests.simulation.programs.reasons import document_of, explained
@@ -93,6 +94,10 @@ def _done(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
     state = [moment.state for moment in history.window(asked.until, asked.until)][-1]
     if request.kind.startswith("govern"):
         wrong += _said_of_governance(history, asked, effects)
+    if request.kind == "update-policy":
+        body = told.body if isinstance(told, Document) and told.body is not None else {}
+        if mapping(body, "policy").get("version") != (request.needs or 0) + 1:
+            wrong.append(f"{asked} was to replace version {request.needs}, and was answered with {body}")
     for effect in effects:
         if effect.kind.startswith("drop-") and effect.entity in state.marks:
             wrong += _marked(history, state, asked, effect)

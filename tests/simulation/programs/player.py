@@ -61,6 +61,7 @@ class Player:
         self.settings: Settings = replace(
             settings,
             allow_location_overlap=conditions.overlap,
+            external=conditions.external,
             purge=settings.purge
             if conditions.window_ms is None
             else PurgeSettings(undrop_window_ms=conditions.window_ms, whole_location=True),
@@ -211,6 +212,8 @@ class Player:
                 return bodies.governance_patch(principal, owns=bool(request.choice))
             case "create-generic":
                 return {"choice": request.choice}
+            case "create-policy" | "update-policy":
+                return {"by": principal}
             case "create-model":
                 return {"version": "0.1.1", "semantic_model": "{}"}
             case (
@@ -222,6 +225,11 @@ class Player:
                 | "rename-view"
                 | "drop-generic"
                 | "drop-model"
+                | "drop-policy"
+                | "attach"
+                | "detach"
+                | "follow"
+                | "drop-followed"
             ):
                 return {}
             case "drop-namespace":

@@ -139,6 +139,54 @@ PURGING = Profile(
 )
 """Drops with purge, workers, and whoever wants the table, its place or its files back."""
 
+POLICIES = Profile(
+    weights={
+        "create-policy": 3,
+        "update-policy": 5,
+        "attach": 12,
+        "detach": 5,
+        "drop-policy": 4,
+        "rename": 5,
+        "drop": 4,
+        "undrop": 4,
+        "create": 3,
+        "create-generic": 2,
+        "create-view": 1,
+        "create-namespace": 1,
+        "drop-namespace": 1,
+        "transaction": 1,
+    },
+    policies=True,
+    names=(2, 3),
+    clients=(3, 4),
+    requests=(2, 3, 4),
+    gap=0.4,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Policies, and what they are attached to while it changes its name."""
+
+FOLLOWING = Profile(
+    weights={
+        "follow": 12,
+        "drop-followed": 5,
+        "drop": 2,
+        "undrop": 2,
+        "create-generic": 1,
+        "drop-generic": 1,
+        "govern": 2,
+        "load": 3,
+        "list": 1,
+        "drop-namespace": 1,
+    },
+    external=True,
+    names=(1, 2, 3),
+    clients=(3, 4),
+    requests=(2, 3, 4),
+    gap=0.4,
+    rates=(0.0, 0.02, 0.05),
+)
+"""A catalog that follows another one, by notifications in any order, and its operator."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -150,4 +198,6 @@ PROFILES: dict[str, Profile] = {
     "reconciling": RECONCILING,
     "governing": GOVERNING,
     "purging": PURGING,
+    "policies": POLICIES,
+    "following": FOLLOWING,
 }

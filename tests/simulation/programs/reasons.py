@@ -7,13 +7,18 @@ from arco_catalog.iceberg.errors import (
     AlreadyExists,
     BadRequest,
     CommitFailed,
+    ConflictPolicyAttachment,
     Forbidden,
     NamespaceNotEmpty,
+    NoSuchMapping,
     NoSuchNamespace,
+    NoSuchPolicy,
     NoSuchSemanticModel,
     NoSuchTable,
     NoSuchView,
     NotFound,
+    PolicyInUse,
+    PolicyVersionMismatch,
     Refusal,
 )
 from arco_catalog.iceberg.json import JsonObject
@@ -22,7 +27,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.transaction import LEASE_MS
 from tests.simulation.programs.bodies import MAIN, PLACES, place
 from tests.simulation.programs.history import Asked, History
-from tests.simulation.programs.requests import Name, thing
+from tests.simulation.programs.requests import NOTIFICATIONS, Name, thing
 from tests.simulation.programs.states import CatalogState
 from tests.simulation.runtime import EPOCH_MS
 
@@ -39,6 +44,14 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         return asked.body.get("file") in history.claimed_to_remove
     if isinstance(refusal, BadRequest) and "are being deleted" in refusal.message:
         return any(_is_purging(moment.state) for moment in history.window(asked.since, asked.until))
+    if isinstance(refusal, BadRequest) and "not this one's to delete" in refusal.message:
+        name = asked.request.names[0]
+        found = [(moment.state, moment.state.relation(name)) for moment in history.window(asked.since, asked.until)]
+        return asked.request.flag and any(there is not None and there.entity not in at.marks for at, there in found)
+    if isinstance(refusal, BadRequest) and "cannot be attached to" in refusal.message:
+        to = asked.request.to
+        kinds = [moment.state.relation(to) for moment in history.window(asked.since, asked.until)] if to else []
+        return any(there is not None and there.kind in ("view", "generic-table") for there in kinds)
     if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
@@ -84,6 +97,10 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
         case NoSuchTable() if request.kind == "undrop":
             stones = state.stones.get(request.names[0])
             return not stones or stones[-1].purged
+        case NoSuchTable() if request.kind in ("attach", "detach"):
+            return request.to is not None and bool(request.to[1]) and state.target(request.to) is None
+        case NoSuchPolicy() | NoSuchMapping() | PolicyInUse() | PolicyVersionMismatch() | ConflictPolicyAttachment():
+            return _of_policy(state, asked, refusal)
         case NoSuchTable() | NoSuchView() | NoSuchSemanticModel():
             if type(refusal) is not type(no_such(kind, (), "")):
                 return False
@@ -91,6 +108,8 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
                 return False
             return any(state.relation(name, kind) is None for name in request.names)
         case NoSuchNamespace():
+            if request.kind in ("attach", "detach"):
+                return request.to is not None and not request.to[1] and request.to[0] not in state.namespaces
             spaces = [request.namespace] if request.namespace else [name[0] for name in _made(asked)]
             return any(space not in state.namespaces for space in spaces)
         case AlreadyExists():
@@ -100,7 +119,8 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
         case BadRequest():
             return _overlaps(state, asked)
         case NamespaceNotEmpty():
-            return request.kind == "drop-namespace" and any(held == request.namespace for held, _ in state.names)
+            inside = (*state.names, *state.policies)
+            return request.kind == "drop-namespace" and any(held == request.namespace for held, _ in inside)
         case CommitFailed():
             return _commit_fails(history, state, asked, refusal)
         case NotFound() if request.kind == "undrop":
@@ -111,6 +131,23 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
             return False
 
 
+def _of_policy(state: CatalogState, asked: Asked, refusal: Refusal) -> bool:
+    """Whether a refusal that only requests about policies meet was so."""
+    request = asked.request
+    policy, target = state.policies.get(request.names[0]), None if request.to is None else state.target(request.to)
+    if policy is None:
+        return isinstance(refusal, NoSuchPolicy)
+    match refusal:
+        case NoSuchMapping():
+            return target is not None and (target, policy.entity) not in state.attached
+        case PolicyInUse():
+            return not request.flag and state.in_use(policy.entity)
+        case PolicyVersionMismatch():
+            return policy.version != request.needs
+        case _:
+            return isinstance(refusal, ConflictPolicyAttachment) and target is not None and state.rival(policy, target)
+
+
 def _made(asked: Asked) -> list[Name]:
     """The names that a request gives to something."""
     request = asked.request
@@ -118,7 +155,7 @@ def _made(asked: Asked) -> list[Name]:
         return [request.to]
     if request.creates:
         return [*request.creates]
-    makes = ("create", "stage", "create-view", "create-generic", "create-model", "register", "undrop")
+    makes = ("create", "stage", "create-view", "create-generic", "create-model", "register", "undrop", "create-policy")
     return [*request.names] if request.kind in makes else []
 
 
@@ -126,6 +163,12 @@ def _taken(history: History, state: CatalogState, asked: Asked) -> bool:
     request = asked.request
     if request.kind == "create-namespace":
         return request.namespace in state.namespaces
+    if request.kind == "create-policy":
+        return request.names[0] in state.policies
+    if request.kind in NOTIFICATIONS:
+        there = state.names.get(request.names[0])
+        stranger = there is not None and (there.kind != "table" or state.files.get(there.entity) is None)
+        return stranger or request.choice <= state.notified.get(request.names[0], -1)
     if request.kind == "register":
         there = state.names.get(request.names[0])
         if there is not None and not (request.flag and there.kind == "table"):

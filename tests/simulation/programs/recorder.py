@@ -12,21 +12,23 @@ from arco_catalog.operations.history import OWN
 from arco_catalog.planning.governance import governance_of
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
+from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.paths import Paths, commit_key
+from arco_catalog.state.policies import PolicyEntry
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, Tombstone
 from tests.simulation.history import Event
 from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
 from tests.simulation.programs.requests import Name
-from tests.simulation.programs.states import CatalogState, Lie, Relation, Stone, differences, done, in_order
+from tests.simulation.programs.states import CatalogState, Lie, Policy, Relation, Stone, differences, done, in_order
 from tests.simulation.world import World
 
 PATHS = Paths("wh")
 STORE = "memory:///"
 _TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
-WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model")
+WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model", "create-policy")
 """Creates whose effect is in the registry alone."""
 _CLAIMS = f"{PATHS.state}/metadata_claims/"
 
@@ -228,6 +230,8 @@ class Recorder:
                     self._effect(Effect(at, principal, text(operation, "id"), kind, entity, name))
         for name in made:
             relation = seen.names[name]
+            if relation.entity in seen.files and relation.entity not in self._pointers:
+                continue  # it follows another catalog's
             pointer = self._pointers.get(relation.entity)
             if pointer is None:
                 raise Lie(f"{name} means {relation.entity}, which has no pointer")
@@ -250,6 +254,7 @@ class Recorder:
         namespaces: dict[Namespace, str] = {}
         files, marks = dict(before.files), dict(before.marks)
         governance: dict[str, Mapping[str, str]] = {}
+        spaces: dict[Namespace, str] = {}
         for key, entry in self._entries.items():
             transaction = entry.get("transaction")
             if key.startswith("namespace\n"):
@@ -258,12 +263,16 @@ class Recorder:
                 if value not in self.history.properties:
                     stored = self._read(PATHS.entity_value("namespace", value))
                     self.history.properties[value] = mapping(stored, "properties")
+                spaces[(*filter(None, parent.split("\t")), name)] = text(entry, "entity")
                 governance[text(entry, "entity")] = governance_of(self.history.properties[value])
             elif key.startswith("relation\n") and (transaction is None or self._committed(transaction)):
                 entity = text(entry, "entity")
                 names[_name(key)] = Relation(text(entry, "type"), entity, texts(entry, "locations"))
                 governance[entity] = RelationEntry(entry).governance
-                if entity not in files and entity in self._pointers:
+                if (followed := Followed.of(entry)) is not None:
+                    files[entity] = followed.metadata.location
+                    self.document(files[entity])
+                elif entity not in files and entity in self._pointers:
                     files[entity], marks[entity] = text(self._pointers[entity], "metadata_location"), None
             elif key.startswith("tombstone\n"):
                 name_of = (texts(entry, "namespace"), text(entry, "name"))
@@ -273,7 +282,32 @@ class Recorder:
                 stone = Stone(entity, kind, operation, state == PURGING, texts(entry, "locations"), state == PURGED)
                 stones[name_of] = (*stones.get(name_of, ()), stone)
         governed = {entity: said for entity, said in governance.items() if said}
-        return CatalogState(namespaces, names, stones, files, governed, marks)
+        policies, attached = self._policies(names)
+        return CatalogState(
+            namespaces, names, stones, files, governed, marks, policies, attached, spaces, before.notified
+        )
+
+    def _policies(self, names: Mapping[Name, Relation]) -> tuple[Mapping[Name, Policy], frozenset[tuple[str, str]]]:
+        """Policies, and what they are attached to, which both sides must say, and by the name that it has."""
+        policies: dict[Name, Policy] = {}
+        attached: set[tuple[str, str]] = set()
+        targets: set[tuple[str, str]] = set()
+        living = {relation.entity: name for name, relation in names.items()}
+        for key, entry in self._entries.items():
+            kind, one, other = key.split("\n")[:3]
+            if kind == "policy":
+                found = PolicyEntry(entry)
+                policies[_name(key)] = Policy(found.entity, found.policy_type, found.version)
+            elif kind == "policy-attached":
+                attached.add((one, other))
+            elif kind == "policy-target":
+                targets.add((other, one))
+                name = (texts(entry, "namespace"), optional_text(entry, "name") or "")
+                if living.get(other, name) != name:
+                    raise Lie(f"{other} is {living[other]} now, and its policies say {name}")
+        if attached != targets:
+            raise Lie(f"{sorted(attached)} are attached from the one side, and {sorted(targets)} from the other")
+        return policies, frozenset(attached)
 
     # Files.
 

@@ -29,6 +29,13 @@ Kind = Literal[
     "drop-generic",
     "create-model",
     "drop-model",
+    "create-policy",
+    "update-policy",
+    "attach",
+    "detach",
+    "drop-policy",
+    "follow",
+    "drop-followed",
     "transaction",
     "create-namespace",
     "drop-namespace",
@@ -59,20 +66,24 @@ VIEWS: frozenset[Kind] = frozenset(
 )
 GENERIC: frozenset[Kind] = frozenset({"create-generic", "drop-generic", "load-generic"})
 MODELS: frozenset[Kind] = frozenset({"create-model", "drop-model", "load-model"})
+POLICIES: frozenset[Kind] = frozenset({"create-policy", "update-policy", "attach", "detach", "drop-policy"})
+NOTIFICATIONS: frozenset[Kind] = frozenset({"follow", "drop-followed"})
 
 
 def thing(kind: Kind) -> str:
     """What a request takes a name for."""
-    things = {"view": VIEWS, "generic-table": GENERIC, "semantic-model": MODELS}
+    things = {"view": VIEWS, "generic-table": GENERIC, "semantic-model": MODELS, "policy": POLICIES}
     return next((what for what, kinds in things.items() if kind in kinds), "table")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `names` are what it is about, `creates` what a transaction makes besides, `to` a rename's target.
+    """One request. `names` are what it is about, `creates` what a transaction makes besides, `to` a rename's target, or
+    what a policy is attached to: a namespace, where the name in it is empty.
 
-    `needs` is the current schema that is required; `choice` tells variants of a kind apart (which place a move goes to,
-    which file is registered, how large a page is); `flag` is overwrite, or purge.
+    `needs` is the current schema, or a policy's version, that is required; `choice` tells variants of a kind apart
+    (which place a move goes to, which file is registered, how large a page is, of which type a policy is, which time a
+    notification has); `flag` is overwrite, purge, or detach-all.
     """
 
     kind: Kind
@@ -135,6 +146,10 @@ class Conditions:
     cleaning: bool = False
     window_ms: int | None = None
     """How long a drop with purge can be undone; None: so long that no purge begins."""
+    external: bool = False
+    """Whether the catalog follows another one."""
+    policies: bool = False
+    """Whether there is a policy of each name, of one type or the other."""
     skew_ms: int = 2_000
     jumps: bool = False
     rate: float = 0.0

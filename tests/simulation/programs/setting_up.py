@@ -5,13 +5,17 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.policies.policies import create_policy
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.files import FileCache
+from storage_backends import ABSENT
 from tests.simulation.bucket import Stored
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.programs import bodies
-from tests.simulation.programs.grammar import DB
+from tests.simulation.programs.grammar import DB, NOTIFIED, OTHER
 from tests.simulation.programs.recorder import Recorder
 from tests.simulation.programs.requests import Conditions, Name, Program, Request
 from tests.simulation.world import World
@@ -32,10 +36,24 @@ class Beginning:
         return replace(catalog, caches=deepcopy(self.caches), files=deepcopy(self.files))
 
 
+async def leave_files(fixture: CatalogFixture) -> None:
+    """Writes all that another catalog may tell of."""
+    document = loads((await fixture.table("like")).metadata)
+    assert isinstance(document, dict)
+    await drop_table(fixture.session(principal="setup"), DB, "like", purge=False)
+    for name in [*((DB, name) for name in "tuv"), (OTHER, "t")]:
+        named: JsonObject = {"table-uuid": bodies.followed_uuid(name), "location": bodies.followed_folder(name)}
+        for at in range(NOTIFIED):
+            key = bodies.followed_file(name, at).removeprefix("memory:///")
+            await fixture.store.put(key, dumps({**document, **named}), ABSENT)
+
+
 def begin(world: World, recorder: Recorder, program: Program, settings: Settings) -> Beginning:
     """Fills a world with what a program begins with."""
     said = program.conditions
-    told = replace(Conditions(), cleaning=said.cleaning, shared_folder=said.shared_folder, overlap=said.overlap)
+    told = Conditions(
+        cleaning=said.cleaning, shared_folder=said.shared_folder, overlap=said.overlap, policies=said.policies
+    )
     beginning = _beginning(program.tables, program.views, told, settings)
     world.fill(beginning.objects)
     recorder.resume(beginning.recorder)
@@ -59,6 +77,12 @@ def _beginning(tables: Sequence[Name], views: Sequence[Name], conditions: Condit
             request = Request("create" if table else "create-view", (name,))
             body = bodies.new_table(name[1], principal, conditions) if table else bodies.new_view(name[1], principal)
             await bodies.performing(request, body)(fixture.session(body, principal=principal))
+        if conditions.policies:
+            for choice, policy in enumerate("tuv"):
+                session, of = fixture.session(principal="setup"), bodies.policy_type(choice % 2)
+                await create_policy(session, DB, policy, of, bodies.policy_text("setup"))
+        if settings.external:
+            await leave_files(fixture)
         await world.settle()
 
     loop.run(make())

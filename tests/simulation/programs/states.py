@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, optional_text, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
 from arco_catalog.state.index import Namespace
 from tests.simulation.programs.requests import Name
 
@@ -36,10 +36,21 @@ class Stone:
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy of a name of its own."""
+
+    entity: str
+    kind: str
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogState:
     """All that answers can tell. `files` are the current metadata files of whatever has or had a name, `marks` the
     drops that pointers tell of, `stones` the dropped of each name in the order of their drops; `namespaces` name the
-    object that holds the properties; `governance` is that of each entity which has any, namespaces included."""
+    object that holds the properties; `governance` is that of each entity which has any, namespaces included;
+    `attached` are ids of targets and of the policies that are attached to them, `notified` the time of the last
+    notification of each name."""
 
     namespaces: Mapping[Namespace, str] = field(default_factory=dict)
     names: Mapping[Name, Relation] = field(default_factory=dict)
@@ -47,6 +58,11 @@ class CatalogState:
     files: Mapping[str, str] = field(default_factory=dict)
     governance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     marks: Mapping[str, str | None] = field(default_factory=dict)
+    policies: Mapping[Name, Policy] = field(default_factory=dict)
+    attached: frozenset[tuple[str, str]] = frozenset()
+    spaces: Mapping[Namespace, str] = field(default_factory=dict)
+    """Ids of namespaces."""
+    notified: Mapping[Name, int] = field(default_factory=dict)
 
     def relation(self, name: Name, kind: str | None = None) -> Relation | None:
         """What a name means, if it is of this kind."""
@@ -57,6 +73,23 @@ class CatalogState:
         """The metadata file behind a name."""
         there = self.names.get(name)
         return None if there is None else self.files.get(there.entity)
+
+    def target(self, to: Name) -> str | None:
+        """The id of what a policy is to be attached to; None if there is none."""
+        if not to[1]:
+            return self.spaces.get(to[0])
+        there = self.names.get(to)
+        return None if there is None or there.kind == "semantic-model" else there.entity
+
+    def in_use(self, policy: str) -> bool:
+        """Whether a policy is attached to something that is not dropped."""
+        living = {*self.live(), *self.spaces.values()}
+        return any(by == policy and target in living for target, by in self.attached)
+
+    def rival(self, policy: Policy, target: str) -> bool:
+        """Whether another policy of the same type, which is inherited, is attached to a target."""
+        others = {each.entity for each in self.policies.values() if each.kind == policy.kind} - {policy.entity}
+        return policy.kind.startswith("system.") and any((target, other) in self.attached for other in others)
 
     def live(self) -> set[str]:
         """The entities that have a name."""
@@ -98,6 +131,15 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
     match what, thing:
         case (("create" | "drop" | "update"), "namespace"):
             return _namespace(state, what, namespace, operation)
+        case _, "policy":
+            return _policy(state, kind, name, operation)
+        case "follow", _:
+            return _followed(state, name, operation)
+        case "drop", "followed":
+            there = state.relation(name, "table")
+            _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
+            state = _notified(state, name, operation)
+            return _buried(state, name, text(operation, "id"), purging=False)
         case "govern", _:
             return _governed(state, kind, name, thing, operation)
         case (("create" | "register"), _):
@@ -119,10 +161,55 @@ def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: 
     _need(there != (what == "create"), f"{what}-namespace", operation, "it is there" if there else "it is not there")
     namespaces = {key: value for key, value in state.namespaces.items() if key != namespace}
     if what == "drop":
-        _need(not any(held == namespace for held, _ in state.names), "drop-namespace", operation, "it is not empty")
+        held = {*(held for held, _ in state.names), *(held for held, _ in state.policies)}
+        _need(namespace not in held, "drop-namespace", operation, "it is not empty")
+        entity = state.spaces.get(namespace)
+        state = replace(state, attached=frozenset(pair for pair in state.attached if pair[0] != entity))
     else:
         namespaces[namespace] = ""
     return replace(state, namespaces=namespaces)
+
+
+def _policy(state: CatalogState, kind: str, name: Name, operation: JsonObject) -> CatalogState:
+    """What is done to a policy, or between it and a target."""
+    entity, there = text(operation, "entity"), state.policies.get(name)
+    policies = {key: policy for key, policy in state.policies.items() if key != name}
+    if kind == "create-policy":
+        _need(name[0] in state.namespaces, kind, operation, "its namespace is not there")
+        _need(there is None, kind, operation, "it is there")
+        return replace(state, policies={**policies, name: Policy(entity, text(operation, "type"))})
+    _need(there is not None and there.entity == entity, kind, operation, "it means another")
+    assert there is not None
+    if kind == "update-policy":
+        return replace(state, policies={**policies, name: replace(there, version=there.version + 1)})
+    if kind == "drop-policy":
+        _need(bool(operation.get("detach_all")) or not state.in_use(entity), kind, operation, "it is in use")
+        attached = frozenset(pair for pair in state.attached if pair[1] != entity)
+        return replace(state, policies=policies, attached=attached)
+    to = mapping(operation, "target")
+    target = state.target((texts(to, "namespace"), optional_text(to, "name") or ""))
+    _need(target is not None and target == to.get("entity"), kind, operation, "its target means another")
+    pair = (str(target), entity)
+    if kind == "detach-policy":
+        _need(pair in state.attached, kind, operation, "it is not attached")
+        return replace(state, attached=state.attached - {pair})
+    _need(not state.rival(there, pair[0]), kind, operation, "another of its type is attached")
+    return replace(state, attached=state.attached | {pair})
+
+
+def _followed(state: CatalogState, name: Name, operation: JsonObject) -> CatalogState:
+    """The name is a table of another catalog now, and its namespace is there."""
+    entity, there = text(operation, "entity"), state.relation(name)
+    _need(there is None or (there.kind, there.entity) == ("table", entity), "follow", operation, "it means another")
+    namespaces = {name[0]: "", **state.namespaces}
+    state = replace(state, namespaces=namespaces, names={**state.names, name: Relation("table", entity)})
+    return _notified(state, name, operation)
+
+
+def _notified(state: CatalogState, name: Name, operation: JsonObject) -> CatalogState:
+    at, last = integer(operation, "notified"), state.notified.get(name, -1)
+    _need(at > last, text(operation, "kind"), operation, f"{at} comes after {last}")
+    return replace(state, notified={**state.notified, name: at})
 
 
 def _governed(state: CatalogState, kind: str, name: Name, thing: str, operation: JsonObject) -> CatalogState:
@@ -186,12 +273,13 @@ def _undropped(state: CatalogState, kind: str, name: Name, operation: JsonObject
 
 
 def in_order(seen: CatalogState, said: CatalogState) -> CatalogState:
-    """The state as it was seen, its tombstones in the order that the operations say."""
+    """The state as it was seen, its tombstones in the order that the operations say, and with the times that they say
+    of notifications."""
     stones: dict[Name, tuple[Stone, ...]] = {}
     for name, found in seen.stones.items():
         order = [stone.entity for stone in said.stones.get(name, ())]
         stones[name] = tuple(sorted(found, key=lambda stone: order.index(stone.entity)))
-    return replace(seen, stones=stones)
+    return replace(seen, stones=stones, notified=said.notified)
 
 
 def differences(said: CatalogState, seen: CatalogState) -> str | None:
@@ -202,6 +290,10 @@ def differences(said: CatalogState, seen: CatalogState) -> str | None:
         return f"names should mean {meant}, and mean {shown}"
     if set(said.namespaces) != set(seen.namespaces):
         return f"namespaces should be {set(said.namespaces)}, and are {set(seen.namespaces)}"
+    if said.policies != seen.policies:
+        return f"policies should be {said.policies}, and are {seen.policies}"
+    if said.attached != seen.attached:
+        return f"{sorted(said.attached)} should be attached, and {sorted(seen.attached)} are"
     there = {entity for _, entity in shown.values()} | {*seen.governance}
     there |= {stone.entity for stones in seen.stones.values() for stone in stones}
     for entity in there:
