@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 MAX_LONG = 2**63 - 1
+FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999. Arrow and Iceberg reach further, but not all who read a table do: Python does not."""
 
 
 def text_of(value: JsonValue) -> str | None:
@@ -23,6 +25,11 @@ def int_of(value: JsonValue) -> int | None:
     """An integer of 32 bits."""
     found = long_of(value)
     return found if found is not None and -(2**31) <= found < 2**31 else None
+
+
+def time_of(value: object) -> int | None:
+    """Milliseconds since 1970 that a column can hold."""
+    return value if type(value) is int and FIRST_TIME_MS <= value <= LAST_TIME_MS else None
 
 
 def object_of(value: JsonValue) -> JsonObject:

@@ -22,6 +22,8 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.watermarks import NAMESPACE
@@ -147,8 +149,12 @@ class OpenTable:
 
     def mark(self, watermarks: Mapping[str, str]) -> None:
         """Moves watermarks alone: for a batch that brought rows to other tables. Raises `Superseded`."""
+        snapshot = self.table.metadata.current_snapshot_id
+        on_that = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
+        transaction = self.table.transaction()
+        transaction._stage((SetPropertiesUpdate(updates={**watermarks}),), (on_that,))
         try:
-            self.table.transaction().set_properties({**watermarks}).commit_transaction()
+            self.table = transaction.commit_transaction()
         except (CommitFailedException, *UNKNOWN) as error:
             raise Superseded(str(error)) from error
 

@@ -1,8 +1,10 @@
 """A served catalog, what its files say happened in it, and what its system tables say."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import Here
 from reconciler.system import tables
 from reconciler.system.definition import SystemTable
@@ -24,7 +27,26 @@ from reconciler.system.rest import KeyedRestCatalog
 from tools.demo.engines import pyiceberg_catalog
 from tools.demo.server import WAREHOUSE, Server
 
+PATIENCE_S = 60.0
 ROW = pa.table({"a": pa.array([1], pa.int64())})
+
+
+_IDS: Mapping[str, Sequence[str]] = {
+    "commits": ("commit_key",),
+    "catalog_events": ("event_id",),
+    "tables": ("commit_key",),
+    "views": ("commit_key",),
+    "columns": ("commit_key", "position"),
+    "refs": ("commit_key", "ref"),
+    "snapshots": ("entity", "snapshot_id"),
+    "files_health": ("commit_key",),
+    "tasks": ("task_id", "task_version"),
+    "lineage_events": ("event", "role", "dataset_namespace", "dataset_name"),
+    "lineage": ("edge_id",),
+    "reports": ("report_id",),
+    "maintenance": ("task_id", "step"),
+}
+"""What tells a row of each table from all others."""
 
 
 class Killed(BaseException):
@@ -118,8 +140,22 @@ class ServedLake:
         said = [json.loads(file.read_bytes()) for file in files]
         return [receipt for receipt in said if receipt.get("namespace") != ["system"]]
 
+    def receipt_of(self, table: str) -> Path:
+        """The committed receipt of a table's last commit, once it is written: that may be after the answer."""
+        last = self.client.load_table(f"db.{table}").metadata_location
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            for file in (self.folder / "_catalog" / "events").glob("*/iceberg/committed/*.json"):
+                if json.loads(file.read_bytes())["metadata_location"] == last:
+                    return file
+            time.sleep(0.01)
+        raise AssertionError(f"nobody has written the receipt of {last}")
+
     def assert_each_event_once(self) -> None:
-        """The tables hold what the receipts and the registry say, each once."""
+        """The tables hold what the receipts and the registry say, each once, and no table any row twice."""
+        for table in tables.ALL:
+            ids = Counter(tuple(row[column] for column in _IDS[table.name]) for row in self.rows(table))
+            assert not [each for each, count in ids.items() if count > 1], table.name
         receipts = self.receipts()
         commits = self.rows(tables.COMMITS)
         assert Counter(row["event_id"] for row in commits) == Counter(receipt["event_id"] for receipt in receipts)
@@ -146,6 +182,12 @@ class ServedLake:
 
     def _current(self, table: SystemTable) -> list[str]:
         return sorted(str(row["commit_key"]) for row in self.rows(table) if row["current"])
+
+
+def in_another_thread(work: Callable[[], object]) -> None:
+    """Does it, and waits: this thread has a loop of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(work).result()
 
 
 def _longs(receipt: JsonObject) -> list[object]:

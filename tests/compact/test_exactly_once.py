@@ -2,8 +2,6 @@
 themselves. The catalog is a real server's; the driver and its executors are this process."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from requests.exceptions import ConnectionError as ConnectionLost
 
 from arco_catalog.state.paths import Paths
 from reconciler.system import tables
-from tests.compact.lake import Killed, ServedLake
+from tests.compact.lake import Killed, ServedLake, in_another_thread
 from tools.demo.server import WAREHOUSE
 
 RUNS = 40
@@ -129,12 +127,6 @@ async def test_a_metadata_file_that_is_gone_gives_rows_from_its_receipt(lake: Se
     gone = [row for row in lake.rows(tables.TABLES) if row["metadata_gone"]]
     assert [row["name"] for row in gone] == ["t"]
     assert [row["metadata_gone"] for row in lake.rows(tables.SNAPSHOTS)].count(True) == 1
-
-
-def in_another_thread(work: Callable[[], None]) -> None:
-    """Does it, and waits: this thread has a loop of its own."""
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(work).result()
 
 
 def _committed(lake: ServedLake) -> list[Path]:

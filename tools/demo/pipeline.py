@@ -19,7 +19,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import OnSpark
 from reconciler.maintain import procedures
 from reconciler.maintain.budget import Budget
