@@ -7,7 +7,7 @@ from typing import cast
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.state.lineage import Dataset, StoredEvent, read_event
-from reconciler.compact.values import long_of
+from reconciler.compact.values import long_of, nearest_time
 from reconciler.compact.versions import milliseconds
 from reconciler.system.definition import DAY_MS, Row
 
@@ -68,7 +68,7 @@ def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterato
     whole: Row = {
         "event": name,
         "received_on": (day - _EPOCH).days * DAY_MS,
-        "happened_at": said.time_ms,
+        "happened_at": nearest_time(said.time_ms),
         "state": said.state,
         "run_id": said.run,
         "parent_run_id": said.parent,

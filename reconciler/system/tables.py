@@ -11,7 +11,11 @@ _NAME = Column("name", Type.STRING, "its name at that time")
 _COMMIT_KEY = Column("commit_key", Type.STRING, "SHA-256 of entity and metadata location: one commit for ever", True)
 _COMMITTED_AT = Column("committed_at", Type.TIME, "the time in the metadata file that the commit made current", True)
 _METADATA = Column("metadata_location", Type.STRING, "the metadata file that it made current")
-_GONE = Column("metadata_gone", Type.BOOLEAN, "the file was deleted before it was read: the row is from the receipt")
+_GONE = Column(
+    "metadata_gone",
+    Type.BOOLEAN,
+    "the file was deleted before it was read; null if it could not be read: both rows are the receipt's",
+)
 _CURRENT = Column("current", Type.BOOLEAN, "whether this is the newest of the entity", required=True)
 _BATCH = Column("batch", Type.LONG, "the batch that brought the row: what is new since batch n has a higher one", True)
 _FORMAT = Column("format_version", Type.INT, "version of Iceberg's format")

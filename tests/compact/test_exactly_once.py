@@ -2,6 +2,7 @@
 themselves. The catalog is a real server's; the driver and its executors are this process."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -127,6 +128,29 @@ async def test_a_metadata_file_that_is_gone_gives_rows_from_its_receipt(lake: Se
     gone = [row for row in lake.rows(tables.TABLES) if row["metadata_gone"]]
     assert [row["name"] for row in gone] == ["t"]
     assert [row["metadata_gone"] for row in lake.rows(tables.SNAPSHOTS)].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"\x1f\x8b\x08 cut", None], ids=["no JSON", "no object", "cut", "elsewhere"]
+)
+async def test_a_metadata_file_that_cannot_be_read_gives_rows_from_its_receipt_and_is_told(
+    lake: ServedLake, body: bytes | None
+) -> None:
+    receipt = lake.receipt_of("t")
+    where = json.loads(receipt.read_bytes())["metadata_location"]
+    if body is None:
+        receipt.write_bytes(receipt.read_bytes().replace(where.encode(), b"file:///elsewhere/1.metadata.json"))
+    else:
+        lake.put(str(Path(where.removeprefix("file://")).relative_to(lake.folder.parent)), body)
+    stats = await lake.compact()
+    name = "file:///elsewhere/1.metadata.json" if body is None else where
+    assert [name in said for said in stats.unreadable] == [True, True]  # for `commits`, and for the other tables
+    for table in (tables.COMMITS, tables.TABLES, tables.SNAPSHOTS):
+        rows = lake.rows(table)
+        assert sorted(row["metadata_gone"] is None for row in rows) == [False] * (len(rows) - 1) + [True], table.name
+    lake.assert_told_once()
+    again = await lake.compact()
+    assert (again.commits, again.unreadable_count) == (0, 0)
 
 
 def _committed(lake: ServedLake) -> list[Path]:
