@@ -137,7 +137,8 @@ class Compaction:
         """Joins the batches of events up to a number, tells what Servo's receipts do, and tells edges again whose
         commits are known only now. All other commits that those events may be about are in `commits` by now."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
-        join = Join(self.system.open(tables.LINEAGE_EVENTS), commits, self.system.open(tables.TABLES), lineage)
+        events, versions = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
+        join = Join(events, commits, versions, lineage, {self.config.warehouse, *self.system.names})
         for number in range(lineage.number(EVENTS_BATCH) + 1, joinable + 1):
             self._tell(lineage, join.new_edges(number), {EVENTS_BATCH: str(number)})
         reached, since = commits.number(BATCH), lineage.number(BATCH)

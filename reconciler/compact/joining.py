@@ -43,12 +43,13 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class Join:
     """The system tables that are joined, as of one state: events, commits, the versions of tables, and the edges that
-    were told."""
+    were told; `catalogs` are the names that the catalog has for clients."""
 
     events: OpenTable
     commits: OpenTable
     versions: OpenTable
     lineage: OpenTable
+    catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
         """The edges of a batch of events that were not told."""
@@ -109,7 +110,7 @@ class Join:
         datasets = [
             dataset for event in told for dataset in (*event.outputs, *event.inputs, *stories[teller(event)].inputs)
         ]
-        tables = Tables(_tables(self.versions, datasets))
+        tables = Tables(_tables(self.versions, datasets, self.catalogs), self.catalogs)
         written = {table.entity for event in told for each in event.outputs if (table := tables.find(each)) is not None}
         made = _commits(self.commits, sorted(written), first_ms)
         seen = self._told({event.run for event in told}, first_ms - TOLERANCE_MS)
@@ -146,14 +147,14 @@ class Join:
         }
 
 
-def _tables(known: OpenTable, datasets: Iterable[Named]) -> Iterator[KnownTable]:
+def _tables(known: OpenTable, datasets: Iterable[Named], catalogs: Collection[str]) -> Iterator[KnownTable]:
     """The tables that datasets may be: those of their locations, and those of their names."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)
         locations.update(there)
         if not there:
-            names.update(name for _, name in names_of(dataset))
+            names.update(name for _, name in names_of(dataset, catalogs))
     for column, values in (("location", locations), ("name", names)):
         for some in batches(sorted(values), AT_ONCE):
             where = both(equal("current", True), among(column, some))

@@ -53,6 +53,11 @@ class SystemTables:
         named = {**properties, "uri": uri, "warehouse": warehouse}
         return cls(KeyedRestCatalog(named, runtime), in_trino or warehouse)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """What clients call the catalog: those of Iceberg REST, and Trino."""
+        return [self.catalog.properties["warehouse"], self.in_trino]
+
     def open(self, table: SystemTable) -> "OpenTable":
         """A table as it is now; makes it, and its namespace, where it is missing, and adds columns that it lacks."""
         identifier = (NAMESPACE, table.name)

@@ -261,6 +261,7 @@ LINEAGE_EVENTS = SystemTable(
         Column("dataset_namespace", Type.STRING, "of the dataset, as the event names it: s3://bucket, file, ..."),
         Column("dataset_name", Type.STRING, "of the dataset, in that namespace: a path, often"),
         Column("further_names", Type.STRINGS, "of the same dataset (facet symlinks): table names, often"),
+        Column("further_namespaces", Type.STRINGS, "in which it has these names, one for each"),
         Column("snapshot_id", Type.LONG, "what was read or written of it (facet version)"),
         _BATCH,
     ),
