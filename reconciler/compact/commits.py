@@ -51,6 +51,8 @@ def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Ro
         "updates": texts_of(receipt.get("updates")),
         "request_method": text_of(request.get("method")),
         "request_path": text_of(request.get("path")),
+        "request_id": text_of(request.get("id")),
+        "idempotency_key_hash": text_of(request.get("idempotency_key_hash")),
         "attempt": text_of(receipt.get("attempt")),
         "engine": text_of(receipt.get("engine")),
         "principal_id": text_of(receipt.get("principal_id")),

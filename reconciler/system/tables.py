@@ -55,6 +55,8 @@ COMMITS = SystemTable(
         Column("updates", Type.STRINGS, "the kinds of updates that it made"),
         Column("request_method", Type.STRING, "of the HTTP request"),
         Column("request_path", Type.STRING, "of the HTTP request"),
+        Column("request_id", Type.STRING, "by which logs know the request: the client's X-Request-Id, if it sent one"),
+        Column("idempotency_key_hash", Type.STRING, "SHA-256 of its Idempotency-Key, by which its marker is kept"),
         Column("attempt", Type.STRING, "the id of the attempt that committed: the move in the table's pointer"),
         _SOURCE_KIND,
         _CLIENT,

@@ -12,7 +12,7 @@ from requests.exceptions import ConnectionError as ConnectionLost
 
 from arco_catalog.state.paths import Paths
 from reconciler.system import tables
-from tests.compact.lake import Killed, ServedLake, in_another_thread
+from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread
 from tools.demo.server import WAREHOUSE
 
 RUNS = 40
@@ -28,6 +28,19 @@ async def test_every_receipt_is_a_row_and_a_run_without_news_reads_and_commits_n
     again = await lake.compact()
     assert (again.rows, again.commits, again.read) == ({}, 0, 0)
     assert lake.snapshots() == before
+
+
+async def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(lake: ServedLake) -> None:
+    new = ("request_id", "idempotency_key_hash")
+    await lake.compact()
+    with lake.client.load_table("system.commits").update_schema(allow_incompatible_changes=True) as update:
+        for column in new:
+            update.delete_column(column)
+    lake.mortal().load_table("db.t").append(ROW)  # which sends an Idempotency-Key, as PyIceberg alone does not
+    await lake.compact()
+    rows = sorted(lake.rows(tables.COMMITS), key=lambda row: str(row["committed_at"]))
+    assert [row["idempotency_key_hash"] is not None for row in rows] == [False] * 6 + [True]
+    lake.assert_each_event_once()
 
 
 async def test_a_run_reads_what_is_new_and_no_more(lake: ServedLake) -> None:

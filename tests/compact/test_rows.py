@@ -147,6 +147,13 @@ def test_a_receipt_is_a_row_with_the_snapshot_that_it_added() -> None:
     assert row["metadata_gone"] is False
 
 
+def test_a_receipt_tells_of_its_request_what_it_has() -> None:
+    asked: JsonObject = {"method": "POST", "path": "/v1", "id": "req-1", "idempotency_key_hash": "ab"}
+    row, older = commit_row(receipt(request=asked), METADATA, 1), commit_row(receipt(), METADATA, 1)
+    assert (row["request_id"], row["idempotency_key_hash"]) == ("req-1", "ab")
+    assert (older["request_id"], older["idempotency_key_hash"]) == (None, None)
+
+
 def test_a_receipt_whose_metadata_is_gone_says_so() -> None:
     row = commit_row(receipt(), Lost.GONE, 1)
     assert (row["metadata_gone"], row["operation"], row["summary"]) == (True, None, None)
