@@ -47,7 +47,7 @@ from reconciler.system import questions, tables
 from reconciler.system.conditions import among, equal
 from reconciler.system.definition import Row, SystemTable
 from reconciler.system.opened import OpenTable, Superseded, SystemTables
-from reconciler.system.questions import create_views
+from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
 
 BATCH_SIZE = 50_000
@@ -86,7 +86,7 @@ class Compaction:
         and again, and what Spark, the store and the catalog raise."""
         await self._until_done(self._lineage_events)
         self.opened = [self.system.open(table) for table in tables.ALL]
-        await asyncio.to_thread(create_views, self.system.catalog, self.system.in_trino)
+        await asyncio.to_thread(write_views, self.system.catalog, self.system.in_trino)
         joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
         for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
             await self._until_done(step)
@@ -264,13 +264,14 @@ class Compaction:
         }
 
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The same of the views that answer usual questions: each has one version."""
+        """The same of the views that answer usual questions: each has one version, or was replaced of late."""
         keys = set[str]()
         for question in questions.ALL:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
             if pointer is not None:
                 current = await resolve_for_read(self.session.state, pointer)
-                keys.add(commit_key(pointer.entity, current.metadata.location))
+                files = (current.metadata, current.base)
+                keys.update(commit_key(pointer.entity, file.location) for file in files if file is not None)
         return keys
 
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -39,10 +38,10 @@ class Superseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SystemTables:
-    """The tables of `system` in one catalog, and what Trino calls that."""
+    """The tables of `system` in one catalog, and what Trino calls that, if somebody said."""
 
-    catalog: Catalog
-    in_trino: str
+    catalog: KeyedRestCatalog
+    in_trino: str | None
 
     @classmethod
     def connect(
@@ -51,18 +50,18 @@ class SystemTables:
         """Connects to the catalog at `uri`; `properties` are PyIceberg's, such as `credential`. Trino calls the catalog
         as this one's clients do, unless another name is given."""
         named = {**properties, "uri": uri, "warehouse": warehouse}
-        return cls(KeyedRestCatalog(named, runtime), in_trino or warehouse)
+        return cls(KeyedRestCatalog(named, runtime), in_trino)
 
     @property
     def names(self) -> Sequence[str]:
         """What clients call the catalog: those of Iceberg REST, and Trino."""
-        return [self.catalog.properties["warehouse"], self.in_trino]
+        return [self.catalog.properties["warehouse"], *([] if self.in_trino is None else [self.in_trino])]
 
     def open(self, table: SystemTable) -> "OpenTable":
         """A table as it is now; makes it, and its namespace, where it is missing, and adds columns that it lacks."""
         identifier = (NAMESPACE, table.name)
         try:
-            found = self.catalog.load_table(identifier)
+            found: Table = self.catalog.load_table(identifier)
         except NoSuchTableError:
             found = self._create(table)
         missing = [column.name for column in table.columns if column.name not in found.schema().column_names]
@@ -76,8 +75,9 @@ class SystemTables:
         begun = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):
             self.catalog.create_namespace(NAMESPACE, {"comment": "Made by the pipeline: the catalog as tables."})
+        made: Table
         try:
-            return self.catalog.create_table(
+            made = self.catalog.create_table(
                 (NAMESPACE, table.name),
                 schema,
                 partition_spec=partition_spec_of(table, schema),
@@ -85,7 +85,8 @@ class SystemTables:
                 properties={**PROPERTIES, **begun, "comment": table.doc},
             )
         except TableAlreadyExistsError:
-            return self.catalog.load_table((NAMESPACE, table.name))  # another run has just made it
+            made = self.catalog.load_table((NAMESPACE, table.name))  # another run has just made it
+        return made
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
@@ -99,7 +98,7 @@ class ServedLake:
         """A connection of the pipeline's."""
         return Mortal({"uri": self.server.uri, "warehouse": WAREHOUSE}, SystemRuntime(), lambda seconds: None)
 
-    async def compact(self, catalog: RestCatalog | None = None, batch_size: int = 1_000) -> CompactStats:
+    async def compact(self, catalog: KeyedRestCatalog | None = None, batch_size: int = 1_000) -> CompactStats:
         """A run, in this process."""
         system = SystemTables(catalog or self.mortal(), WAREHOUSE)
         return await compact(system, self.config, Here(), batch_size=batch_size)
