@@ -66,8 +66,11 @@ class SystemTables:
             found = self._create(table)
         missing = [column.name for column in table.columns if column.name not in found.schema().column_names]
         if missing:
-            with found.update_schema() as update:
-                update.union_by_name(schema_of(table))
+            try:
+                with found.update_schema() as update:
+                    update.union_by_name(schema_of(table))
+            except CommitFailedException:
+                found = self.catalog.load_table(identifier)  # another run has just added them
         return OpenTable(table, found)
 
     def _create(self, table: SystemTable) -> Table:

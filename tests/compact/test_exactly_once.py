@@ -46,6 +46,24 @@ async def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(lake
     lake.assert_each_event_once()
 
 
+async def test_of_two_runs_at_once_one_adds_columns_that_are_lacking(lake: ServedLake) -> None:
+    await lake.compact()
+    with lake.client.load_table("system.commits").update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("request_id")
+    lake.append("t")
+    slower = lake.mortal()
+
+    def overtake(table: Table) -> None:
+        slower.beforehand = None
+        in_another_thread(lambda: asyncio.run(lake.compact()))
+
+    slower.beforehand = overtake
+    await lake.compact(slower)
+    lake.assert_each_event_once()
+    names = lake.client.load_table("system.commits").schema().column_names
+    assert names.count("request_id") == 1
+
+
 async def test_a_run_reads_what_is_new_and_no_more(lake: ServedLake) -> None:
     await lake.compact()
     lake.append("t")
