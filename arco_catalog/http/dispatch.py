@@ -114,7 +114,16 @@ class Dispatch:
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         return RequestContext(
-            self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold, realm
+            self._service,
+            route,
+            params,
+            request.query(),
+            request.headers,
+            request.caller,
+            catalog,
+            request.hold,
+            realm,
+            id=request.id,
         )
 
     def _has_key(self, request: Request) -> bool:

@@ -64,7 +64,8 @@ class Service:
 class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
     that have none, `body_bytes` how long it was, `form` that of a form as it came; `named` is the catalog that the
-    prefix names, on routes with one; `realm` that of the request, where there are any."""
+    prefix names, on routes with one; `realm` that of the request, where there are any; `id` is what telemetry calls
+    the request."""
 
     service: Service
     route: Route
@@ -78,6 +79,7 @@ class RequestContext:
     body: JsonObject | None = None
     body_bytes: int = 0
     form: bytes = b""
+    id: str | None = None
     attempts: set[str] = field(default_factory=set)
     """Attempts at this request that its handler made, also before it was called again."""
 
@@ -212,6 +214,7 @@ class RequestContext:
             body_bytes=self.body_bytes,
             role_session=self.caller.session,
             name=self.caller.name,
+            id=self.id,
             hold=self.hold,
             attempts=self.attempts,
         )

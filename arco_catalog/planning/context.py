@@ -18,12 +18,11 @@ Holds = Callable[[Index, Requirement], Steps[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asked, and how: `by` is what records say of it."""
+    """Who asked, and what: `by` and `request` are what records say of it."""
 
     by: JsonObject
     source: JsonObject
-    method: str
-    path: str
+    request: JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def receipt_writes(
         "updates": [*updates],
         **caller.by,
         **({} if engine is None else {"engine": engine}),
-        "request": {"method": caller.method, "path": caller.path},
+        "request": caller.request,
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, details=details)
 

@@ -152,7 +152,7 @@ class Session:
         """What planning relies on besides what was read."""
         catalog, request, settings = self.catalog, self.request, self.settings
         return Context(
-            caller=Caller(request.by, request.source, request.method, request.path),
+            caller=Caller(request.by, request.source, request.asked),
             paths=catalog.paths,
             locations=catalog.locations,
             warehouse=catalog.warehouse,

@@ -66,8 +66,8 @@ class OperationRequest:
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer that the host
     can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
     `role_session` tells apart those who assumed the same role, if a role is the principal; `name` is the principal's in
-    its realm, if it has one; `hold` is what the request
-    takes of the process's memory; `attempts` are its own whose slots were sent to its key's marker."""
+    its realm, if it has one; `id` is what telemetry calls the request; `hold` is what the request takes of the
+    process's memory; `attempts` are its own whose slots were sent to its key's marker."""
 
     method: str
     path: str
@@ -82,6 +82,7 @@ class OperationRequest:
     body_bytes: int = 0
     role_session: str | None = None
     name: str | None = None
+    id: str | None = None
     hold: Hold = field(default_factory=Hold, compare=False)
     attempts: set[str] = field(default_factory=set, compare=False)
 
@@ -92,6 +93,13 @@ class OperationRequest:
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
         return {"principal": self.principal, **session, "source": self.source}
+
+    @property
+    def asked(self) -> JsonObject:
+        """What records say of the request itself. The hash names its key's marker; the key is nobody's business."""
+        known: JsonObject = {} if self.id is None else {"id": self.id}
+        keyed: JsonObject = {} if self.key is None else {"idempotency_key_hash": self.key_hash()}
+        return {"method": self.method, "path": self.path, **known, **keyed}
 
     def identity(self) -> RequestIdentity:
         """The request that the key stands for. Raises `BadRequest` if the body has no canonical form."""

@@ -1,7 +1,7 @@
 """A committed receipt as a row of `commits`."""
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import integer, text
+from arco_catalog.state.fields import text
 from reconciler.compact.source import judged, source_columns
 from reconciler.compact.values import (
     long_of,
@@ -10,9 +10,11 @@ from reconciler.compact.values import (
     object_of,
     objects_of,
     properties_of,
+    required_time,
     text_of,
     texts_of,
 )
+from reconciler.compact.version import Lost, Metadata
 from reconciler.system.definition import Row
 
 
@@ -21,18 +23,18 @@ def needs_metadata(receipt: JsonObject) -> bool:
     return bool(longs_of(receipt.get("added_snapshot_ids")))
 
 
-def commit_row(receipt: JsonObject, document: JsonObject | None, batch: int) -> Row:
-    """The row of a receipt, whose fields have the names that they have today; `document` is the metadata file that the
-    commit made current, None if it is gone, or not needed. Raises `InternalError` for a receipt without its keys."""
+def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Row:
+    """The row of a receipt, whose fields have the names that they have today; `metadata` is of the file that the commit
+    made current, None if it is not needed. Raises `InternalError` for a receipt without its keys."""
     kind = text_of(receipt.get("entity_type")) or "table"
     request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))
     added = longs_of(receipt.get("added_snapshot_ids"))
-    snapshot = _snapshot(document, added[-1]) if document is not None and added else {}
+    snapshot = _snapshot(metadata, added[-1]) if isinstance(metadata, dict) and added else {}
     summary = properties_of(snapshot.get("summary"))
     return {
         "event_id": text(receipt, "event_id"),
         "commit_key": text(receipt, "commit_key"),
-        "committed_at": integer(receipt, "metadata_ms"),
+        "committed_at": required_time(receipt, "metadata_ms"),
         "entity": text(receipt, "entity"),
         "entity_type": kind,
         "table_uuid": text_of(receipt.get(f"{kind}_uuid")),
@@ -49,13 +51,15 @@ def commit_row(receipt: JsonObject, document: JsonObject | None, batch: int) -> 
         "updates": texts_of(receipt.get("updates")),
         "request_method": text_of(request.get("method")),
         "request_path": text_of(request.get("path")),
+        "request_id": text_of(request.get("id")),
+        "idempotency_key_hash": text_of(request.get("idempotency_key_hash")),
         "attempt": text_of(receipt.get("attempt")),
         "engine": text_of(receipt.get("engine")),
         "principal_id": text_of(receipt.get("principal_id")),
         "source_claimed": source.get("claimed") is True,
         **source_columns(receipt),
         **judged(receipt),
-        "metadata_gone": document is None and needs_metadata(receipt),
+        "metadata_gone": metadata.value if isinstance(metadata, Lost) else False,
         "batch": batch,
     }
 

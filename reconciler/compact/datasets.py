@@ -1,10 +1,12 @@
 """Which table of the catalog an event means by a dataset. Pure functions.
 
 Engines name a table by its location, in the namespace of the store, and tell its name beside that; or by its name
-alone.
+alone. The same name is another dataset elsewhere: `shop.orders` may be a topic of Kafka, or a table of Postgres. So it
+counts only in namespaces of what reaches tables of an Iceberg REST catalog
+(https://github.com/OpenLineage/OpenLineage/blob/main/spec/Naming.md).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +22,10 @@ _SPELLINGS: Final = {
 }
 """How locations of one store begin, in words of engines."""
 _STORES: Final = {begin.rstrip("/").rstrip(":"): same for same in _SPELLINGS.values() for begin in same}
+_CATALOGS: Final = frozenset({"http", "https", "iceberg"})
+"""Namespaces of catalogs, by how they begin: Spark and Flink name one by its URI."""
+_ENGINES: Final = frozenset({"trino", "presto"})
+"""Those of engines, whose names of tables begin with that of a catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +49,25 @@ def locations_of(dataset: Named) -> Sequence[str]:
     return [*plain, *(f"{each}/" for each in plain)] if path else []
 
 
-def names_of(dataset: Named) -> Iterator[tuple[str, str]]:
-    """The tables, each by its namespace and name, that a dataset may be by its names: with what is before the first
-    dot, which is the catalog's name for some engines, and without."""
-    for name in (dataset.name, *dataset.further):
-        for said in (name, name.partition(".")[2]):
+def names_of(dataset: Named, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The tables, each by its namespace and name, that a dataset may be by its names. What is before the first dot is
+    left out if it is one of the names that this catalog has for clients, `catalogs`."""
+    for where, name in ((dataset.namespace, dataset.name), *dataset.further):
+        scheme = where.partition(":")[0]
+        catalog, _, inside = name.partition(".")
+        whole = [name] if scheme in _CATALOGS else []
+        short = [inside] if scheme in _CATALOGS | _ENGINES and catalog in catalogs else []
+        for said in (*whole, *short):
             namespace, dot, table = said.rpartition(".")
             if dot:
                 yield namespace, table
 
 
 class Tables:
-    """Finds tables by datasets."""
+    """Finds tables by datasets; `catalogs` are the names that the catalog has for clients."""
 
-    def __init__(self, known: Iterable[KnownTable]) -> None:
+    def __init__(self, known: Iterable[KnownTable], catalogs: Collection[str]) -> None:
+        self._catalogs = catalogs
         self._by_location: dict[str, KnownTable] = {}
         self._by_name: dict[tuple[str, str], KnownTable] = {}
         for table in sorted(known, key=lambda each: each.committed_ms):  # of two of one name the younger one is meant
@@ -69,4 +80,5 @@ class Tables:
         locations = locations_of(dataset)
         if locations:
             return next((self._by_location[each] for each in locations if each in self._by_location), None)
-        return next((self._by_name[each] for each in names_of(dataset) if each in self._by_name), None)
+        names = names_of(dataset, self._catalogs)
+        return next((self._by_name[each] for each in names if each in self._by_name), None)

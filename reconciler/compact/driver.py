@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from pyiceberg.manifest import DataFile
 
-from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.protocol.decisions import resolve_for_read
@@ -24,10 +24,12 @@ from arco_catalog.state.late_receipts import late_marks, unmark
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NAMESPACE, REGISTRY_SEQUENCE
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.current import Demoted, demote, known_newest
-from reconciler.compact.joining import new_edges, servo_edges
+from reconciler.compact.current import demote, known_newest
+from reconciler.compact.joining import Join
 from reconciler.compact.registry import commits_after
+from reconciler.compact.rewriting import NOTHING, Rewritten, without
 from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new, listed
+from reconciler.compact.stats import CompactStats
 from reconciler.compact.versions import COLUMNS as VERSION_COLUMNS
 from reconciler.compact.versions import version_of, with_newest
 from reconciler.compact.work import (
@@ -45,7 +47,7 @@ from reconciler.system import questions, tables
 from reconciler.system.conditions import among, equal
 from reconciler.system.definition import Row, SystemTable
 from reconciler.system.opened import OpenTable, Superseded, SystemTables
-from reconciler.system.questions import create_views
+from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
 
 BATCH_SIZE = 50_000
@@ -60,41 +62,6 @@ PROJECTED = (
 )
 """The tables that are read from metadata files, in the order in which a batch is committed to them. The last one is
 committed for every batch: what has a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
-
-
-@dataclass
-class CompactStats:
-    """What a run did: rows by table, and what it read for them."""
-
-    rows: dict[str, int] = field(default_factory=dict)
-    commits: int = 0
-    read: int = 0
-    overtaken: int = 0
-    unreadable: list[str] = field(default_factory=list)
-    unreadable_count: int = 0
-
-    def took(self, parts: Sequence[Written]) -> None:
-        """Counts what parts read, and could not."""
-        for part in parts:
-            self.read += part.read
-            self.unreadable_count += len(part.unreadable)
-            self.unreadable += [*part.unreadable][: max(0, 100 - len(self.unreadable))]
-
-    def committed(self, table: SystemTable, added: Sequence[DataFile]) -> None:
-        """Counts a commit, and the new rows in it."""
-        self.commits += 1
-        self.rows[table.name] = self.rows.get(table.name, 0) + sum(file.record_count for file in added)
-
-    def to_json(self) -> JsonObject:
-        """For the last line of a run."""
-        return {
-            "rows": {**self.rows},
-            "commits": self.commits,
-            "read": self.read,
-            "overtaken": self.overtaken,
-            "unreadable_count": self.unreadable_count,
-            "unreadable": [*self.unreadable],
-        }
 
 
 Progress = Callable[[CompactStats], None]
@@ -119,7 +86,7 @@ class Compaction:
         and again, and what Spark, the store and the catalog raise."""
         await self._until_done(self._lineage_events)
         self.opened = [self.system.open(table) for table in tables.ALL]
-        await asyncio.to_thread(create_views, self.system.catalog, self.system.in_trino)
+        await asyncio.to_thread(write_views, self.system.catalog, self.system.in_trino)
         joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
         for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
             await self._until_done(step)
@@ -167,25 +134,31 @@ class Compaction:
                 self._append(table, parts, {BATCH: str(number), CLOSED_BEFORE: batch.closed_before.isoformat()})
 
     async def _lineage(self, joinable: int) -> None:
-        """Joins the batches of events up to a number, and tells what Servo's receipts do. All commits that those events
-        may be about are in `commits` by now."""
+        """Joins the batches of events up to a number, tells what Servo's receipts do, and tells edges again whose
+        commits are known only now. All other commits that those events may be about are in `commits` by now."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
-        events, known = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
+        events, versions = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
+        join = Join(events, commits, versions, lineage, {self.config.warehouse, *self.system.names})
         for number in range(lineage.number(EVENTS_BATCH) + 1, joinable + 1):
-            rows = new_edges(number, events, commits, known, lineage)
-            self._tell(lineage, rows, {EVENTS_BATCH: str(number)})
-        reached = commits.number(BATCH)
-        if reached > lineage.number(BATCH):
-            self._tell(lineage, servo_edges(commits, lineage.number(BATCH)), {BATCH: str(reached)})
+            self._tell(lineage, join.new_edges(number), {EVENTS_BATCH: str(number)})
+        reached, since = commits.number(BATCH), lineage.number(BATCH)
+        if reached > since:
+            waiting = join.waiting(since)
+            again = without(lineage, waiting.where, "edge_id", waiting.replaced, self.session.runtime.uuid)
+            rows = chain(join.servo_edges(since), waiting.edges)
+            self._tell(lineage, rows, {BATCH: str(reached)}, again)
 
-    def _tell(self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str]) -> None:
-        """Commits rows that the driver itself has made; the watermarks alone, if there are none."""
+    def _tell(
+        self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], again: Rewritten = NOTHING
+    ) -> None:
+        """Commits rows that the driver itself has made, and what was rewritten for them; the watermarks alone, if there
+        are none."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)
         added = writer.finish().get(table.definition.name, ())
         if added:
-            table.commit(added, watermarks)
+            table.commit([*added, *again.added], watermarks, again.gone)
             self.stats.committed(table.definition, added)
         else:
             table.mark(watermarks)
@@ -229,7 +202,7 @@ class Compaction:
                 if (version.newest_schema if table is tables.COLUMNS else version.newest)
             }
             target, added = behind[table.name], _files(parts, table)
-            again = demote(target, entities, self.session.runtime.uuid) if table.has_current else Demoted()
+            again = demote(target, entities, self.session.runtime.uuid) if table.has_current else NOTHING
             if added or again.gone:
                 target.commit([*added, *again.added], watermark, again.gone)
                 self.stats.committed(table, added)
@@ -291,13 +264,14 @@ class Compaction:
         }
 
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The same of the views that answer usual questions: each has one version."""
+        """The same of the views that answer usual questions: each has one version, or was replaced of late."""
         keys = set[str]()
         for question in questions.ALL:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
             if pointer is not None:
                 current = await resolve_for_read(self.session.state, pointer)
-                keys.add(commit_key(pointer.entity, current.metadata.location))
+                files = (current.metadata, current.base)
+                keys.update(commit_key(pointer.entity, file.location) for file in files if file is not None)
         return keys
 
 

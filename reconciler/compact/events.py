@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.history import OWN
-from arco_catalog.state.fields import integer, text
+from arco_catalog.state.fields import text
 from arco_catalog.state.watermarks import NAMESPACE
 from reconciler.compact.source import source_columns
-from reconciler.compact.values import namespace_of, objects_of, text_of, texts_of
+from reconciler.compact.values import namespace_of, objects_of, required_long, required_time, text_of, texts_of
 from reconciler.system.definition import Row
 
 ELSEWHERE = frozenset(
@@ -21,8 +21,8 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
     done to tables of `system`. Raises `InternalError` for a commit without its keys."""
     made: Row = {
         "commit_id": text(commit, "id"),
-        "sequence": integer(commit, "sequence"),
-        "at": integer(commit, "at_ms"),
+        "sequence": required_long(commit, "sequence"),
+        "at": required_time(commit, "at_ms"),
     }
     for operation in objects_of(commit.get("operations")):
         kind = text(operation, "kind")

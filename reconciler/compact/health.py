@@ -46,7 +46,7 @@ class Health:
 
     def columns(self) -> Mapping[str, object]:
         """The counts, as columns."""
-        return {
+        counts = {
             "data_files": self.data_files,
             "small_files": self.small_files,
             "delete_files": self.delete_files,
@@ -58,6 +58,7 @@ class Health:
             "partitions": len(self.partitions),
             "largest_partition_bytes": max(self.partitions.values(), default=0),
         }
+        return {name: long_of(count) for name, count in counts.items()}
 
 
 async def health_row(session: Session, version: Version, document: JsonObject) -> Row | None:

@@ -6,7 +6,8 @@ import sys
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import OnSpark
 from reconciler.session import catalog_of, spark_of
 from reconciler.system import connection

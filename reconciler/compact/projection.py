@@ -1,6 +1,7 @@
 """A metadata file as rows of `tables`, `views`, `columns`, `refs` and `snapshots`.
 
-Without the file (it was purged, or trimmed, before it was read) the rows are what the receipt alone tells, and say so.
+Without the file (it was purged, or trimmed, before it was read, or it is damaged) the rows are what the receipt alone
+tells, and say so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +17,9 @@ from reconciler.compact.values import (
     properties_of,
     text_of,
     texts_of,
+    time_of,
 )
-from reconciler.compact.version import Version
+from reconciler.compact.version import Lost, Metadata, Version
 from reconciler.system.definition import Row
 from reconciler.system.tables import COLUMNS, REFS, SNAPSHOTS, TABLES, VIEWS
 
@@ -35,8 +37,8 @@ _COUNTS: Final = {
 }
 
 
-def project(version: Version, document: JsonObject | None) -> Iterator[tuple[str, Row]]:
-    """The rows of a version, each with the name of its table. `document` is its metadata, None if that is gone."""
+def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
+    """The rows of a version, each with the name of its table. `document` is its metadata."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
     else:
@@ -45,18 +47,18 @@ def project(version: Version, document: JsonObject | None) -> Iterator[tuple[str
             yield SNAPSHOTS.name, row
         for row in _ref_rows(version, document):
             yield REFS.name, row
-    if version.sets_schema and document is not None:
+    if version.sets_schema and not isinstance(document, Lost):
         for row in _column_rows(version, document):
             yield COLUMNS.name, row
 
 
-def _table_row(version: Version, document: JsonObject | None) -> Row:
-    if document is None:
+def _table_row(version: Version, document: Metadata) -> Row:
+    if isinstance(document, Lost):
         return {
             **version.columns,
             "table_uuid": version.uuid,
             "snapshot_id": version.snapshot_id,
-            "metadata_gone": True,
+            "metadata_gone": document.value,
         }
     snapshots = objects_of(document.get("snapshots"))
     current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), {})
@@ -86,9 +88,9 @@ def _named(document: JsonObject, many: str, field: str, default: str) -> str | N
     return None if found is None else dumps(found.get("fields"), sort_keys=True).decode()
 
 
-def _view_row(version: Version, document: JsonObject | None) -> Row:
-    if document is None:
-        return {**version.columns, "view_uuid": version.uuid, "metadata_gone": True}
+def _view_row(version: Version, document: Metadata) -> Row:
+    if isinstance(document, Lost):
+        return {**version.columns, "view_uuid": version.uuid, "metadata_gone": document.value}
     current = document.get("current-version-id")
     found = next((each for each in objects_of(document.get("versions")) if each.get("version-id") == current), {})
     written = [each for each in objects_of(found.get("representations")) if each.get("type") == "sql"]
@@ -105,11 +107,11 @@ def _view_row(version: Version, document: JsonObject | None) -> Row:
     }
 
 
-def _snapshot_rows(version: Version, document: JsonObject | None) -> Iterator[Row]:
+def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
     said: Row = {name: value for name, value in version.columns.items() if name not in ("metadata_location", "current")}
-    if document is None:
+    if isinstance(document, Lost):
         for snapshot in version.added_snapshot_ids:
-            yield {**said, "snapshot_id": snapshot, "metadata_gone": True}
+            yield {**said, "snapshot_id": snapshot, "metadata_gone": document.value}
         return
     for each in _added_snapshots(version, document):
         snapshot_id = long_of(each.get("snapshot-id"))
@@ -119,7 +121,7 @@ def _snapshot_rows(version: Version, document: JsonObject | None) -> Iterator[Ro
             "snapshot_id": snapshot_id,
             "parent_id": long_of(each.get("parent-snapshot-id")),
             "sequence_number": long_of(each.get("sequence-number")),
-            "snapshot_at": long_of(each.get("timestamp-ms")),
+            "snapshot_at": time_of(each.get("timestamp-ms")),
             "operation": text_of(summary.get("operation")),
             "manifest_list": text_of(each.get("manifest-list")),
             "schema_id": int_of(each.get("schema-id")),
@@ -137,11 +139,12 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
         return [each for each in snapshots if long_of(each.get("snapshot-id")) in added]
     log = objects_of(document.get("metadata-log"))
     since_ms = (long_of(log[-1].get("timestamp-ms")) if log else None) or 0
-    return [each for each in snapshots if (long_of(each.get("timestamp-ms")) or 0) > since_ms]
+    later = (each for each in snapshots if (long_of(each.get("timestamp-ms")) or 0) > since_ms)
+    return [each for each in later if long_of(each.get("snapshot-id")) is not None]
 
 
-def _ref_rows(version: Version, document: JsonObject | None) -> Iterator[Row]:
-    if document is None:
+def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
+    if isinstance(document, Lost):
         return
     found: Mapping[str, JsonObject] = {
         name: object_of(ref) for name, ref in object_of(document.get("refs")).items()

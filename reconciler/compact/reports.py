@@ -4,9 +4,9 @@ from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.iceberg.metrics_report import is_of_commit
-from arco_catalog.state.fields import integer, mapping
+from arco_catalog.state.fields import mapping
 from reconciler.compact.source import source_columns
-from reconciler.compact.values import int_of, long_of, namespace_of, object_of, text_of, texts_of
+from reconciler.compact.values import int_of, long_of, namespace_of, object_of, required_time, text_of, texts_of
 from reconciler.system.definition import Row
 
 _NANOSECONDS: Final = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
@@ -33,7 +33,7 @@ def report_row(stored: JsonObject, name: str, batch: int) -> Row:
     wanted = _COMMIT if commit else _SCAN
     return {
         "report_id": name,
-        "received_at": integer(stored, "ms"),
+        "received_at": required_time(stored, "ms"),
         "report_type": "commit" if commit else "scan",
         "entity": text_of(stored.get("entity")),
         "namespace": namespace_of(stored.get("namespace")),
@@ -54,7 +54,7 @@ def report_row(stored: JsonObject, name: str, batch: int) -> Row:
 
 def _milliseconds(timer: JsonObject) -> int | None:
     unit, total = text_of(timer.get("time-unit")), long_of(timer.get("total-duration"))
-    return None if unit not in _NANOSECONDS or total is None else total * _NANOSECONDS[unit] // 1_000_000
+    return None if unit not in _NANOSECONDS or total is None else long_of(total * _NANOSECONDS[unit] // 1_000_000)
 
 
 def _shown(metric: JsonObject) -> str:

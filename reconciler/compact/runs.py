@@ -7,7 +7,7 @@ from typing import cast
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.state.lineage import Dataset, StoredEvent, read_event
-from reconciler.compact.values import long_of
+from reconciler.compact.values import long_of, nearest_time
 from reconciler.compact.versions import milliseconds
 from reconciler.system.definition import DAY_MS, Row
 
@@ -23,7 +23,7 @@ COLUMNS = (
         "job_name",
         "principal",
     ),
-    *("role", "dataset_namespace", "dataset_name", "further_names", "snapshot_id"),
+    *("role", "dataset_namespace", "dataset_name", "further_names", "further_namespaces", "snapshot_id"),
 )
 """The columns of `lineage_events` that an event is made of again."""
 _EPOCH = date(1970, 1, 1)
@@ -31,11 +31,12 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A dataset as an event names it, by other names too, and the snapshot that was read or written."""
+    """A dataset as an event names it, by other names too, each in its namespace, and the snapshot that was read or
+    written."""
 
     namespace: str
     name: str
-    further: tuple[str, ...] = ()
+    further: tuple[tuple[str, str], ...] = ()
     snapshot_id: int | None = None
 
     def __str__(self) -> str:
@@ -68,7 +69,7 @@ def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterato
     whole: Row = {
         "event": name,
         "received_on": (day - _EPOCH).days * DAY_MS,
-        "happened_at": said.time_ms,
+        "happened_at": nearest_time(said.time_ms),
         "state": said.state,
         "run_id": said.run,
         "parent_run_id": said.parent,
@@ -89,8 +90,14 @@ def _dataset_columns(dataset: Dataset) -> Row:
         "dataset_namespace": dataset.name.namespace,
         "dataset_name": dataset.name.name,
         "further_names": [name.name for name in dataset.also],
+        "further_namespaces": [name.namespace for name in dataset.also],
         "snapshot_id": long_of(dataset.snapshot_id),
     }
+
+
+def _texts(value: object) -> Sequence[str]:
+    """What a list of texts holds, which rows of earlier versions lack."""
+    return cast("Sequence[str] | None", value) or ()
 
 
 def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
@@ -118,7 +125,7 @@ def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
                 Named(
                     cast(str, row["dataset_namespace"]),
                     cast(str, row["dataset_name"]),
-                    tuple(cast("Sequence[str] | None", row["further_names"]) or ()),
+                    tuple(zip(_texts(row["further_namespaces"]), _texts(row["further_names"]), strict=False)),
                     cast("int | None", row["snapshot_id"]),
                 )
             )

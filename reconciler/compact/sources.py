@@ -12,7 +12,10 @@ from arco_catalog.state.watermarks import CLOSED_BEFORE
 from reconciler.compact.days import closed_after, days_to_list
 from reconciler.system.conditions import between
 from reconciler.system.opened import OpenTable
-from storage_backends import Cursor
+from storage_backends import Cursor, Listed
+
+EVENT_BYTES = 32 << 20
+"""Of the events of one batch, whose rows the join holds in memory: a dataset takes thirty bytes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Source:
     """Immutable objects in folders of days, and a table that tells of them: its column `name` says how they are called,
-    its column `at` on which day they came. `again` is for how many days after that the same may come once more."""
+    its column `at` on which day they came. `again` is for how many days after that the same may come once more;
+    `most_bytes` bounds a batch of objects of which each may be many rows."""
 
     name: str
     at: str
@@ -37,6 +41,7 @@ class Source:
     day: Callable[[Paths, str], date | None]
     """The day of an object; None for what belongs to another source."""
     again: int = 0
+    most_bytes: int | None = None
 
 
 def _day_of_committed(paths: Paths, key: str) -> date | None:
@@ -57,6 +62,7 @@ LINEAGE_EVENTS = Source(
     folder=Paths.lineage_events_of_day,
     day=Paths.read_lineage_day,
     again=1,
+    most_bytes=EVENT_BYTES,
 )
 REPORTS = Source(
     "report_id",
@@ -82,21 +88,32 @@ async def find_new(
     closed_before = watermark(table)
     found = await _days(session, source) if closed_before is None else ()
     skip, before = frozenset(own), frozenset[str]()
-    held: list[str] = []
+    held: list[tuple[str, int]] = []
     days = days_to_list(closed_before, found, set(late), now_ms)
     reached = closed_before or min(days, default=date.min)
     for day in days:
         keys = await _list(session, source.folder(session.state.paths, day))
         known = _known(source, table, day) | skip | before if keys else frozenset()
-        held += [key for name, key in keys.items() if name not in known]
+        held += [found for name, found in keys.items() if name not in known]
         before = frozenset(keys) if source.again else before
         done = day if closed_before is None or day >= closed_before else closed_before - timedelta(days=1)
-        while len(held) > size:
-            yield Batch(held[:size], reached)
-            held = held[size:]
+        while count := full_batch([length for _, length in held], size, source.most_bytes):
+            yield Batch([key for key, _ in held[:count]], reached)
+            held = held[count:]
         reached = closed_after(done, closed_before, now_ms)
     if held:
-        yield Batch(held, reached)
+        yield Batch([key for key, _ in held], reached)
+
+
+def full_batch(lengths: Sequence[int], size: int, most_bytes: int | None) -> int:
+    """How many of the first objects, of these lengths, are a batch of their own; 0 if there is room in it for all of
+    them. One object is a batch however long it is."""
+    whole = 0
+    for place, length in enumerate(lengths):
+        whole += length
+        if place and (place >= size or (most_bytes is not None and whole > most_bytes)):
+            return place
+    return 0
 
 
 def watermark(table: OpenTable) -> date | None:
@@ -105,9 +122,9 @@ def watermark(table: OpenTable) -> date | None:
     return None if said is None else date.fromisoformat(said)
 
 
-async def _list(session: Session, prefix: str) -> dict[str, str]:
-    """The keys of a day's objects, by their names."""
-    return {_name(key): key async for key in listed(session, prefix)}
+async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
+    """The keys of a day's objects with their lengths, by their names."""
+    return {_name(each.key): (each.key, each.size) async for each in _entries(session, prefix)}
 
 
 async def _days(session: Session, source: Source) -> set[date]:
@@ -119,11 +136,16 @@ async def _days(session: Session, source: Source) -> set[date]:
 
 async def listed(session: Session, prefix: str) -> AsyncIterator[str]:
     """The keys under a prefix, in no order."""
+    async for each in _entries(session, prefix):
+        yield each.key
+
+
+async def _entries(session: Session, prefix: str) -> AsyncIterator[Listed]:
     after: Cursor | None = None
     while True:
         page = await session.state.store.list(prefix, after)
         for each in page.entries:
-            yield each.key
+            yield each
         after = page.after
         if after is None:
             return

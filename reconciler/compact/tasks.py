@@ -2,7 +2,7 @@
 
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.task import ENDED, Task
-from reconciler.compact.values import long_of, text_of
+from reconciler.compact.values import text_of, time_of
 from reconciler.system.definition import Row
 
 
@@ -12,14 +12,13 @@ def task_row(task: Task) -> Row | None:
     if task.status not in ENDED:
         return None
     document = task.document
-    created_ms = long_of(document.get("created_ts"))
     return {
         "task_id": task.id,
         "task_version": task.number,
         "task_type": task.kind,
         "status": task.status.value,
-        "created_at": 0 if created_ms is None else created_ms,
-        "ended_at": long_of(document.get("last_status_change_ts")),
+        "created_at": time_of(document.get("created_ts")) or 0,
+        "ended_at": time_of(document.get("last_status_change_ts")),
         "attempts": task.attempts,
         "summary": task.summary,
         "payload": text_of(document.get("task_payload")),

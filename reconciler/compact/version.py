@@ -2,8 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
+from arco_catalog.iceberg.json import JsonObject
 from reconciler.system.definition import Row
+
+
+class Lost(Enum):
+    """Why there is no metadata: its file is gone, or it is there and can't be read. The values are what rows say of it
+    (`metadata_gone`)."""
+
+    GONE = True
+    UNREADABLE = None
+
+
+Metadata = JsonObject | Lost
+"""What a metadata file holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from pyiceberg.manifest import DataFile
 
-from arco_catalog.iceberg.errors import InternalError, Refusal
-from arco_catalog.iceberg.json import JsonObject, MalformedJson
+from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
+from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
@@ -30,7 +30,7 @@ from reconciler.compact.reports import report_row
 from reconciler.compact.runs import event_rows as lineage_event_rows
 from reconciler.compact.tasks import task_row
 from reconciler.compact.values import text_of, texts_of
-from reconciler.compact.version import Version
+from reconciler.compact.version import Lost, Metadata, Version
 from reconciler.system.tables import CATALOG_EVENTS, COMMITS, FILES_HEALTH, LINEAGE_EVENTS, REPORTS, TASKS
 from reconciler.system.writing import Target, Writer
 from storage_backends import Found
@@ -71,14 +71,18 @@ class _Part:
         for batch in batches(items, AT_ONCE):
             await gather(*(tried(item) for item in batch))
 
-    async def document(self, location: str) -> JsonObject | None:
-        """A metadata file, None if it is gone or in none of our stores."""
+    async def metadata(self, location: str) -> Metadata:
+        """What a metadata file holds. One that can't be read is told: it is too large, or in none of our stores."""
         self.read += 1
         try:
-            body = await self.session.files.read(location)
-        except Refusal:
-            return None
-        return parse_metadata(body, location)
+            return parse_metadata(await self.session.files.read(location), location)
+        except NotFound as error:
+            if not await self.session.files.exists(location):
+                return Lost.GONE
+            self.unreadable.append(error.message)  # it is packed, and damaged
+        except (Refusal, InternalError) as error:
+            self.unreadable.append(error.message)
+        return Lost.UNREADABLE
 
     async def record(self, key: str) -> bytes | None:
         """A record of the catalog's, None if it is gone."""
@@ -111,8 +115,8 @@ def write_commits(
                 return
             location = text_of(said.get("metadata_location"))
             wanted = location is not None and needs_metadata(said)
-            document = await part.document(location) if wanted and location is not None else None
-            part.writer.add(COMMITS.name, commit_row(said, document, batch))
+            metadata = await part.metadata(location) if wanted and location is not None else None
+            part.writer.add(COMMITS.name, commit_row(said, metadata, batch))
 
         await part.each(keys, one)
 
@@ -186,15 +190,11 @@ def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: S
 
     async def work(part: _Part) -> None:
         async def one(version: Version) -> None:
-            document: JsonObject | None = None
-            try:
-                document = await part.document(version.metadata_location)
-            except InternalError as error:
-                part.unreadable.append(str(error))
-            for table, row in project(version, document):
+            metadata = await part.metadata(version.metadata_location)
+            for table, row in project(version, metadata):
                 part.writer.add(table, row)
-            if looks and version.newest and not version.is_view and document is not None:
-                health = await health_row(part.session, version, document)
+            if looks and version.newest and not version.is_view and not isinstance(metadata, Lost):
+                health = await health_row(part.session, version, metadata)
                 if health is not None:
                     part.writer.add(FILES_HEALTH.name, health)
             part.session.files.forget(version.metadata_location)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, GreaterThanOrEqual, In, IsNull, LessThan
 
 
 def equal(column: str, value: str | int | bool) -> BooleanExpression:
@@ -24,6 +24,11 @@ def between(column: str, first: str, end: str) -> BooleanExpression:
 def after(column: str, value: int) -> BooleanExpression:
     """A column has a greater value."""
     return GreaterThan(column, value)  # type: ignore[call-arg, arg-type]
+
+
+def missing(column: str) -> BooleanExpression:
+    """A column is null."""
+    return IsNull(column)  # type: ignore[arg-type, call-arg]
 
 
 def both(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:

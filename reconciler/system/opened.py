@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -22,6 +21,8 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.watermarks import NAMESPACE
@@ -37,10 +38,10 @@ class Superseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SystemTables:
-    """The tables of `system` in one catalog, and what Trino calls that."""
+    """The tables of `system` in one catalog, and what Trino calls that, if somebody said."""
 
-    catalog: Catalog
-    in_trino: str
+    catalog: KeyedRestCatalog
+    in_trino: str | None
 
     @classmethod
     def connect(
@@ -49,19 +50,27 @@ class SystemTables:
         """Connects to the catalog at `uri`; `properties` are PyIceberg's, such as `credential`. Trino calls the catalog
         as this one's clients do, unless another name is given."""
         named = {**properties, "uri": uri, "warehouse": warehouse}
-        return cls(KeyedRestCatalog(named, runtime), in_trino or warehouse)
+        return cls(KeyedRestCatalog(named, runtime), in_trino)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What clients call the catalog: those of Iceberg REST, and Trino."""
+        return [self.catalog.properties["warehouse"], *([] if self.in_trino is None else [self.in_trino])]
 
     def open(self, table: SystemTable) -> "OpenTable":
         """A table as it is now; makes it, and its namespace, where it is missing, and adds columns that it lacks."""
         identifier = (NAMESPACE, table.name)
         try:
-            found = self.catalog.load_table(identifier)
+            found: Table = self.catalog.load_table(identifier)
         except NoSuchTableError:
             found = self._create(table)
         missing = [column.name for column in table.columns if column.name not in found.schema().column_names]
         if missing:
-            with found.update_schema() as update:
-                update.union_by_name(schema_of(table))
+            try:
+                with found.update_schema() as update:
+                    update.union_by_name(schema_of(table))
+            except CommitFailedException:
+                found = self.catalog.load_table(identifier)  # another run has just added them
         return OpenTable(table, found)
 
     def _create(self, table: SystemTable) -> Table:
@@ -69,8 +78,9 @@ class SystemTables:
         begun = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):
             self.catalog.create_namespace(NAMESPACE, {"comment": "Made by the pipeline: the catalog as tables."})
+        made: Table
         try:
-            return self.catalog.create_table(
+            made = self.catalog.create_table(
                 (NAMESPACE, table.name),
                 schema,
                 partition_spec=partition_spec_of(table, schema),
@@ -78,7 +88,8 @@ class SystemTables:
                 properties={**PROPERTIES, **begun, "comment": table.doc},
             )
         except TableAlreadyExistsError:
-            return self.catalog.load_table((NAMESPACE, table.name))  # another run has just made it
+            made = self.catalog.load_table((NAMESPACE, table.name))  # another run has just made it
+        return made
 
 
 @dataclass(slots=True)
@@ -147,8 +158,12 @@ class OpenTable:
 
     def mark(self, watermarks: Mapping[str, str]) -> None:
         """Moves watermarks alone: for a batch that brought rows to other tables. Raises `Superseded`."""
+        snapshot = self.table.metadata.current_snapshot_id
+        on_that = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
+        transaction = self.table.transaction()
+        transaction._stage((SetPropertiesUpdate(updates={**watermarks}),), (on_that,))
         try:
-            self.table.transaction().set_properties({**watermarks}).commit_transaction()
+            self.table = transaction.commit_transaction()
         except (CommitFailedException, *UNKNOWN) as error:
             raise Superseded(str(error)) from error
 

@@ -1,20 +1,13 @@
 """Usual questions to the tables of `system`, as SQL that Spark, Trino and DuckDB read alike, and as views.
 
-Tables are named without their namespace: a view says where they are, and who asks elsewhere says so first (`USE`). A
-view that is there is left as it is: it may be somebody's by now.
+Tables are named without their namespace: a view says where they are, and who asks elsewhere says so first (`USE`).
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import ViewAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, LongType, NestedField, StringType, TimestamptzType
-from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
-
-from arco_catalog.state.watermarks import NAMESPACE
 
 _TEXT, _NUMBER, _TIME = StringType(), LongType(), TimestamptzType()
 _TABLE = (("namespace", _TEXT), ("name", _TEXT))
@@ -23,14 +16,12 @@ _WEEK = "current_timestamp - INTERVAL '7' DAY"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the columns of its answer, and the SQL that answers it, with places for what differs. `needs` is a
-    table that not every catalog has."""
+    """A question, the columns of its answer, and the SQL that answers it, with places for what differs."""
 
     name: str
     asks: str
     columns: Sequence[tuple[str, IcebergType]]
     sql: str
-    needs: str | None = None
 
     def text(self, system: str = "") -> str:
         """The SQL, with what stands before the names of tables."""
@@ -144,28 +135,5 @@ SELECT namespace, name, policy, procedure, count(*) AS calls,
   CAST(sum(snapshots_before - snapshots_after) AS bigint) AS snapshots
 FROM {system}maintenance
 GROUP BY namespace, name, policy, procedure""",
-    needs="maintenance",
 )
 ALL = (LAST_WRITERS, GROWTH, UNVERIFIED_WRITES, STALE_TABLES, HOT_TABLES, MADE_FROM, SAVINGS)
-
-
-def create_views(catalog: Catalog, in_trino: str) -> None:
-    """Makes the views that are missing, and that the catalog's tables can answer. Trino looks for tables of a view in
-    the catalog that the view names, and in no other: `in_trino` is what it calls this one."""
-    there = {name for *_, name in catalog.list_views(NAMESPACE)}
-    quoted = in_trino.replace('"', '""')
-    before = {"spark": "", "trino": f'"{quoted}".{NAMESPACE}.'}
-    for question in ALL:
-        if question.name in there or (question.needs and not catalog.table_exists((NAMESPACE, question.needs))):
-            continue
-        written = [
-            ViewRepresentation(SQLViewRepresentation(type="sql", sql=question.text(system), dialect=dialect))
-            for dialect, system in before.items()
-        ]
-        version = ViewVersion.model_validate(
-            {"schema-id": 0, "representations": written, "default-namespace": (NAMESPACE,)}
-        )
-        with suppress(ViewAlreadyExistsError):  # another run has just made it
-            catalog.create_view(
-                (NAMESPACE, question.name), question.schema, version, properties={"comment": question.asks}
-            )

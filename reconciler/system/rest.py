@@ -1,14 +1,25 @@
 """PyIceberg's REST catalog, with an `Idempotency-Key` on every commit: one whose answer was lost is sent again, and
 answered as the first time. Without a key the second sending is refused, as if the first had never been made."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitStateUnknownException, ServerError, ServiceUnavailableError
+from pyiceberg.catalog.rest import Endpoints, IdentifierKind, RestCatalog
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchViewError,
+    ServerError,
+    ServiceUnavailableError,
+)
+from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from requests.exceptions import RequestException
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewVersion
+from requests.exceptions import HTTPError, RequestException
 
 from arco_catalog.operations.purge.delegate import idempotency_key
 from arco_catalog.state.runtime import Runtime
@@ -32,6 +43,27 @@ class KeyedRestCatalog(RestCatalog):
         super().__init__("arco", **properties)
         self._runtime = runtime
         self._pause = pause
+
+    def replace_view(self, view: View, schema: Schema, version: ViewVersion, properties: Mapping[str, str]) -> None:
+        """Gives a view another version, schema and properties, for which PyIceberg has no call. Raises as its calls
+        do."""
+        newest = -1  # of those that this request adds
+        number = 1 + max(each.version_id for each in view.versions)
+        added = {**version.model_dump(mode="json"), "schema-id": newest, "version-id": number}
+        updates: list[Mapping[str, object]] = [
+            {"action": "add-schema", "schema": schema.model_dump(mode="json")},
+            {"action": "add-view-version", "view-version": added},
+            {"action": "set-current-view-version", "view-version-id": newest},
+            {"action": "set-properties", "updates": {**properties}},
+        ]
+        requirements = [{"type": "assert-view-uuid", "uuid": str(view.metadata.view_uuid)}]
+        body = json.dumps({"requirements": requirements, "updates": updates})
+        where = self._split_identifier_for_path(view.name(), IdentifierKind.VIEW)
+        response = self._session.post(self.url(Endpoints.load_view, prefixed=True, **where), data=body)
+        try:
+            response.raise_for_status()
+        except HTTPError as error:
+            _handle_non_200_response(error, {404: NoSuchViewError, 409: CommitFailedException})
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]

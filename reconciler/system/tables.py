@@ -11,7 +11,11 @@ _NAME = Column("name", Type.STRING, "its name at that time")
 _COMMIT_KEY = Column("commit_key", Type.STRING, "SHA-256 of entity and metadata location: one commit for ever", True)
 _COMMITTED_AT = Column("committed_at", Type.TIME, "the time in the metadata file that the commit made current", True)
 _METADATA = Column("metadata_location", Type.STRING, "the metadata file that it made current")
-_GONE = Column("metadata_gone", Type.BOOLEAN, "the file was deleted before it was read: the row is from the receipt")
+_GONE = Column(
+    "metadata_gone",
+    Type.BOOLEAN,
+    "the file was deleted before it was read; null if it could not be read: both rows are the receipt's",
+)
 _CURRENT = Column("current", Type.BOOLEAN, "whether this is the newest of the entity", required=True)
 _BATCH = Column("batch", Type.LONG, "the batch that brought the row: what is new since batch n has a higher one", True)
 _FORMAT = Column("format_version", Type.INT, "version of Iceberg's format")
@@ -51,6 +55,8 @@ COMMITS = SystemTable(
         Column("updates", Type.STRINGS, "the kinds of updates that it made"),
         Column("request_method", Type.STRING, "of the HTTP request"),
         Column("request_path", Type.STRING, "of the HTTP request"),
+        Column("request_id", Type.STRING, "by which logs know the request: the client's X-Request-Id, if it sent one"),
+        Column("idempotency_key_hash", Type.STRING, "SHA-256 of its Idempotency-Key, by which its marker is kept"),
         Column("attempt", Type.STRING, "the id of the attempt that committed: the move in the table's pointer"),
         _SOURCE_KIND,
         _CLIENT,
@@ -257,6 +263,7 @@ LINEAGE_EVENTS = SystemTable(
         Column("dataset_namespace", Type.STRING, "of the dataset, as the event names it: s3://bucket, file, ..."),
         Column("dataset_name", Type.STRING, "of the dataset, in that namespace: a path, often"),
         Column("further_names", Type.STRINGS, "of the same dataset (facet symlinks): table names, often"),
+        Column("further_namespaces", Type.STRINGS, "in which it has these names, one for each"),
         Column("snapshot_id", Type.LONG, "what was read or written of it (facet version)"),
         _BATCH,
     ),

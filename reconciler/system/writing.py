@@ -15,6 +15,7 @@ from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.table import WriteTask
 from pyiceberg.table.metadata import TableMetadata
 
+from reconciler.compact.values import time_of
 from reconciler.system.definition import Row, SystemTable, Type
 from reconciler.system.iceberg import arrow_schema
 
@@ -96,7 +97,7 @@ def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
     for column in table.columns:
         values = [row.get(column.name) for row in rows]
         if column.type is Type.TIME:
-            values = [value * 1000 if isinstance(value, int) else None for value in values]
+            values = [None if (ms := time_of(value)) is None else ms * 1000 for value in values]
         elif column.type is Type.PROPERTIES:
             values = [sorted(value.items()) if isinstance(value, Mapping) else None for value in values]
         arrays.append(pa.array(values, schema.field(column.name).type))

@@ -18,7 +18,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.watermarks import CLOSED_BEFORE
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import Here
 from reconciler.system import tables
 from reconciler.system.opened import SystemTables

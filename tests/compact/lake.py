@@ -1,21 +1,23 @@
 """A served catalog, what its files say happened in it, and what its system tables say."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import Here
 from reconciler.system import tables
 from reconciler.system.definition import SystemTable
@@ -24,7 +26,26 @@ from reconciler.system.rest import KeyedRestCatalog
 from tools.demo.engines import pyiceberg_catalog
 from tools.demo.server import WAREHOUSE, Server
 
+PATIENCE_S = 60.0
 ROW = pa.table({"a": pa.array([1], pa.int64())})
+
+
+_IDS: Mapping[str, Sequence[str]] = {
+    "commits": ("commit_key",),
+    "catalog_events": ("event_id",),
+    "tables": ("commit_key",),
+    "views": ("commit_key",),
+    "columns": ("commit_key", "position"),
+    "refs": ("commit_key", "ref"),
+    "snapshots": ("entity", "snapshot_id"),
+    "files_health": ("commit_key",),
+    "tasks": ("task_id", "task_version"),
+    "lineage_events": ("event", "role", "dataset_namespace", "dataset_name"),
+    "lineage": ("edge_id",),
+    "reports": ("report_id",),
+    "maintenance": ("task_id", "step"),
+}
+"""What tells a row of each table from all others."""
 
 
 class Killed(BaseException):
@@ -77,7 +98,7 @@ class ServedLake:
         """A connection of the pipeline's."""
         return Mortal({"uri": self.server.uri, "warehouse": WAREHOUSE}, SystemRuntime(), lambda seconds: None)
 
-    async def compact(self, catalog: RestCatalog | None = None, batch_size: int = 1_000) -> CompactStats:
+    async def compact(self, catalog: KeyedRestCatalog | None = None, batch_size: int = 1_000) -> CompactStats:
         """A run, in this process."""
         system = SystemTables(catalog or self.mortal(), WAREHOUSE)
         return await compact(system, self.config, Here(), batch_size=batch_size)
@@ -118,8 +139,27 @@ class ServedLake:
         said = [json.loads(file.read_bytes()) for file in files]
         return [receipt for receipt in said if receipt.get("namespace") != ["system"]]
 
+    def receipt_of(self, table: str) -> Path:
+        """The committed receipt of a table's last commit, once it is written: that may be after the answer."""
+        last = self.client.load_table(f"db.{table}").metadata_location
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            for file in (self.folder / "_catalog" / "events").glob("*/iceberg/committed/*.json"):
+                if json.loads(file.read_bytes())["metadata_location"] == last:
+                    return file
+            time.sleep(0.01)
+        raise AssertionError(f"nobody has written the receipt of {last}")
+
     def assert_each_event_once(self) -> None:
-        """The tables hold what the receipts and the registry say, each once."""
+        """The tables hold what the receipts and the registry say, each once, and no table any row twice."""
+        self.assert_told_once()
+        self._assert_current(self.receipts())
+
+    def assert_told_once(self) -> None:
+        """The same, but for which rows are current."""
+        for table in tables.ALL:
+            ids = Counter(tuple(row[column] for column in _IDS[table.name]) for row in self.rows(table))
+            assert not [each for each, count in ids.items() if count > 1], table.name
         receipts = self.receipts()
         commits = self.rows(tables.COMMITS)
         assert Counter(row["event_id"] for row in commits) == Counter(receipt["event_id"] for receipt in receipts)
@@ -128,7 +168,6 @@ class ServedLake:
         )
         added = Counter((receipt["entity"], each) for receipt in receipts for each in _longs(receipt))
         assert Counter((row["entity"], row["snapshot_id"]) for row in self.rows(tables.SNAPSHOTS)) == added
-        self._assert_current(receipts)
         events = Counter(row["event_id"] for row in self.rows(tables.CATALOG_EVENTS))
         assert set(events.values()) == {1}
         assert len(events) == 1 + sum(receipt["previous_metadata_location"] is None for receipt in receipts)
@@ -146,6 +185,12 @@ class ServedLake:
 
     def _current(self, table: SystemTable) -> list[str]:
         return sorted(str(row["commit_key"]) for row in self.rows(table) if row["current"])
+
+
+def in_another_thread(work: Callable[[], object]) -> None:
+    """Does it, and waits: this thread has a loop of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(work).result()
 
 
 def _longs(receipt: JsonObject) -> list[object]:

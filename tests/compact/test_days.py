@@ -2,7 +2,10 @@
 
 from datetime import date
 
+import pytest
+
 from reconciler.compact.days import closed_after, days_to_list, first_open
+from reconciler.compact.sources import full_batch
 
 NOON = 1_795_348_800_000  # 2026-11-22T12:00Z
 DAY_MS = 86_400_000
@@ -29,6 +32,23 @@ def test_later_the_days_that_were_left_open_are_listed_and_those_that_are_marked
 
 def test_what_was_left_for_long_is_listed_from_there_on() -> None:
     assert len(days_to_list(date(2026, 1, 1), [], [], NOON)) == 326
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most_bytes", "count"),
+    [
+        ([], None, 0),
+        ([5, 5, 5], None, 0),
+        ([5, 5, 5, 5], None, 3),
+        ([5, 5, 5], 10, 2),
+        ([5, 5], 10, 0),
+        ([11], 10, 0),  # it is a batch, and the last one
+        ([11, 1], 10, 1),
+        ([4, 4, 4, 4], 100, 3),
+    ],
+)
+def test_a_batch_has_so_many_objects_and_bytes_at_most(lengths: list[int], most_bytes: int | None, count: int) -> None:
+    assert full_batch(lengths, 3, most_bytes) == count
 
 
 def test_the_watermark_stays_before_open_days_and_never_goes_back() -> None:

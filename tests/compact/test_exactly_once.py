@@ -2,18 +2,20 @@
 themselves. The catalog is a real server's; the driver and its executors are this process."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
-from requests.exceptions import ConnectionError as ConnectionLost
 
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.runtime import SystemRuntime
+from reconciler.compact.stats import CompactStats
 from reconciler.system import tables
-from tests.compact.lake import Killed, ServedLake
+from reconciler.system.rest import KeyedRestCatalog
+from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread
+from tests.support.dropping_proxy import DroppingProxy, Fate, first_time
 from tools.demo.server import WAREHOUSE
 
 RUNS = 40
@@ -29,6 +31,37 @@ async def test_every_receipt_is_a_row_and_a_run_without_news_reads_and_commits_n
     again = await lake.compact()
     assert (again.rows, again.commits, again.read) == ({}, 0, 0)
     assert lake.snapshots() == before
+
+
+async def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(lake: ServedLake) -> None:
+    new = ("request_id", "idempotency_key_hash")
+    await lake.compact()
+    with lake.client.load_table("system.commits").update_schema(allow_incompatible_changes=True) as update:
+        for column in new:
+            update.delete_column(column)
+    lake.mortal().load_table("db.t").append(ROW)  # which sends an Idempotency-Key, as PyIceberg alone does not
+    await lake.compact()
+    rows = sorted(lake.rows(tables.COMMITS), key=lambda row: str(row["committed_at"]))
+    assert [row["idempotency_key_hash"] is not None for row in rows] == [False] * 6 + [True]
+    lake.assert_each_event_once()
+
+
+async def test_of_two_runs_at_once_one_adds_columns_that_are_lacking(lake: ServedLake) -> None:
+    await lake.compact()
+    with lake.client.load_table("system.commits").update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("request_id")
+    lake.append("t")
+    slower = lake.mortal()
+
+    def overtake(table: Table) -> None:
+        slower.beforehand = None
+        in_another_thread(lambda: asyncio.run(lake.compact()))
+
+    slower.beforehand = overtake
+    await lake.compact(slower)
+    lake.assert_each_event_once()
+    names = lake.client.load_table("system.commits").schema().column_names
+    assert names.count("request_id") == 1
 
 
 async def test_a_run_reads_what_is_new_and_no_more(lake: ServedLake) -> None:
@@ -82,23 +115,25 @@ async def test_of_two_runs_at_once_one_reads_anew_what_the_other_has_committed(l
     lake.assert_each_event_once()
 
 
-async def test_a_commit_whose_answer_was_lost_is_sent_again_and_made_once(
-    lake: ServedLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog = lake.mortal()
-    send, sent = catalog._session.post, 0
+@pytest.mark.parametrize("fate", [Fate.DROPPED, Fate.CUT_SHORT, Fate.TIMED_OUT])
+async def test_a_commit_whose_answer_was_lost_is_sent_again_and_made_once(lake: ServedLake, fate: Fate) -> None:
+    proxy = DroppingProxy(lake.server.uri, first_time(fate))
+    async with proxy.listening() as uri:
+        stats = await asyncio.to_thread(run_through, lake, uri)
+    answers: dict[str, list[int]] = {}
+    for exchange in proxy.exchanges:
+        if exchange.request.mutates and exchange.request.key is not None:
+            answers.setdefault(exchange.request.key, []).append(exchange.status)
+    assert [*answers.values()] == [[200, 200]] * stats.commits
+    assert stats.overtaken == 0
+    lake.assert_each_event_once()
 
-    def post(*said: object, **more: object) -> object:
-        nonlocal sent
-        answer = send(*said, **more)  # type: ignore[arg-type]
-        sent += "Idempotency-Key" in catalog._session.headers
-        if sent % 2:
-            raise ConnectionLost
-        return answer
 
-    monkeypatch.setattr(catalog._session, "post", post)
-    stats = await lake.compact(catalog)
-    assert (sent, stats.overtaken) == (2 * stats.commits, 0)
+async def test_a_commit_that_nobody_ever_answers_is_looked_for_in_the_table(lake: ServedLake) -> None:
+    proxy = DroppingProxy(lake.server.uri, lambda request: Fate.DROPPED if request.key else Fate.DELIVERED)
+    async with proxy.listening() as uri:
+        stats = await asyncio.to_thread(run_through, lake, uri)
+    assert (stats.rows["commits"], stats.overtaken) == (6, 1)  # `lineage` has no snapshot to look for: it is read anew
     lake.assert_each_event_once()
 
 
@@ -131,10 +166,33 @@ async def test_a_metadata_file_that_is_gone_gives_rows_from_its_receipt(lake: Se
     assert [row["metadata_gone"] for row in lake.rows(tables.SNAPSHOTS)].count(True) == 1
 
 
-def in_another_thread(work: Callable[[], None]) -> None:
-    """Does it, and waits: this thread has a loop of its own."""
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(work).result()
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"\x1f\x8b\x08 cut", None], ids=["no JSON", "no object", "cut", "elsewhere"]
+)
+async def test_a_metadata_file_that_cannot_be_read_gives_rows_from_its_receipt_and_is_told(
+    lake: ServedLake, body: bytes | None
+) -> None:
+    receipt = lake.receipt_of("t")
+    where = json.loads(receipt.read_bytes())["metadata_location"]
+    if body is None:
+        receipt.write_bytes(receipt.read_bytes().replace(where.encode(), b"file:///elsewhere/1.metadata.json"))
+    else:
+        lake.put(str(Path(where.removeprefix("file://")).relative_to(lake.folder.parent)), body)
+    stats = await lake.compact()
+    name = "file:///elsewhere/1.metadata.json" if body is None else where
+    assert [name in said for said in stats.unreadable] == [True, True]  # for `commits`, and for the other tables
+    for table in (tables.COMMITS, tables.TABLES, tables.SNAPSHOTS):
+        rows = lake.rows(table)
+        assert sorted(row["metadata_gone"] is None for row in rows) == [False] * (len(rows) - 1) + [True], table.name
+    lake.assert_told_once()
+    again = await lake.compact()
+    assert (again.commits, again.unreadable_count) == (0, 0)
+
+
+def run_through(lake: ServedLake, uri: str) -> CompactStats:
+    """A run in a thread of its own that reaches the catalog at this URI."""
+    said = {"uri": uri, "warehouse": WAREHOUSE, "header.Connection": "close"}  # the proxy waits for clients to be gone
+    return asyncio.run(lake.compact(KeyedRestCatalog(said, SystemRuntime(), lambda seconds: None)))
 
 
 def _committed(lake: ServedLake) -> list[Path]:

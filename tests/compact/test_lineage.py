@@ -30,9 +30,10 @@ from tests.state.test_lineage import EVENT, RUN
 ULID = str(ulid.ULID.from_uuid(uuid.UUID(RUN)))
 RAW = KnownTable("E-raw", "shop", "raw", "s3://lake/wh/shop/raw", 5)
 DAILY = KnownTable("E-daily", "shop", "daily", "s3://lake/wh/shop/daily", 5)
-TABLES = Tables([RAW, DAILY])
-AT_RAW = Named("s3://lake", "wh/shop/raw", ("shop.raw",), 11)
-AT_DAILY = Named("s3://lake", "wh/shop/daily", ("shop.daily",), 22)
+TABLES = Tables([RAW, DAILY], {"lake", "wh"})
+REST = "http://lake:8181"
+AT_RAW = Named("s3://lake", "wh/shop/raw", ((REST, "shop.raw"),), 11)
+AT_DAILY = Named("s3://lake", "wh/shop/daily", ((REST, "shop.daily"),), 22)
 BEGUN, ENDED = 100_000, 200_000
 
 
@@ -164,11 +165,25 @@ def test_a_receipt_of_servo_tells_who_wrote_and_not_from_what() -> None:
     [
         (Named("s3://lake", "wh/shop/raw"), RAW),
         (Named("s3a://lake", "/wh/shop/raw/"), RAW),
-        (Named("http://lake:8181", "shop.raw"), RAW),
-        (Named("trino://lake:8080", "iceberg.shop.raw"), RAW),
-        (Named("bigquery", "x", ("shop.daily",)), DAILY),
-        (Named("s3://other", "wh/shop/raw", ("shop.raw",)), None),  # another lake's table of the same name
+        (Named(REST, "shop.raw"), RAW),
+        (Named("https://lake.example.com/iceberg", "wh.shop.raw"), RAW),
+        (Named("iceberg", "shop.raw"), RAW),
+        (Named("trino://lake:8080", "lake.shop.raw"), RAW),
+        (Named("bigquery", "x", ((REST, "shop.daily"),)), DAILY),
+        (Named("s3://other", "wh/shop/raw", ((REST, "shop.raw"),)), None),  # another lake's table of the same name
         (Named("trino://lake:8080", "raw"), None),
+        (Named("trino://lake:8080", "shop.raw"), None),  # a table `raw` of nothing, in a catalog `shop`
+        (Named("trino://lake:8080", "postgres.shop.raw"), None),
+        (Named(REST, "other.shop.raw"), None),
+        (Named("kafka://broker:9092", "shop.raw"), None),
+        (Named("postgres://db:5432", "shop.raw"), None),
+        (Named("postgres://db:5432", "wh.shop.raw"), None),
+        (Named("snowflake://account", "wh.shop.raw"), None),
+        (Named("bigquery", "wh.shop.raw"), None),
+        (Named("hive://metastore:9083", "shop.raw"), None),
+        (Named("arn:aws:glue:us-east-1:123456789012", "shop.raw"), None),
+        (Named("bigquery", "x", (("kafka://broker:9092", "shop.daily"),)), None),
+        (Named("", "shop.raw"), None),
         (Named("s3://lake", "/"), None),
     ],
 )
@@ -178,14 +193,20 @@ def test_a_dataset_is_what_lies_at_its_location_or_else_what_has_its_name(
     assert TABLES.find(dataset) == found
 
 
+def test_a_namespace_may_be_called_as_the_catalog() -> None:
+    inner = KnownTable("E", "wh.shop", "raw", None, 4)
+    assert Tables([RAW, inner], {"wh"}).find(Named(REST, "wh.shop.raw")) == inner
+    assert Tables([RAW, inner], {"wh"}).find(Named("trino://lake:8080", "wh.shop.raw")) == RAW
+
+
 def test_of_two_tables_of_one_name_the_younger_one_is_meant() -> None:
     dropped = KnownTable("E-old", "shop", "raw", None, 4)
-    assert Tables([RAW, dropped]).find(Named("http://lake:8181", "shop.raw")) == RAW
+    assert Tables([RAW, dropped], ()).find(Named(REST, "shop.raw")) == RAW
 
 
 def test_a_file_is_named_by_its_path() -> None:
     table = KnownTable("E", "a", "b", "file:///tmp/wh/a/b", 1)
-    assert Tables([table]).find(Named("file", "/tmp/wh/a/b")) == table
+    assert Tables([table], ()).find(Named("file", "/tmp/wh/a/b")) == table
 
 
 def test_a_run_of_servo_is_the_same_128_bits() -> None:
@@ -195,9 +216,9 @@ def test_a_run_of_servo_is_the_same_128_bits() -> None:
 
 def test_an_event_is_a_row_for_each_dataset() -> None:
     rows = [*event_rows(StoredEvent(EVENT, "ada"), "H1", date(1970, 1, 3), 4)]
-    assert [(row["role"], row["snapshot_id"], row["further_names"]) for row in rows] == [
-        ("input", 4358109269898191911, ["shop.orders"]),
-        ("output", None, []),
+    assert [(row["role"], row["snapshot_id"], row["further_names"], row["further_namespaces"]) for row in rows] == [
+        ("input", 4358109269898191911, ["shop.orders"], ["http://lake:8181"]),
+        ("output", None, [], []),
     ]
     assert {(row["run_id"], row["received_on"], row["principal"], row["batch"]) for row in rows} == {
         (RUN, 2 * 86_400_000, "ada", 4)

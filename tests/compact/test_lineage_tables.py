@@ -4,6 +4,7 @@ dies (docs/design/pipeline.md#rule-8)."""
 import asyncio
 import json
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,11 @@ from pyiceberg.table import Table
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.watermarks import BATCH
 from reconciler.compact.edges import TOLERANCE_MS, ulid_of_uuid
 from reconciler.system import tables
-from tests.compact.lake import ROW, Killed, ServedLake
+from reconciler.system.definition import SystemTable
+from tests.compact.lake import ROW, Killed, ServedLake, in_another_thread
 from tests.compact.test_lineage import SCAN
 from tools.demo.server import WAREHOUSE, serving
 from tools.support.openlineage import Query, dataset
@@ -59,6 +62,17 @@ def edges(lake: ServedLake) -> list[tuple[object, ...]]:
     """What `lineage` says, by names."""
     rows = lake.rows(tables.LINEAGE)
     return sorted((row["input_name"], row["output_name"], row["matched_by"]) for row in rows)
+
+
+def die_at(table: Table, definition: SystemTable) -> None:
+    """The driver dies before it commits to a table."""
+    if table.name()[-1] == definition.name:
+        raise Killed
+
+
+def of_servo(lake: ServedLake) -> list[object]:
+    """The edges that receipts of Servo are by themselves."""
+    return [row["edge_id"] for row in lake.rows(tables.LINEAGE) if row["task_id"] and row["input_dataset"] is None]
 
 
 def snapshot(table: Table) -> int:
@@ -122,17 +136,66 @@ async def test_a_run_that_begins_in_one_batch_and_ends_in_another_is_whole(repor
 
 async def test_an_edge_is_verified_if_the_receipt_of_a_servo_task_names_the_run(reporting: ServedLake) -> None:
     query = copy(reporting, "raw", "daily")
-    [file] = newest(reporting, "daily")
-    said: JsonObject = json.loads(file.read_bytes())
-    source: JsonObject = {"kind": "Servo", "run_id": ulid_of_uuid(query.run), "task_id": "T", "principal": "anonymous"}
-    file.write_bytes(json.dumps({**said, "source": source}).encode())
+    key = by_servo(reporting, "daily", query.run)
     await reporting.compact()
-    rows = [row for row in reporting.rows(tables.LINEAGE) if row["commit_key"] == said["commit_key"]]
+    rows = [row for row in reporting.rows(tables.LINEAGE) if row["commit_key"] == key]
     assert sorted((row["input_name"] or "", row["lineage_confidence"]) for row in rows) == [
         ("", "Verified"),
         ("raw", "Verified"),
     ]
     assert {row["lineage_confidence"] for row in reporting.rows(tables.LINEAGE)} == {"Verified", "DeclaredUnverified"}
+
+
+async def test_a_run_that_was_overtaken_moves_no_watermark_back(reporting: ServedLake) -> None:
+    await reporting.compact()
+    reporting.append("raw")  # of no run: `lineage` gets no row for it, and its watermark is moved alone
+    slower = reporting.mortal()
+
+    def overtake(table: Table) -> None:
+        if table.name()[-1] != tables.LINEAGE.name:
+            return
+        slower.beforehand = None
+        reporting.append("raw")
+        by_servo(reporting, "raw", str(uuid.uuid4()))
+        in_another_thread(lambda: asyncio.run(reporting.compact()))
+
+    slower.beforehand = overtake
+    assert (await reporting.compact(slower)).overtaken == 1
+    reporting.append("raw")
+    await reporting.compact()
+    assert len(of_servo(reporting)) == 1
+    reporting.assert_each_event_once()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
+async def test_an_edge_whose_commit_was_not_known_yet_is_told_again_with_it(
+    reporting: ServedLake, killed: bool
+) -> None:
+    receipt = reporting.receipt_of("daily")
+    body = receipt.read_bytes()
+    receipt.unlink()
+    await reporting.compact()
+    assert edges(reporting) == [("clean", "daily", None), ("raw", "clean", "snapshot")]
+
+    receipt.write_bytes(body)
+    catalog = reporting.mortal()
+    if killed:
+        catalog.beforehand = lambda table: die_at(table, tables.LINEAGE)
+        with pytest.raises(Killed):
+            await reporting.compact(catalog)
+    assert (await reporting.compact()).rows["lineage"] == 1
+    assert edges(reporting) == [("clean", "daily", "snapshot"), ("raw", "clean", "snapshot")]
+    reporting.assert_each_event_once()
+    assert (await reporting.compact()).commits == 0
+
+
+async def test_an_edge_of_servo_that_is_there_is_not_told_again(reporting: ServedLake) -> None:
+    by_servo(reporting, "daily", str(uuid.uuid4()))
+    await reporting.compact()
+    lineage = reporting.client.load_table(("system", tables.LINEAGE.name))
+    lineage.transaction().set_properties({BATCH: "0"}).commit_transaction()
+    await reporting.compact()
+    assert len(of_servo(reporting)) == 1
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -166,8 +229,10 @@ async def test_reports_are_rows_but_for_those_of_the_pipelines_own_tables(report
     assert (row["report_type"], row["name"], row["data_files"]) == ("scan", "raw", 3)
 
 
-def newest(lake: ServedLake, table: str) -> list[Path]:
-    """The file of the newest receipt of a table."""
-    files = (lake.folder / "_catalog" / "events").glob("*/iceberg/committed/*.json")
-    of_table = [file for file in files if json.loads(file.read_bytes())["name"] == table]
-    return sorted(of_table, key=lambda file: int(json.loads(file.read_bytes())["metadata_ms"]))[-1:]
+def by_servo(lake: ServedLake, table: str, run: str) -> str:
+    """Has the receipt of a table's last commit say that a Servo task of a run made it. Returns the commit's key."""
+    file = lake.receipt_of(table)
+    said: JsonObject = json.loads(file.read_bytes())
+    source: JsonObject = {"kind": "Servo", "run_id": ulid_of_uuid(run), "task_id": "T", "principal": "anonymous"}
+    file.write_bytes(json.dumps({**said, "source": source}).encode())
+    return file.stem

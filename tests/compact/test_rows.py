@@ -11,7 +11,7 @@ from reconciler.compact.events import event_rows
 from reconciler.compact.health import Health
 from reconciler.compact.projection import project
 from reconciler.compact.tasks import task_row
-from reconciler.compact.version import Version
+from reconciler.compact.version import Lost, Metadata, Version
 from reconciler.compact.versions import with_newest
 from reconciler.live_files import live_file
 from reconciler.system import tables
@@ -94,6 +94,20 @@ METADATA: JsonObject = {
     "metadata-log": [{"metadata-file": "s3://b/m/00000.metadata.json", "timestamp-ms": 600}],
 }
 
+SQL_VIEW: JsonObject = {
+    "view-uuid": "v1",
+    "format-version": 1,
+    "current-version-id": 2,
+    "versions": [
+        {
+            "version-id": 2,
+            "schema-id": 0,
+            "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+        }
+    ],
+    "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "one", "type": "int", "required": False}]}],
+}
+
 
 def version(**more: Any) -> Version:
     """The version of that receipt."""
@@ -117,7 +131,7 @@ def version(**more: Any) -> Version:
     return Version(**{**said, **more})
 
 
-def rows(of: Version, document: JsonObject | None) -> dict[str, list[Row]]:
+def rows(of: Version, document: Metadata) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for table, row in project(of, document):
         found.setdefault(table, []).append(row)
@@ -133,8 +147,15 @@ def test_a_receipt_is_a_row_with_the_snapshot_that_it_added() -> None:
     assert row["metadata_gone"] is False
 
 
+def test_a_receipt_tells_of_its_request_what_it_has() -> None:
+    asked: JsonObject = {"method": "POST", "path": "/v1", "id": "req-1", "idempotency_key_hash": "ab"}
+    row, older = commit_row(receipt(request=asked), METADATA, 1), commit_row(receipt(), METADATA, 1)
+    assert (row["request_id"], row["idempotency_key_hash"]) == ("req-1", "ab")
+    assert (older["request_id"], older["idempotency_key_hash"]) == (None, None)
+
+
 def test_a_receipt_whose_metadata_is_gone_says_so() -> None:
-    row = commit_row(receipt(), None, 1)
+    row = commit_row(receipt(), Lost.GONE, 1)
     assert (row["metadata_gone"], row["operation"], row["summary"]) == (True, None, None)
     assert not needs_metadata(receipt(added_snapshot_ids=[]))
     assert commit_row(receipt(added_snapshot_ids=[]), None, 1)["metadata_gone"] is False
@@ -199,7 +220,7 @@ def test_columns_are_told_where_a_schema_may_have_changed() -> None:
 
 
 def test_a_version_whose_file_is_gone_is_what_the_receipt_tells() -> None:
-    found = rows(version(previous=False), None)
+    found = rows(version(previous=False), Lost.GONE)
     assert {*found} == {"tables", "snapshots"}
     assert all(row["metadata_gone"] for each in found.values() for row in each)
 
@@ -210,20 +231,7 @@ def test_a_restored_version_has_the_snapshots_since_the_file_before() -> None:
 
 
 def test_a_view_is_a_row_with_its_sql() -> None:
-    document: JsonObject = {
-        "view-uuid": "v1",
-        "format-version": 1,
-        "current-version-id": 2,
-        "versions": [
-            {
-                "version-id": 2,
-                "schema-id": 0,
-                "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
-            }
-        ],
-        "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "one", "type": "int", "required": False}]}],
-    }
-    found = rows(version(is_view=True, previous=False, snapshot_id=None, added_snapshot_ids=()), document)
+    found = rows(version(is_view=True, previous=False, snapshot_id=None, added_snapshot_ids=()), SQL_VIEW)
     assert (found["views"][0]["sql"], found["views"][0]["dialects"]) == ("SELECT 1", ["spark"])
     assert [row["column_name"] for row in found["columns"]] == ["one"]
 

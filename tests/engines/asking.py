@@ -52,8 +52,8 @@ def fill(lake: Lake) -> None:
     asyncio.run(compact(system, CatalogConfig(lake.server.store, WAREHOUSE), Here()))
 
 
-ASKED = [question for question in questions.ALL if question.needs is None]
-"""The questions that this lake's tables can answer."""
+ASKED = [question for question in questions.ALL if question is not questions.SAVINGS]
+"""The questions that have answers in this lake, which nobody maintains."""
 
 
 def stale_at_once(question: Question, system: str = "") -> str:

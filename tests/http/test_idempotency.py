@@ -9,6 +9,7 @@ from arco_catalog.http.route import Effect
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
@@ -298,11 +299,12 @@ async def test_a_key_of_another_time_is_not_executed(
 
 async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(service: HttpService) -> None:
     client = Client(service.client.app, {"authorization": "Bearer hunter2", "user-agent": "Spark/4.1"})
-    await client.post(TABLE, set_property("a", "b"), idempotency_key=service.key())
+    key = service.key()
+    await client.post(TABLE, set_property("a", "b"), idempotency_key=key)
 
     keys = service.store.keys()
     bodies = {key: (await service.store.get(key)).body for key in keys}  # type: ignore[union-attr]
-    assert not [key for key, body in bodies.items() if b"hunter2" in body]
+    assert not [name for name, body in bodies.items() if b"hunter2" in body or key.encode() in body]
     [receipt] = [
         document
         for key, body in bodies.items()
@@ -310,4 +312,9 @@ async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(servic
     ]
     assert receipt["source"] == {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}
     assert receipt["principal"] == "anonymous"
-    assert receipt["request"] == {"method": "POST", "path": TABLE}
+    assert receipt["request"] == {
+        "method": "POST",
+        "path": TABLE,
+        "idempotency_key_hash": key_hash("", key),
+    }
+    assert any(f"/{key_hash('', key)}/" in name for name in keys)  # the marker's

@@ -16,6 +16,7 @@ from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
+from arco_catalog.state.fields import mapping
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.emf import MetricLine
@@ -354,6 +355,13 @@ class TestRequestsThatGoNowhere:
 
 
 class TestIds:
+    async def test_a_receipt_has_that_of_its_request(self, service: LoggedService) -> None:
+        await commit(service.client, "b", x_request_id="abc-1")
+        keys = [key for key in [*service.store.keys()] if "/committed/" in key]
+        receipts = [loads(service.store._objects[key].body) for key in keys]
+        ids = [mapping(each, "request").get("id") for each in receipts if isinstance(each, dict)]
+        assert ids.count("abc-1") == 1
+
     async def test_a_request_is_answered_with_its_id(self, service: LoggedService) -> None:
         own = await service.client.get(T, x_request_id="abc-1")
         given = [await service.client.get(T) for _ in range(2)]

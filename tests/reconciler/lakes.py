@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -88,7 +88,12 @@ class FolderLake:
 
     def failing(self, entity: str, how: str) -> CatalogConfig:
         """The same lake, whose executors fail when they come to an entity."""
-        return CatalogConfig(self.config.store, WAREHOUSE, opens=partial(_opened_to_fail, os.getpid(), entity, how))
+        return failing(self.config, entity, how)
+
+
+def failing(config: CatalogConfig, key: str, how: str) -> CatalogConfig:
+    """The same catalog, whose executors fail when they come to an object whose key contains `key`."""
+    return replace(config, opens=partial(_opened_to_fail, os.getpid(), key, how))
 
 
 def committed(pending: Path) -> Path:

@@ -19,7 +19,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies
 from reconciler.catalog_config import CatalogConfig
-from reconciler.compact.driver import CompactStats, compact
+from reconciler.compact.driver import compact
+from reconciler.compact.stats import CompactStats
 from reconciler.executors import OnSpark
 from reconciler.maintain import procedures
 from reconciler.maintain.budget import Budget
@@ -112,11 +113,10 @@ def run(progress: Progress, scratch: Path, store: str) -> None:
         for table, rows in sorted(stats.rows.items()):
             progress.note(f"  system.{table}: {rows:,} rows")
         for question in questions.ALL:
-            if question.needs is None or lake.pyiceberg.table_exists(("system", question.needs)):
-                progress.note(f"\n{question.asks}  SELECT * FROM system.{question.name}")
-                answer = lake.sql(f"SELECT * FROM rest.system.{question.name} ORDER BY 1, 2")
-                for line in lines([name for name, _ in question.columns], answer):
-                    progress.note(f"  {line}")
+            progress.note(f"\n{question.asks}  SELECT * FROM system.{question.name}")
+            answer = lake.sql(f"SELECT * FROM rest.system.{question.name} ORDER BY 1, 2")
+            for line in lines([name for name, _ in question.columns], answer):
+                progress.note(f"  {line}")
 
 
 def tell(lake: Lake, server: Server) -> None:
