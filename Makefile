@@ -13,6 +13,8 @@ ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
 OLDER_SPARKS := .jars/iceberg-spark-runtime-3.5_2.12-$(ICEBERG).jar .jars/iceberg-spark-runtime-4.0_2.13-$(ICEBERG).jar
+OPENLINEAGE := 1.37.0
+LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-spark_2.13-$(OPENLINEAGE).jar
 GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
 AZURE_JARS := .jars/azure-sdk/complete
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
@@ -180,6 +182,10 @@ test-spark-purge: .venv/.dev ## Purges and compact on Spark, killed again and ag
 .PHONY: test-sparks
 test-sparks: .venv/.dev $(JARS) $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
 	$(BIN)/pytest -m slow tests/reconciler/test_sparks.py
+
+.PHONY: test-openlineage
+test-openlineage: .venv/.dev $(JARS) $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete ## Spark 3.5 and 4.1 with OpenLineage's own listener: what it sends is kept, and becomes edges
+	$(BIN)/pytest -m slow tests/engines/test_openlineage.py
 
 .PHONY: test-spark-maintain
 test-spark-maintain: .venv/.dev $(JARS) ## Maintenance on Spark of 5,000 files and 200 snapshots, beside writers, by drivers that are killed
@@ -351,9 +357,11 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	@touch $@
 
 .jars/%.jar: version = $(lastword $(subst -, ,$*))
+.jars/%.jar: group = org.apache.iceberg
+.jars/openlineage-%.jar: group = io.openlineage
 .jars/%.jar: requirements/jars.sha256
 	$(MVN) $(MAVEN_DEPENDENCY):copy \
-	  -Dartifact=org.apache.iceberg:$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
+	  -Dartifact=$(group):$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
 	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
 	@touch $@
 

@@ -6,8 +6,9 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.lineage import StoredEvent, encode_event, read_event
 from arco_catalog.state.worker_threads import off_loop
 
-MAX_EVENT_BYTES = 1 << 20
-"""Of one event, as it is kept. Those of Spark have the schemas of all datasets, and plans if that is asked for."""
+MAX_EVENT_BYTES = 4 << 20
+"""Of one event, as it is kept. Those of Spark have the schemas of all datasets, and tell of each of up to 1,000 columns
+from which others it comes; plans, too, if that is asked for."""
 
 
 async def receive_event(session: Session, event: JsonObject, principal: str) -> None:

@@ -58,7 +58,8 @@ class Dataset:
 @dataclass(frozen=True, slots=True)
 class LineageEvent:
     """What lineage is made from. `run` is None for an event about a job, `job` for one about a dataset, which is then
-    the only output. `parent` is the run that this one is a part of, as the facet `parent` has it."""
+    the only output. `parent` is the run that this one is a part of, as the facet `parent` has it, and `root` the one
+    that started them all: of a query of Spark's the application, and what started that."""
 
     time_ms: int
     state: str | None
@@ -67,6 +68,7 @@ class LineageEvent:
     inputs: tuple[Dataset, ...] = ()
     outputs: tuple[Dataset, ...] = ()
     parent: str | None = None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ def read_event(event: JsonObject) -> LineageEvent:
         return LineageEvent(time_ms, None, None, job, inputs, outputs)
     of_run = Fields(run, "event.run")
     state, run_id = fields.optional("eventType", one_of(*STATES)), of_run.required("runId", _uuid)
-    return LineageEvent(time_ms, state, run_id, job, inputs, outputs, _parent(of_run))
+    parent = _facet(of_run, "parent")
+    root = Fields(parent.optional("root", OBJECT) or {}, f"{parent.at}.root")
+    return LineageEvent(time_ms, state, run_id, job, inputs, outputs, _run(parent), _run(root))
 
 
 def encode_event(stored: StoredEvent) -> tuple[str, bytes]:
@@ -130,10 +134,9 @@ def _name(fields: Fields) -> Name:
     return Name(fields.required("namespace", _text), fields.required("name", _text))
 
 
-def _parent(of_run: Fields) -> str | None:
-    facet = _facet(of_run, "parent")
-    run = facet.optional("run", OBJECT)
-    return None if run is None else Fields(run, f"{facet.at}.run").required("runId", _uuid)
+def _run(fields: Fields) -> str | None:
+    run = fields.optional("run", OBJECT)
+    return None if run is None else Fields(run, f"{fields.at}.run").required("runId", _uuid)
 
 
 def _facet(fields: Fields, name: str) -> Fields:

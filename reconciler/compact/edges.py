@@ -3,7 +3,7 @@
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from arco_catalog.iceberg.json import dumps
@@ -13,7 +13,7 @@ from reconciler.compact.runs import Named, RunEvent
 from reconciler.system.definition import Row
 
 TOLERANCE_MS = 1_000
-"""How far the clocks of an engine and of the catalog may differ."""
+"""How much later than the end of its run a commit may be: clocks of engines and of the catalog differ."""
 MAX_EDGES = 10_000
 """Of one event. One that names thousands of inputs and of outputs would be millions."""
 
@@ -45,10 +45,11 @@ def teller(event: RunEvent) -> Teller:
 
 @dataclass(slots=True)
 class History:
-    """What earlier events of a run said."""
+    """What the events of a run said."""
 
     started_ms: int | None = None
     inputs: list[Named] = field(default_factory=list)
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def histories(events: Iterable[RunEvent]) -> Mapping[Teller, History]:
         history = found.setdefault(teller(event), History())
         if event.state == "START" and history.started_ms is None:
             history.started_ms = event.happened_ms
+        history.failed |= event.state in ("FAIL", "ABORT")
         history.inputs += [each for each in event.inputs if each not in history.inputs]
     return found
 
@@ -75,8 +77,9 @@ def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
     """The edges that an event tells: each input with each output, if one of them is a table of the catalog. `commits`
-    are those of tables, by entity. Of a run that has not ended only those whose commit it names are certain enough."""
-    if event.state not in ("COMPLETE", "RUNNING"):
+    are those of tables, by entity. Of a run that has not ended only those whose commit it names are certain enough. One
+    that failed has no end: Spark tells of a statement that failed, and then that it is complete."""
+    if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
     found: dict[str, Sequence[Match | None]] = {}
@@ -90,18 +93,17 @@ def edges_of(
             found[key] = matches(event, written, history.started_ms, of_table) or (None,)
         for match in found[key]:
             if event.state == "COMPLETE" or (match is not None and match.by == "snapshot"):
-                yield _edge(event, read, source, written, target, match)
+                yield _edge(event, _as_read(read, written, match, history), source, written, target, match)
 
 
 def matches(event: RunEvent, written: Named, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
     """The commits by which a run wrote an output: the one whose snapshot the event names; or those that name the run;
     or the only one that its sender made while it ran. A snapshot that was there before the run began it did not
-    write."""
-    begin_ms = None if started_ms is None else started_ms - TOLERANCE_MS
+    write, by however little: engines name the one that they find, and after a statement that wrote nothing, too."""
     within = [
         commit
         for commit in commits
-        if (begin_ms is None or commit.committed_ms >= begin_ms)
+        if (started_ms is None or commit.committed_ms >= started_ms)
         and commit.committed_ms <= event.happened_ms + TOLERANCE_MS
     ]
     for commit in within:
@@ -112,7 +114,7 @@ def matches(event: RunEvent, written: Named, started_ms: int | None, commits: Se
     if naming:
         return [Match(commit, "run") for commit in naming]
     meanwhile = [commit for commit in within if commit.principal == event.principal]
-    return [Match(meanwhile[0], "time")] if begin_ms is not None and len(meanwhile) == 1 else []
+    return [Match(meanwhile[0], "time")] if started_ms is not None and len(meanwhile) == 1 else []
 
 
 def servo_edge(commit: Commit) -> Row:
@@ -142,8 +144,8 @@ def ulid_of_uuid(run: str) -> str | None:
 
 
 def _names(commit: Commit, event: RunEvent) -> bool:
-    """Whether the commit's receipt names the run, or the one of which it is a part, by Servo's own word."""
-    runs = {run if run is None else ulid_of_uuid(run) for run in (event.run, event.parent)}
+    """Whether the commit's receipt names the run, or one of which it is a part, by Servo's own word."""
+    runs = {run if run is None else ulid_of_uuid(run) for run in (event.run, event.parent, event.root)}
     return commit.is_servo and commit.run is not None and commit.run in runs
 
 
@@ -171,6 +173,7 @@ def _edge(
         "matched_by": None if match is None else match.by,
         "run_id": event.run,
         "parent_run_id": event.parent,
+        "root_run_id": event.root,
         "task_id": None if commit is None else commit.task,
         "job_namespace": event.job_namespace,
         "job_name": event.job_name,
@@ -178,6 +181,16 @@ def _edge(
         "event": event.event,
         "lineage_confidence": "Verified" if match is not None and match.verified else "DeclaredUnverified",
     }
+
+
+def _as_read(read: Named, written: Named, match: Match | None, history: History) -> Named:
+    """An input with the snapshot that was read: no run reads the one that it writes. Engines look for the snapshot of a
+    table that they change, by MERGE say, when they have changed it; what they said when the run began holds."""
+    added = (written.snapshot_id,) if match is None else match.commit.added
+    if read.snapshot_id is None or read.snapshot_id not in added:
+        return read
+    earlier = (each.snapshot_id for each in history.inputs if str(each) == str(read))
+    return replace(read, snapshot_id=next((each for each in earlier if each not in added), None))
 
 
 def _written(commit: Commit, written: Named) -> int:

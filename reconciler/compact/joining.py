@@ -131,7 +131,9 @@ class Join:
         days = _days("received_on", first_ms, max(event.received_ms for event in told) + DAY_MS)
         earlier = [
             row
-            for rows in self.events.batches(both(days, among("state", ["START", "RUNNING"])), *EVENT_COLUMNS, "batch")
+            for rows in self.events.batches(
+                both(days, among("state", ["START", "RUNNING", "FAIL", "ABORT"])), *EVENT_COLUMNS, "batch"
+            )
             for row in rows.to_pylist()
             if row["run_id"] in lacking and (batch is None or row["batch"] < batch)
         ]

@@ -19,6 +19,7 @@ COLUMNS = (
         "state",
         "run_id",
         "parent_run_id",
+        "root_run_id",
         "job_namespace",
         "job_name",
         "principal",
@@ -58,6 +59,7 @@ class RunEvent:
     principal: str | None = None
     inputs: list[Named] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    root: str | None = None
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:
@@ -73,6 +75,7 @@ def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterato
         "state": said.state,
         "run_id": said.run,
         "parent_run_id": said.parent,
+        "root_run_id": said.root,
         "job_namespace": None if said.job is None else said.job.namespace,
         "job_name": None if said.job is None else said.job.name,
         "principal": stored.principal,
@@ -119,6 +122,7 @@ def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
                 cast("str | None", row["job_namespace"]),
                 cast("str | None", row["job_name"]),
                 cast("str | None", row["principal"]),
+                root=cast("str | None", row["root_run_id"]),
             )
         if row["role"] is not None:
             (event.inputs if row["role"] == "input" else event.outputs).append(

@@ -26,6 +26,7 @@ _RUN = Column("run_id", Type.STRING, "the Servo run, of a commit by Servo")
 _TASK = Column("task_id", Type.STRING, "the Servo task, of a commit by Servo")
 _USER = Column("user_id", Type.STRING, "the user of the admin API, of a commit by it")
 _PARENT_RUN = Column("parent_run_id", Type.STRING, "the run of which it is a part (facet parent)")
+_ROOT_RUN = Column("root_run_id", Type.STRING, "the run that started it and its parents (facet parent, root)")
 _JOB_NAMESPACE = Column("job_namespace", Type.STRING, "where the job is known: its scheduler, often")
 _JOB_NAME = Column("job_name", Type.STRING, "what ran")
 _SENDER = Column("principal", Type.STRING, "who sent the event, or committed")
@@ -256,6 +257,7 @@ LINEAGE_EVENTS = SystemTable(
         Column("state", Type.STRING, "START, RUNNING, COMPLETE, ABORT, FAIL or OTHER; null if it is of no run"),
         Column("run_id", Type.STRING, "the run, a uuid; null for an event about a job or dataset alone"),
         _PARENT_RUN,
+        _ROOT_RUN,
         _JOB_NAMESPACE,
         _JOB_NAME,
         _SENDER,
@@ -290,6 +292,7 @@ LINEAGE = SystemTable(
         Column("matched_by", Type.STRING, "how the commit was found: snapshot, run or time; null if it was not"),
         Column("run_id", Type.STRING, "the run: OpenLineage's uuid, or the ULID of Servo's", True),
         _PARENT_RUN,
+        _ROOT_RUN,
         Column("task_id", Type.STRING, "the Servo task, if it made the commit"),
         _JOB_NAMESPACE,
         _JOB_NAME,

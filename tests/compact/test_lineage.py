@@ -95,6 +95,20 @@ def test_an_edge_is_not_verified_by_the_word_of_one_side(told: RunEvent, made: C
     assert edge["lineage_confidence"] == "DeclaredUnverified"
 
 
+def test_a_commit_from_before_the_start_is_not_the_runs_by_however_little() -> None:
+    [edge] = edges(event(), servo(at_ms=BEGUN - 1))
+    assert (edge["commit_key"], edge["matched_by"], edge["lineage_confidence"]) == (None, None, "DeclaredUnverified")
+    assert edges(event(state="RUNNING"), servo(at_ms=BEGUN - 1)) == []
+    [begun] = edges(event(), servo(at_ms=BEGUN))
+    assert (begun["matched_by"], begun["lineage_confidence"]) == ("snapshot", "Verified")
+
+
+def test_a_run_that_failed_has_no_end_and_what_it_did_meanwhile_stays() -> None:
+    failed = History(BEGUN, failed=True)
+    assert [*edges_of(event(), failed, TABLES, {"E-daily": [commit()]})] == []
+    assert len([*edges_of(event(state="RUNNING"), failed, TABLES, {"E-daily": [commit()]})]) == 1
+
+
 def test_a_commit_is_found_by_the_run_that_its_receipt_names() -> None:
     [match] = matches(event(), Named("s3://lake", "wh/shop/daily"), BEGUN, [commit("other"), servo()])
     assert (match.commit.task, match.by) == ("T1", "run")

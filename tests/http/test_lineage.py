@@ -50,6 +50,30 @@ async def test_a_catalog_is_named_in_the_path_or_is_the_usual_one(service: HttpS
     assert len(await kept(service)) == 1
 
 
+async def test_the_event_of_a_union_of_five_wide_tables_is_kept(service: HttpService) -> None:
+    """As Spark sends it, which tells of columns where the output has no more than 1,000."""
+    how: JsonObject = {"type": "DIRECT", "subtype": "IDENTITY", "description": "", "masking": False}
+    fields: JsonObject = {
+        f"customer_attribute_{column}": {
+            "inputFields": [
+                {
+                    "namespace": "s3://lakehouse",
+                    "name": f"catalog/demo/warehouse/sales/wide{table}-01M83SAF2F2QHYX3M6ETB1MGZD",
+                    "field": f"customer_attribute_{column}",
+                    "transformations": [how],
+                }
+                for table in range(5)
+            ]
+        }
+        for column in range(1_000)
+    }
+    union: JsonObject = {"namespace": "file", "name": "/union", "facets": {"columnLineage": {"fields": fields}}}
+
+    assert (await service.client.post(LINEAGE, {**EVENT, "outputs": [union]})).status == 201
+    ((_, body),) = (await kept(service)).items()
+    assert len(body) > 1_000_000
+
+
 async def test_what_is_no_event_is_refused_and_not_kept(service: HttpService) -> None:
     deep: object = 1
     for _ in range(HttpOptions().max_body_depth):

@@ -72,6 +72,13 @@ def test_a_run_is_read_with_its_datasets() -> None:
     )
 
 
+def test_a_run_may_tell_the_one_that_started_it_and_its_parents() -> None:
+    root = "0190b7a5-1f7c-7c6a-b9ad-000000000001"
+    told = read_event(changed(["run", "facets", "parent", "root"], {"run": {"runId": root}, "job": JOB}))
+    assert (told.parent, told.root) == (RUN, root)
+    assert read_event(changed(["run", "facets", "parent", "root"], {"job": JOB})).root is None
+
+
 def test_a_version_is_a_snapshot_where_it_is_a_number() -> None:
     assert read_event(EVENT).inputs[0].snapshot_id == 4358109269898191911
     for version in ("v7", "", None, "-1", "9" * 20, "٣"):
@@ -115,6 +122,8 @@ def test_times_are_those_of_rfc_3339(time: str, ms: int) -> None:
         (["run", "runId"], "7", "Invalid event.run.runId: '7' is not a uuid"),
         (["run", "facets"], "x", "Invalid event.run.facets: expected an object"),
         (["run", "facets", "parent", "run", "runId"], 7, "Invalid event.run.facets.parent.run.runId"),
+        (["run", "facets", "parent", "root"], [], "Invalid event.run.facets.parent.root: expected an object"),
+        (["run", "facets", "parent", "root", "run", "runId"], 7, "Invalid event.run.facets.parent.root.run.runId"),
         (["job"], None, "missing required field 'job'"),
         (["job", "name"], "x" * (MAX_NAME + 1), "Invalid event.job.name: it has 4,097 characters"),
         (["inputs"], {}, "Invalid event.inputs: expected an array"),
