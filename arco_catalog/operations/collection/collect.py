@@ -9,6 +9,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
 from arco_catalog.operations.collection.checkpoints import collect_checkpoints
 from arco_catalog.operations.collection.claims import collect_claims
 from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.hints import put_missing_hints
 from arco_catalog.operations.collection.markers import collect_markers
 from arco_catalog.operations.collection.pipeline import read_progress
 from arco_catalog.operations.collection.pointers import collect_pointers
@@ -61,6 +62,7 @@ async def _collect_catalog(run: Run) -> None:
     await collect_claims(run)
     await collect_registry(run, pipeline)
     await collect_tasks(run)
+    await put_missing_hints(run)
     await collect_checkpoints(run, entities)
     await collect_reports(run)
 

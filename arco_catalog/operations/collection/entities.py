@@ -29,10 +29,21 @@ class Names:
     """A set of names that takes eight bytes for each. One that is not in it may be taken for one that is, once in a
     very long time: then something is kept that could go."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._digests = array("Q", sorted({_digest(name) for name in names}))
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._digests = array("Q")
+        self._in_order = True
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Takes in another name."""
+        self._digests.append(_digest(name))
+        self._in_order = False
 
     def __contains__(self, name: str) -> bool:
+        if not self._in_order:
+            self._digests = array("Q", sorted(self._digests))
+            self._in_order = True
         digest = _digest(name)
         place = bisect_left(self._digests, digest)
         return place < len(self._digests) and self._digests[place] == digest
@@ -87,12 +98,12 @@ class Entities:
         return entity not in self._fenced
 
     async def _names(self, head: RegistryState) -> Names:
-        found: list[str] = []
+        found = Names()
         for kind in ("relation\n", "tombstone\n"):
             async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:
                 async for _, entry in entries:
-                    found.append(text(entry, "entity"))
-        return Names(found)
+                    found.add(text(entry, "entity"))
+        return found
 
     async def walked(self, entity: str, written_ms: int) -> Walked | None:
         """The entity, walked to the end after its pointer has moved past what was written at this time. It is fenced

@@ -115,12 +115,12 @@ async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
-    values: list[str] = []
+    values = Names()
     for head in heads:
         async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:
             async for _, entry in entries:
-                values.append(NamespaceEntry(entry).value)
-    await _collect_unnamed(run, Kind.REGISTRY_VALUE, run.paths.namespace_values, Names(values))
+                values.add(NamespaceEntry(entry).value)
+    await _collect_unnamed(run, Kind.REGISTRY_VALUE, run.paths.namespace_values, values)
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:

@@ -165,3 +165,47 @@ async def test_reports_go_with_the_receipts_of_their_time(collections: Collectio
     collections.days(1)
     assert (await collections.collected())[Kind.REPORT] == 1
     assert collections.listed(PATHS.reports) == []
+
+
+async def test_a_waiting_task_that_has_lost_its_hint_gets_it_again(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    [hint] = collections.listed(PATHS.open_tasks)
+    assert (await collections.collect()).hints_put == 0
+    await collections.store.delete(hint)
+    assert (await collections.collect(delete=False)).hints_put == 1
+    assert collections.listed(PATHS.open_tasks) == []
+    assert (await collections.collect()).hints_put == 1
+    assert collections.listed(PATHS.open_tasks) == [hint]
+    assert (await collections.collect()).hints_put == 0
+
+
+async def test_a_task_gets_its_hint_again_before_its_first_version_is_there(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    for key in collections.listed(PATHS.tasks):
+        await collections.store.delete(key)
+    assert (await collections.collect()).hints_put == 1
+    collections.days(1)
+    assert await task_worker(collections.fixture.another().catalog).run_due(lambda: False) == 1
+    assert collections.listed("wh/warehouse") == []
+
+
+async def test_a_purge_that_has_begun_and_whose_versions_are_gone_gets_no_hint(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    collections.days(1)
+    collections.store.rules = [Rule(delete("wh/warehouse"), fails=DOWN)]
+    await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
+    collections.store.rules = []
+    for key in collections.listed(PATHS.tasks):
+        await collections.store.delete(key)
+    assert (await collections.collect()).hints_put == 0
+    assert await collections.codes() == ["task-missing"]
+
+
+async def test_a_task_that_has_failed_gets_no_hint(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    [pointer] = collections.listed(PATHS.pointers)
+    await collections.store.delete(pointer)
+    collections.days(1)
+    await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
+    assert collections.listed(PATHS.open_tasks) == []
+    assert (await collections.collect()).hints_put == 0
