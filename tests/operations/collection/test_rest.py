@@ -117,6 +117,25 @@ async def test_a_run_that_is_stopped_says_so_and_the_next_goes_on(collections: C
     assert collections.listed(PATHS.markers) == []
 
 
+async def test_runs_that_are_all_too_short_come_to_each_kind(collections: Collections) -> None:
+    session = collections.fixture.another().session()
+    await take_report(session, NS, "t", commit_report(), keep=True)
+    await collections.commit(key=collections.fixture.key())
+    await collections.lost_try()
+    collections.days(100)
+    await collections.fixture.another().namespace("moves_head")
+    collections.days(8)
+    collected = {*await collections.collected(delete=False)}
+    assert Kind.REPORT in collected
+    kinds: set[Kind] = set()
+    for _ in range(100):
+        stats = await collections.collect(steps=6)
+        assert stats.stopped
+        kinds |= {*stats.kinds}
+        collections.runtime.ms += 1
+    assert kinds >= collected
+
+
 async def test_a_collector_that_stood_still_past_its_deadline_deletes_nothing(collections: Collections) -> None:
     await collections.lost_try()
     collections.days(8)
