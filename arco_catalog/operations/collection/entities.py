@@ -2,14 +2,11 @@
 (docs/design/collection.md)."""
 
 import asyncio
-from array import array
-from bisect import bisect_left
-from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.operations.collection.names import Names
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.operations.walk import walk
 from arco_catalog.planning.collection import has_moved_past
@@ -23,34 +20,6 @@ from arco_catalog.state.registry import RegistryState
 
 MOST_WALKED = 50_000
 """Entities of which a run remembers that it has walked them; whatever it forgets it walks again."""
-
-
-class Names:
-    """A set of names that takes eight bytes for each. One that is not in it may be taken for one that is, once in a
-    very long time: then something is kept that could go."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._digests = array("Q")
-        self._in_order = True
-        for name in names:
-            self.add(name)
-
-    def add(self, name: str) -> None:
-        """Takes in another name."""
-        self._digests.append(_digest(name))
-        self._in_order = False
-
-    def __contains__(self, name: str) -> bool:
-        if not self._in_order:
-            self._digests = array("Q", sorted(self._digests))
-            self._in_order = True
-        digest = _digest(name)
-        place = bisect_left(self._digests, digest)
-        return place < len(self._digests) and self._digests[place] == digest
-
-
-def _digest(name: str) -> int:
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True)

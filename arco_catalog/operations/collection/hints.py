@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from arco_catalog.operations.collection.entities import Names
+from arco_catalog.operations.collection.names import Names
 from arco_catalog.operations.collection.run import BATCH, Run
 from arco_catalog.operations.tasks import missing_hint
 from arco_catalog.protocol.lookup import entries_in
