@@ -150,7 +150,10 @@ class Worker:
             return False
         lease_ms, policy = self._policies.lease_ms, self._policies.of(task.kind)
         lease = Lease.from_now(self._runtime, lease_ms)
-        taken = task.leased(record=self._runtime.ulid(), at_ms=self._runtime.now_ms(), lease_ms=lease_ms)
+        quiet_ms = _quiet_ms(stored)
+        taken = task.leased(record=self._runtime.ulid(), at_ms=self._runtime.now_ms(), lease_ms=lease_ms).quiet(
+            quiet_ms
+        )
         taken_ms = await append_task(self._session(task.id).state, taken)
         if taken_ms is None:
             return False
@@ -158,7 +161,7 @@ class Worker:
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
-        execution = Execution(self._catalog, taken, lease, taken_ms, _quiet_ms(stored))
+        execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms)
         try:
             if taken.attempts >= policy.max_attempts:
                 await self._fail(execution, executor, f"{taken.attempts} attempts failed or were lost", None)
@@ -266,15 +269,15 @@ class Worker:
 
 
 def _quiet_ms(stored: StoredTask) -> int:
-    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way."""
+    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way: by what is
+    seen of the last one, and by what its holder said of those before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
-    if (
-        task.status in LEASED
-    ):  # it looks expired, perhaps because a clock was set back: then it may last its whole length
-        return task.lease_ms if age_ms < 0 else 0
-    return max(0, MARGIN_MS - max(0, age_ms))
+    said_ms = task.quiet_ms - max(0, age_ms)
+    if task.status in LEASED:  # it looks expired; if that is because a clock was set back, it may last its whole length
+        return max(0, said_ms, task.lease_ms if age_ms < 0 else 0)
+    return max(0, said_ms, MARGIN_MS - max(0, age_ms))
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:

@@ -334,6 +334,34 @@ async def test_after_a_clock_was_set_back_an_earlier_lease_is_waited_for(tasks: 
     assert waited_until[0] - began >= 5 * MINUTE
 
 
+async def test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_was_stopped(tasks: Tasks) -> None:
+    """The clock was set back, so the second worker waits for the first; the third knows of it by the record alone."""
+    waited_until: list[int] = []
+
+    async def waits(execution: Execution) -> None:
+        await execution.earlier_leases_end()
+        waited_until.append(tasks.runtime.ms)
+
+    async def a_minute(execution: Execution) -> None:
+        await execution.save({"on": True})
+        tasks.runtime.ms += MINUTE
+
+    first = Task.submitted(
+        record="r", task=ID, kind=KIND, payload={}, at_ms=0, not_before_ms=tasks.runtime.ms - 60 * MINUTE
+    )
+    held = first.leased(record="other", at_ms=tasks.runtime.ms, lease_ms=5 * MINUTE)
+    for version in (first, held):
+        await append_task(tasks.fixture.session().state, version)
+    tasks.runtime.ms -= 10 * MINUTE
+    began = tasks.runtime.ms
+    await stopped_while(tasks, a_minute)
+    assert (await tasks.task()).status is Status.RETRY_SCHEDULED
+    tasks.runtime.ms += MINUTE
+    tasks.executor.steps = [waits]
+    assert await tasks.run() == 1
+    assert 5 * MINUTE <= waited_until[0] - began < 6 * MINUTE
+
+
 async def stopped_while(tasks: Tasks, step: Callable[[Execution], Awaitable[None]]) -> None:
     """Runs a worker, and cancels it when the step has come to its `forever`."""
     reached = asyncio.Event()
