@@ -186,6 +186,13 @@ async def test_reports_go_with_the_receipts_of_their_time(collections: Collectio
     assert collections.listed(PATHS.reports) == []
 
 
+async def test_an_object_from_the_future_stays(collections: Collections) -> None:
+    await take_report(collections.fixture.another().session(), NS, "t", commit_report(), keep=True)
+    collections.days(-100)  # the store's clock was wrong
+    assert await collections.collected() == {}
+    assert len(collections.listed(PATHS.reports)) == 1
+
+
 async def test_a_waiting_task_that_has_lost_its_hint_gets_it_again(collections: Collections) -> None:
     await drop_table(collections.fixture.session(), NS, "t", purge=True)
     [hint] = collections.listed(PATHS.open_tasks)
