@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.task import Status, Task
+from arco_catalog.state.task import TABLE_MAINTENANCE, Status, Task
 from arco_catalog.state.task_log import all_hints, append_task, put_hint, read_task
 from arco_catalog.tasks.execution import Execution, Finished, NotYet, TaskFailed
 from arco_catalog.tasks.lease import LeaseLost
@@ -19,7 +19,7 @@ from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
 from tools.support.catalog_fixture import CatalogFixture
 
-KIND = "COLLECTION"
+KIND = TABLE_MAINTENANCE
 ID = "00000000-0000-4000-8000-000000000001"
 MINUTE = 60_000
 POLICIES = TaskPolicies.parse({"delegation.retry.default.max-attempts": "3"})
