@@ -21,6 +21,7 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from reconciler.maintain.progress import DONE, PARTLY
 from reconciler.system import tables
 from tests.compact.lake import ServedLake
 from tools.bench.maintain import command, set_policies
@@ -115,13 +116,21 @@ class Maintained:
         return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
     def told(self, table: str) -> dict[str, dict[str, object]]:
-        """What `system.maintenance` tells of a table, by procedure; each is told once. Nothing before its first row."""
+        """What `system.maintenance` tells of a table, by procedure: the first time of each."""
+        return {str(row["procedure"]): row for row in reversed(self._rows(table))}
+
+    def mended(self, table: str) -> set[str]:
+        """The procedures that have done something for a table."""
+        return {str(row["procedure"]) for row in self._rows(table) if row["outcome"] in {DONE, PARTLY}}
+
+    def _rows(self, table: str) -> list[dict[str, object]]:
+        """Of a table, in their order; each is told once. Nothing before the first row of all."""
         if not self.lake.client.table_exists(("system", tables.MAINTENANCE.name)):
-            return {}
+            return []
         rows = [row for row in self.lake.rows(tables.MAINTENANCE) if row["name"] == table]
         keys = [(row["task_id"], row["step"]) for row in rows]
         assert len({*keys}) == len(keys)
-        return {str(row["procedure"]): row for row in rows}
+        return sorted(rows, key=lambda row: str(row["ended_at"]))
 
     def ids(self, table: str) -> list[int]:
         """The ids in a table, sorted."""

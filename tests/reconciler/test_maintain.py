@@ -25,12 +25,13 @@ RUNS = 20
 
 @pytest.fixture
 def maintained(tmp_path: Path) -> Iterator[Maintained]:
-    """Three tables of small files, of which two have policies, and of these one has a neighbour inside."""
+    """Four tables of small files. Two have all policies, and of these one has a neighbour inside; of one only the
+    manifests may be rewritten; one is left alone."""
     with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--allow-location-overlap") as server:
         made = Maintained(ServedLake(server))
         client = made.lake.client
         client.create_namespace("db")
-        for name, commits in (("busy", COMMITS), ("shared", 6), ("left", 6)):
+        for name, commits in (("busy", COMMITS), ("shared", 6), ("listed", COMMITS), ("left", 6)):
             table = client.create_table(f"db.{name}", rows_of([]).schema)
             for number in range(commits):
                 table.append(rows_of([2 * number, 2 * number + 1]))
@@ -38,6 +39,7 @@ def maintained(tmp_path: Path) -> Iterator[Maintained]:
         inner.append(rows_of([1]))
         for name in ("busy", "shared"):
             made.policies(name)
+        made.policy("listed", "metadata-compaction", {})
         yield made
 
 
@@ -48,7 +50,7 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     everything = maintained.lake.everything()
     said, counts = maintained.run("--dry-run")
     assert maintained.lake.everything() == everything
-    assert (counts["due"], counts["held_back"]) == (2, 2)
+    assert (counts["due"], counts["held_back"]) == (3, 2)
     assert f"rewrite_data_files: {COMMITS} of {COMMITS} data files are smaller than 384 MiB" in said
 
     writer = Writer(maintained.lake.server.uri, "db.busy", 1_000)
@@ -57,9 +59,10 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     assert writer.commits > 0
     assert counts["unreadable"] == []
 
+    maintained.run()  # what gave way to the writer in the first run is still due
+    mended = {"rewrite_data_files", "expire_snapshots", "remove_orphan_files"}
+    assert mended <= maintained.mended("busy") <= {*mended, "rewrite_manifests"}  # manifests: if the writer left many
     told = maintained.told("busy")
-    assert [*told] == ["rewrite_data_files", "rewrite_manifests", "expire_snapshots", "remove_orphan_files"]
-    assert {row["outcome"] for row in told.values()} <= {"done", "partly"}
     assert int(str(told["rewrite_data_files"]["data_files_before"])) >= COMMITS
     assert int(str(told["expire_snapshots"]["snapshots_before"])) >= COMMITS
     assert maintained.ids("busy") == sorted({*range(2 * COMMITS)} | writer.ids)
@@ -67,6 +70,8 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     assert len(metadata.snapshots) < COMMITS + writer.commits
     assert (old.exists(), young.exists()) == (False, True)
 
+    assert [*maintained.told("listed")] == ["rewrite_manifests"]
+    assert maintained.ids("listed") == [*range(2 * COMMITS)]
     assert [*maintained.told("shared")] == ["rewrite_data_files"]
     assert "db.inner (entity" in said
     assert maintained.files("inner") == inner
