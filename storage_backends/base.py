@@ -110,11 +110,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it."""
+    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it. `in_order` says that the
+    store lists by key: who looks for the first keys only may stop then (docs/design/store.md#rule-4)."""
 
     entries: Sequence[Listed]
     after: Cursor | None
     now_ms: int
+    in_order: bool = False
 
 
 class StoreError(Exception):

@@ -127,10 +127,10 @@ class MemoryStore:
             if not key.startswith(prefix):
                 break
             if len(entries) == PAGE_SIZE:
-                return Page(entries, Cursor(entries[-1].key), self._now_ms())
+                return Page(entries, Cursor(entries[-1].key), self._now_ms(), in_order=True)
             found = self._objects[key]
             entries.append(Listed(key, found.version, len(found.body), found.written_ms))
-        return Page(entries, None, self._now_ms())
+        return Page(entries, None, self._now_ms(), in_order=True)
 
     async def close(self) -> None:
         """Does nothing: what was stored stays."""

@@ -3,6 +3,7 @@
 import inspect
 import re
 
+from tests.operations.collection import test_collections_left_out
 from tests.operations.purge import test_anti_join_left_out
 from tests.simulation import (
     rule_mutations,
@@ -11,6 +12,7 @@ from tests.simulation import (
     rule_mutations_for_programs,
     rule_mutations_for_purges,
 )
+from tests.tasks import test_leases_left_out
 from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"
@@ -34,6 +36,8 @@ def planted() -> set[str]:
         rule_mutations_for_programs,
         rule_mutations_for_purges,
         test_anti_join_left_out,
+        test_leases_left_out,
+        test_collections_left_out,
     )
     functions = [(module, *found) for module in modules for found in inspect.getmembers(module, inspect.isfunction)]
     return {

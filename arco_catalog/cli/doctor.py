@@ -3,6 +3,7 @@
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.kept_versions import kept_versions
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, saying_that_it_waits
 from arco_catalog.iceberg.json import JsonValue
@@ -15,7 +16,11 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
 
     async def work() -> list[Check]:
         async with saying_that_it_waits(options.store):
-            return await Checks(options).run()
+            checks = await Checks(options).run()
+            answers = any(check.name == "store" and check.status is Status.OK for check in checks)
+            if options.store.startswith("s3:") and answers:
+                checks.append(await kept_versions(options))
+            return checks
 
     checks = carry_out(work)
     failed = any(check.status is Status.FAILED for check in checks)

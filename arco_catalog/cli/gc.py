@@ -112,6 +112,9 @@ def as_text(stats: CollectionStats, *, delete: bool) -> str:
     told = [table(HEADINGS, lines), ""] if lines else []
     done = "were deleted" if delete else "can be deleted (dry run: --delete deletes them)"
     told.append(f"{stats.count:,} objects with {stats.bytes:,} bytes {done}; {stats.listed:,} were listed.")
+    if stats.hints_put:
+        done = "were put again" if delete else "would be put again"
+        told.append(f"{stats.hints_put:,} hints that waiting tasks had lost {done}.")
     if stats.stopped:
         told.append("Stopped before the end; the next run collects the rest.")
     if stats.unreadable:

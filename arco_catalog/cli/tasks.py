@@ -25,6 +25,7 @@ from arco_catalog.telemetry.tasks_line import tasks_line
 
 DAY_MS = 24 * 60 * 60 * 1000
 FOLLOW_SECONDS = 2.0
+UNDONE = "The drop was undone: nothing will be deleted"
 HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT")
 
 
@@ -134,8 +135,8 @@ def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
 
 
 def to_json(listed: ListedTask) -> JsonObject:
-    """What is printed of a task with `--json`: its record, and whether a worker is at it."""
-    return {**listed.task.document, "task_payload": listed.task.payload, "held": listed.held}
+    """What is printed of a task with `--json`: its record, whether a worker is at it, and whether it was undone."""
+    return {**listed.task.document, "task_payload": listed.task.payload, "held": listed.held, "undone": listed.undone}
 
 
 def about(listed: ListedTask) -> str:
@@ -155,7 +156,7 @@ def row(listed: ListedTask) -> Sequence[str]:
         task.status.value,
         str(task.attempts),
         format_time(task.next_run_ms) if waits else "",
-        format_text(task.summary),
+        format_text(UNDONE if listed.undone else task.summary),
     )
 
 
@@ -171,7 +172,7 @@ def as_text(listed: ListedTask) -> str:
         ("attempts", f"{task.attempts} failed"),
         ("begins", format_time(task.next_run_ms)),
         ("progress", json_text(task.checkpoint)),
-        ("result", task.summary or ""),
+        ("result", UNDONE if listed.undone else task.summary or ""),
         ("details", optional_text(task.document, "result_extended") or ""),
     ]
     return "\n".join(f"{name:<12} {escaped(value)}" for name, value in lines if value)

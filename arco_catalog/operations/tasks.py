@@ -5,19 +5,25 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.purge.executor import submitted_purge
-from arco_catalog.operations.purge.progress import Progress
+from arco_catalog.operations.purge.progress import Phase, Progress
+from arco_catalog.planning.purge import purge_of
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.state.task import TABLE_PURGE, Status, Task
+from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
+from arco_catalog.state.tombstone import DROPPED, Tombstone
+from storage_backends import Found
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """A task, and whether a worker is at it."""
+    """A task, and whether a worker is at it. `undone` says that it purges nothing, because its drop was undone: at its
+    time it ends so."""
 
     task: Task
     held: bool
+    undone: bool = False
 
 
 async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
@@ -32,9 +38,22 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
     """One task; None if there is none."""
     stored = await read_task(session.state, task)
     if stored is not None:
-        return ListedTask(stored.task, stored.is_held)
+        return ListedTask(stored.task, stored.is_held, await _is_undone(session, stored.task))
     first = await submitted_purge(session, task)
     return None if first is None else ListedTask(first, held=False)
+
+
+async def _is_undone(session: Session, task: Task) -> bool:
+    waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
+    if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
+        return False
+    return await _tombstone(session, task.id) is None
+
+
+async def _tombstone(session: Session, task: str) -> Tombstone | None:
+    """The tombstone that names a task now."""
+    index = (await session.state.head()).index
+    return await carry_out(session.state, index, purge_of(index, task))
 
 
 async def require_task(session: Session, task: str) -> ListedTask:
@@ -43,6 +62,22 @@ async def require_task(session: Session, task: str) -> ListedTask:
     if found is None:
         raise NotFound(f"Task does not exist: {task}")
     return found
+
+
+async def missing_hint(session: Session, task: str) -> int | None:
+    """The time of the hint that a task should have and has not. None for a task that has it, or has ended; and for one
+    whose purge has begun and whose versions are all gone: how far it came is not known. Raises `StoreError`, and
+    `InternalError`."""
+    state = session.state
+    stored = await read_task(state, task)
+    if stored is not None:
+        due_ms = None if stored.task.status in ENDED else stored.task.next_run_ms
+    else:
+        tombstone = await _tombstone(session, task)
+        due_ms = tombstone.purge_after_ms if tombstone is not None and tombstone.state == DROPPED else None
+    if due_ms is None or isinstance(await state.store.get(state.paths.open_task(task, due_ms)), Found):
+        return None
+    return due_ms
 
 
 async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join: bool = False) -> Task:

@@ -144,6 +144,11 @@ class Task:
         return integer(self.document, "lease_ms")
 
     @property
+    def quiet_ms(self) -> int:
+        """How long, from the store's time of this version, the holder of an earlier lease may still believe in it."""
+        return integer(self.document, "quiet_ms") if "quiet_ms" in self.document else 0
+
+    @property
     def next_run_ms(self) -> int:
         """When it is to be looked at, at the earliest."""
         return integer(self.document, "next_run_ts")
@@ -162,6 +167,10 @@ class Task:
     def summary(self) -> str | None:
         """The last success or error, in a sentence."""
         return optional_text(self.document, "result_summary")
+
+    def quiet(self, quiet_ms: int) -> "Task":
+        """This version, which says so of earlier leases. None has to be said of none."""
+        return Task({**self.document, "quiet_ms": quiet_ms}) if quiet_ms or self.quiet_ms else self
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
         """The version by which a worker takes the task, or takes it over. An attempt that was lost counts, unless it

@@ -2,18 +2,20 @@
 (docs/design/tasks.md#tasks)."""
 
 import heapq
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.access import State
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.task import LEASED, Task
-from storage_backends import ABSENT, Applied, Cursor, Found, Listed, PreconditionFailed
+from arco_catalog.state.task import LEASED, Status, Task
+from storage_backends import ABSENT, Applied, Cursor, Found, Page, PreconditionFailed
 
 LOST_HINT_MS = 3_600_000
 """How old a hint must be before anybody doubts that there is such a task."""
+AT_A_TIME = 1_000
+"""How many due hints are held in memory."""
 RETRIES = 100
 """How often the last version is looked for anew, because it is gone by the time that it is read."""
 
@@ -42,12 +44,28 @@ class Hint:
     written_ms: int
     now_ms: int
 
+    @property
+    def is_due(self) -> bool:
+        """Whether its time has come."""
+        return self.not_before_ms <= self.now_ms
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it may be doubted that there is such a task."""
+        return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
+
+    def is_of_the_past(self, ended: Task) -> bool:
+        """Whether it leads to what an ended task was, and not to a version that is yet to come: who submits a failed
+        one again puts its hint first (docs/design/tasks.md#rule-2)."""
+        return ended.status is Status.SUCCESS or self.not_before_ms <= ended.next_run_ms or self.is_old
+
 
 async def read_task(state: State, task: str) -> StoredTask | None:
     """A task as it is now; None if no version of it was stored yet. Raises `StoreUnavailable`, and `InternalError` for
     one that can't be read."""
     for _ in range(RETRIES):
-        last = max([_number(listed.key) async for listed, _ in _listed(state, state.paths.task(task))], default=None)
+        pages = _pages(state, state.paths.task(task))
+        last = max([_number(listed.key) async for page in pages for listed in page.entries], default=None)
         if last is None:
             return None
         key = state.paths.task_version(task, last)
@@ -76,10 +94,11 @@ async def append_task(state: State, task: Task) -> int | None:
 async def list_tasks(state: State) -> list[str]:
     """The ids of all tasks that have a version or a hint."""
     found: dict[str, None] = {}
-    async with aclosing(_listed(state, state.paths.tasks)) as found_there:
-        async for listed, _ in found_there:
-            hint = state.paths.read_open_task(listed.key)
-            found[hint[0] if hint is not None else listed.key.removeprefix(state.paths.tasks).partition("/")[0]] = None
+    async with aclosing(_pages(state, state.paths.tasks)) as pages:
+        async for page in pages:
+            for key in (listed.key for listed in page.entries):
+                hint = state.paths.read_open_task(key)
+                found[hint[0] if hint is not None else key.removeprefix(state.paths.tasks).partition("/")[0]] = None
     return [*found]
 
 
@@ -93,18 +112,52 @@ async def remove_hint(state: State, key: str) -> None:
     await state.store.delete(key)
 
 
-async def due_hints(state: State, limit: int) -> list[Hint]:
-    """The oldest hints whose time has come by the store's clock, at most `limit`."""
-    return heapq.nsmallest(limit, [hint async for hint in all_hints(state) if hint.not_before_ms <= hint.now_ms], _age)
+@dataclass(frozen=True, slots=True)
+class DueHints:
+    """Some of the hints whose time has come by the store's clock, the oldest first. `after` leads to those that come
+    after them; None where there are none."""
+
+    hints: Sequence[Hint]
+    after: Cursor | Hint | None
+
+
+async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHints:
+    """The oldest due hints, a page of them at most; then those after them. Their keys begin with their times, so a
+    store that lists by key is asked no further than to the first that is not due. Any other lists all of them, each
+    time. Raises `StoreError`."""
+    if isinstance(after, Hint):
+        return await _oldest_due(state, after)
+    page = await state.store.list(state.paths.open_tasks, after)
+    if not page.in_order:
+        return await _oldest_due(state, None)
+    hints = _hints(state, page)
+    due = [hint for hint in hints if hint.is_due]
+    return DueHints(due, page.after if len(due) == len(hints) else None)
+
+
+async def _oldest_due(state: State, after: Hint | None) -> DueHints:
+    due: list[Hint] = []
+    async with aclosing(all_hints(state)) as hints:
+        async for hint in hints:
+            if hint.is_due and (after is None or _age(hint) > _age(after)):
+                due.append(hint)
+            if len(due) >= 2 * AT_A_TIME:
+                due = heapq.nsmallest(AT_A_TIME, due, _age)
+    due = heapq.nsmallest(AT_A_TIME, due, _age)
+    return DueHints(due, due[-1] if len(due) == AT_A_TIME else None)
 
 
 async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
     """All hints, in no order."""
-    async with aclosing(_listed(state, state.paths.open_tasks)) as found_there:
-        async for listed, now_ms in found_there:
-            hint = state.paths.read_open_task(listed.key)
-            if hint is not None:
-                yield Hint(listed.key, hint[0], hint[1], listed.written_ms, now_ms)
+    async with aclosing(_pages(state, state.paths.open_tasks)) as pages:
+        async for page in pages:
+            for hint in _hints(state, page):
+                yield hint
+
+
+def _hints(state: State, page: Page) -> list[Hint]:
+    named = [(listed, state.paths.read_open_task(listed.key)) for listed in page.entries]
+    return [Hint(listed.key, *hint, listed.written_ms, page.now_ms) for listed, hint in named if hint is not None]
 
 
 def _age(hint: Hint) -> tuple[int, str]:
@@ -116,12 +169,11 @@ def _number(key: str) -> int:
     return int(name) if name.isdecimal() else 0
 
 
-async def _listed(state: State, prefix: str) -> AsyncGenerator[tuple[Listed, int], None]:
+async def _pages(state: State, prefix: str) -> AsyncGenerator[Page, None]:
     after: Cursor | None = None
     while True:
         page = await state.store.list(prefix, after)
-        for listed in page.entries:
-            yield listed, page.now_ms
+        yield page
         after = page.after
         if after is None:
             return

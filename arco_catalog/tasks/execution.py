@@ -110,9 +110,12 @@ class Execution:
 
     async def earlier_leases_end(self) -> None:
         """Waits until nobody believes in an earlier lease any more."""
-        while (left_ms := self._quiet_ms - self._began.elapsed_ms()) > 0:
+        while (left_ms := self._quiet_left_ms()) > 0:
             self.check()
             await self.runtime.sleep(min(left_ms, RENEW_AFTER_MS) / 1000)
+
+    def _quiet_left_ms(self) -> int:
+        return max(0, self._quiet_ms - self._began.elapsed_ms())
 
     async def start(self) -> None:
         """The work itself begins: the task is `RUNNING` from now on. Raises `LeaseLost`, and `StoreError`."""
@@ -143,7 +146,8 @@ class Execution:
         async with self._lock:
             while True:
                 session = self.session()
-                lease, made = Lease.from_now(self.runtime, self._lease.length_ms), make(self.task)
+                lease = Lease.from_now(self.runtime, self._lease.length_ms)
+                made = make(self.task).quiet(self._quiet_left_ms())
                 if await append_task(session.state, made) is not None:
                     self.task, self._lease = made, lease
                     return

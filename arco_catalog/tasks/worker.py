@@ -12,10 +12,8 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.evidence import fence_registry
-from arco_catalog.state.age import has_passed
 from arco_catalog.state.task import ENDED, LEASED, Status, Task
 from arco_catalog.state.task_log import (
-    LOST_HINT_MS,
     Hint,
     StoredTask,
     append_task,
@@ -26,6 +24,7 @@ from arco_catalog.state.task_log import (
 )
 from arco_catalog.tasks.execution import Execution, Executor, Finished, NotYet, TaskFailed, task_session
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
 from storage_backends import StoreError
@@ -34,8 +33,6 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-AT_A_TIME = 1_000
-"""How many due tasks one look at the hints remembers."""
 CALLS_MS = 60_000
 """What the calls before and after an execution may take."""
 GIVE_BACK_SECONDS = 5.0
@@ -57,6 +54,7 @@ class Worker:
         self._executors = executors
         self._submission = submission
         self._policies = policies
+        self._left = LeftToOthers(catalog.runtime)
         self.stats = WorkStats()
 
     @property
@@ -79,16 +77,22 @@ class Worker:
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
         """Meets every task that is due, the oldest first, one after the other. Returns how many executions it made.
         Raises `StoreError` if the hints can't be listed; what is wrong with one task is logged."""
-        executed = 0
-        for hint in await due_hints(self._session("open").state, AT_A_TIME):
-            if should_stop():
-                break
-            try:
-                executed += await self.meet(hint)
-            except (StoreError, CatalogError) as error:
-                self.stats.waits(hint.now_ms - hint.not_before_ms)
-                _LOG.warning("task %s is left for later: %s", hint.task, error)
-        return executed
+        executed, due = 0, await due_hints(self._session("open").state)
+        while True:
+            for hint in due.hints:
+                if should_stop():
+                    return executed
+                if hint in self._left:
+                    self.stats.waits(hint.now_ms - hint.not_before_ms)
+                    continue
+                try:
+                    executed += await self.meet(hint)
+                except (StoreError, CatalogError) as error:
+                    self.stats.waits(hint.now_ms - hint.not_before_ms)
+                    _LOG.warning("task %s is left for later: %s", hint.task, error)
+            if due.after is None:
+                return executed
+            due = await due_hints(self._session("open").state, due.after)
 
     async def run_task(self, task: str) -> bool:
         """Does one task now, if it may be done. Returns whether it was executed. Raises `StoreError`, and
@@ -102,7 +106,7 @@ class Worker:
         session = self._session(hint.task)
         stored = await self._submitted(session, hint.task)
         if stored is None:
-            if not has_passed(hint.now_ms - hint.written_ms, LOST_HINT_MS):
+            if not hint.is_old:
                 return False
             # The commit that names it may be under way still: after the fence it can't land any more.
             async with session.lock_registry():
@@ -112,7 +116,7 @@ class Worker:
                 await remove_hint(session.state, hint.key)
                 return False
         if stored.task.status in ENDED:
-            if _is_of_the_past(hint, stored.task):
+            if hint.is_of_the_past(stored.task):
                 await remove_hint(session.state, hint.key)
             return False
         if stored.task.next_run_ms > hint.not_before_ms:  # it was scheduled for later
@@ -142,10 +146,14 @@ class Worker:
             _LOG.error("task %s is of the type %s, which this program can't do", task.id, task.kind)
             return False
         if not executor.takes(task):
+            self._left.add(task)
             return False
         lease_ms, policy = self._policies.lease_ms, self._policies.of(task.kind)
         lease = Lease.from_now(self._runtime, lease_ms)
-        taken = task.leased(record=self._runtime.ulid(), at_ms=self._runtime.now_ms(), lease_ms=lease_ms)
+        quiet_ms = _quiet_ms(stored)
+        taken = task.leased(record=self._runtime.ulid(), at_ms=self._runtime.now_ms(), lease_ms=lease_ms).quiet(
+            quiet_ms
+        )
         taken_ms = await append_task(self._session(task.id).state, taken)
         if taken_ms is None:
             return False
@@ -153,7 +161,7 @@ class Worker:
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
-        execution = Execution(self._catalog, taken, lease, taken_ms, _quiet_ms(stored))
+        execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms)
         try:
             if taken.attempts >= policy.max_attempts:
                 await self._fail(execution, executor, f"{taken.attempts} attempts failed or were lost", None)
@@ -260,24 +268,16 @@ class Worker:
         return task_session(self._catalog, task, self._runtime.now_ms() + CALLS_MS)
 
 
-def _is_of_the_past(hint: Hint, ended: Task) -> bool:
-    """Whether a hint leads to what an ended task was, and not to a version that is yet to come: who submits a failed
-    one again puts its hint first (docs/design/tasks.md#rule-2)."""
-    if ended.status is Status.SUCCESS:
-        return True
-    return hint.not_before_ms <= ended.next_run_ms or has_passed(hint.now_ms - hint.written_ms, LOST_HINT_MS)
-
-
 def _quiet_ms(stored: StoredTask) -> int:
-    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way."""
+    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way: by what is
+    seen of the last one, and by what its holder said of those before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
-    if (
-        task.status in LEASED
-    ):  # it looks expired, perhaps because a clock was set back: then it may last its whole length
-        return task.lease_ms if age_ms < 0 else 0
-    return max(0, MARGIN_MS - max(0, age_ms))
+    said_ms = task.quiet_ms - max(0, age_ms)
+    if task.status in LEASED:  # it looks expired; if that is because a clock was set back, it may last its whole length
+        return max(0, said_ms, task.lease_ms if age_ms < 0 else 0)
+    return max(0, said_ms, MARGIN_MS - max(0, age_ms))
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:

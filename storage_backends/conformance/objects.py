@@ -141,7 +141,7 @@ async def listed_objects(examination: Examination) -> Finding:
 
 
 async def listing_order(examination: Examination) -> Finding:
-    """Whether a listing is sorted, which nothing depends on."""
+    """Whether a listing is sorted: if not, a look for due tasks lists all that wait."""
     for name in ("c", "a", "b/z", "b-y"):
         await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
     keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]

@@ -347,13 +347,13 @@ class LocalStore:
 
     def _list(self, prefix: str, after: str) -> Page:
         if not self._root_seen:
-            return Page((), None, self._now_ms())
+            return Page((), None, self._now_ms(), in_order=True)
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
         entries = tuple(itertools.islice(walk, PAGE_SIZE))
         if len(entries) < PAGE_SIZE:
-            return Page(entries, None, self._now_ms())
+            return Page(entries, None, self._now_ms(), in_order=True)
         self._walks.keep(prefix, entries[-1].key, walk)
-        return Page(entries, Cursor(entries[-1].key), self._now_ms())
+        return Page(entries, Cursor(entries[-1].key), self._now_ms(), in_order=True)
 
     def _walk(self, prefix: str, after: str) -> Walk:
         folders = prefix.split("/")[:-1]

@@ -148,6 +148,7 @@ class S3Store(BucketStore):
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
         page = self._page(answer, read_listing)
-        if asked == whole:
+        if not self._by_folder:
             return page
-        return replace(page, entries=tuple(entry for entry in page.entries if entry.key.startswith(prefix)))
+        entries = tuple(entry for entry in page.entries if entry.key.startswith(prefix))
+        return replace(page, entries=entries, in_order=False)

@@ -85,9 +85,11 @@ class BucketStore:
             page = read_page(answer.response.body)
         except ValueError as error:
             raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
+        keys = [entry.key for entry in page.entries]
+        in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
         entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
         cursor = Cursor(page.continuation) if page.continuation else None
-        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
+        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms, in_order)
 
 
 def etag_headers(when: When) -> dict[str, str]:

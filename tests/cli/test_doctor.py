@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,14 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
+from storage_backends.s3.config import Carrier
+from storage_backends.s3.versions import S3Versions
+from storage_backends.wire.exchange import Request
 from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]
+ENABLE = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
 NOTHING: Mapping[str, str] = {}
 
 
@@ -81,6 +86,27 @@ def test_an_s3_store_is_checked_with_its_credentials(s3_server: S3Server, s3_buc
     assert "endpoint http://127.0.0.1" in found["credentials"][1]
     assert found["allowed location"][0] == "failed"
     assert "no-such-bucket" in found["allowed location"][1]
+
+
+def test_a_bucket_that_keeps_what_is_deleted_is_told(s3_server: S3Server, s3_bucket: str, capsys: Captured) -> None:
+    store, environment = f"s3://{s3_bucket}/catalog", s3_server.environment
+    assert main(["init", "--store", store], environment) == 0
+    capsys.readouterr()
+    assert "is not told to keep" in examined(capsys, store, code=0, environment=environment)["kept versions"][1]
+
+    asyncio.run(keep_versions(s3_bucket, s3_server))
+
+    status, found, advice = examined(capsys, store, code=0, environment=environment)["kept versions"]
+    assert (status, found.partition(":")[0]) == ("ok", "the bucket keeps versions")
+    assert "lifecycle" in str(advice)
+
+
+async def keep_versions(bucket: str, server: S3Server) -> None:
+    versions = S3Versions(bucket, "", config=replace(server.config, carrier=Carrier.WIRE))
+    try:
+        await versions._client.write(Request("PUT", "", {}, {"versioning": ""}, ENABLE))
+    finally:
+        await versions.close()
 
 
 @pytest.mark.parametrize("client", ["wire", "sdk"])

@@ -14,6 +14,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import list_tasks
@@ -122,6 +123,19 @@ async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) ->
     refused = await purged.arco("retry", purged.task)
     assert refused.code != 0
     assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed one is submitted again\n"
+
+
+async def test_the_task_of_a_drop_that_was_undone_says_so(purged: Purged) -> None:
+    assert (await purged.shown())["undone"] is False
+    await undrop(purged.fixture.session(), NS, "t")
+    assert (await purged.shown())["undone"] is True
+    for command in ([], ["show", purged.task]):
+        told = (await purged.arco(*command)).out
+        assert "The drop was undone: nothing will be deleted" in told
+    assert await purged.work() == 1
+    ended = await purged.shown()
+    assert (ended["status"], ended["undone"]) == ("SUCCESS", False)
+    assert str(ended["result_summary"]).startswith("Nothing was deleted")
 
 
 async def test_retry_tells_programs_what_the_task_is_now(purged: Purged) -> None:

@@ -73,7 +73,7 @@ class CollectionAuditor(Auditor):
         super().__init__(world)
         self.given_up: set[str] = set()
         self.views: set[str] = set()
-        self._announced: set[str] = set()
+        self._announced: dict[str, str] = {}
         self._there: set[str] = set()
         self._attempts: dict[str, set[str]] = {}
         self._collected: set[str] = set()
@@ -90,7 +90,7 @@ class CollectionAuditor(Auditor):
             slot = self._document(event.key)
             self._attempts.setdefault(event.key.rpartition("/")[0], set()).add(text(slot, "attempt"))
         elif "/iceberg/pending/" in event.key:
-            self._announced.add(text(self._document(event.key), "metadata_location"))
+            self._announced[event.key] = text(self._document(event.key), "metadata_location")
         super().see(event)
 
     def _document(self, key: str) -> JsonObject:
@@ -133,6 +133,8 @@ class CollectionAuditor(Auditor):
             was_current = any(commit_key(entity, location) == name for entity, location, _ in self.became_current)
             receipted = key.replace("/pending/", "/committed/") in objects
             assert receipted or not was_current, f"{key} was that of a commit without a receipt"
+            if self._announced[key].removeprefix("memory:///") not in objects:
+                del self._announced[key]  # a file that lands behind its receipt is found by nobody
         elif "/iceberg/committed/" in key:
             for entity in self._named():
                 current = text(self._effective(entity), "metadata_location")
@@ -195,7 +197,7 @@ class CollectionAuditor(Auditor):
         assert not [key for key in objects if "/iceberg/pending/" in key], "pending receipts are left"
         current = {location for _, location, _ in self.became_current}
         files = {f"memory:///{key}" for key in objects if key.startswith("wh/warehouse/")}
-        lost = (files - current) & self._announced  # what was never announced is found by nobody
+        lost = (files - current) & {*self._announced.values()}  # what was never announced is found by nobody
         assert not lost, f"never current, and left: {lost}"
         kept = {f"{commit_key(e, text(self._effective(e), 'metadata_location'))}.json" for e in named}
         receipts = {key.rpartition("/")[2] for key in objects if "/iceberg/committed/" in key}

@@ -10,6 +10,7 @@ from arco_catalog.operations.undrop import undrop
 from storage_backends import StoreError
 from tests.simulation.collecting import RETENTION, RUN_MS
 from tests.simulation.purging import AT_ONCE, IN_A_MINUTE, Purging, scenario
+from tests.simulation.repairing import Thief
 from tests.simulation.world import DIED
 from tools.support.catalog_fixture import NS, CatalogFixture
 
@@ -41,4 +42,27 @@ def a_purge_and_an_undrop_beside_a_collector(purging: Purging) -> Iterable[Await
     return [purging.worker("w1"), purging.client("c1", 120, undo), collector(purging)]
 
 
-SCENARIOS = [a_purge_beside_a_collector, a_purge_and_an_undrop_beside_a_collector]
+async def collected_at_last(purging: Purging) -> None:
+    """A collection when all is quiet, to which nothing happens."""
+    await purging.world.runtime.sleep(600)
+    process = purging.world.process("last", skew_ms=0)
+    session = CatalogFixture(process.store, process.runtime, purging.settings).session(deadline_ms=10 * RUN_MS)
+    await collect(session, delete=True)
+
+
+@scenario(replace(IN_A_MINUTE, retention=RETENTION), keeps_tasks=False)
+def a_purge_whose_hints_are_stolen_beside_a_collector(purging: Purging) -> Iterable[Awaitable[object]]:
+    return [
+        purging.worker("w1"),
+        purging.worker("w2"),
+        Thief(purging).steal(4, 30),
+        collector(purging),
+        collected_at_last(purging),
+    ]
+
+
+SCENARIOS = [
+    a_purge_beside_a_collector,
+    a_purge_and_an_undrop_beside_a_collector,
+    a_purge_whose_hints_are_stolen_beside_a_collector,
+]

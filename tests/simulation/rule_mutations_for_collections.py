@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from arco_catalog.operations.collection import collect as collections
 from arco_catalog.operations.collection import entities, files, markers, receipts, registry, tasks, tombstones
 from arco_catalog.operations.collection import transactions as decisions
 from arco_catalog.operations.collection.entities import Entities, Walked
@@ -182,8 +183,17 @@ def views_before_they_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Entities, "is_nameless", nameless)
 
 
+def hints_that_nobody_puts_again(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(run: Run) -> None:
+        return None
+
+    patch.setattr(collections, "put_missing_hints", nothing)
+
+
 def tasks_that_have_not_ended(patch: pytest.MonkeyPatch) -> None:
-    """A task goes while its table is being purged."""
+    """A task of any age goes while its table is being purged, and nobody puts its hint again."""
+    hints_that_nobody_puts_again(patch)
+    patch.setattr(tasks, "is_older", lambda written_ms, now_ms, limit_ms: True)
 
     async def unnamed(run: Run, task: str) -> bool:
         return False
@@ -213,4 +223,5 @@ BUGS: list[Mutation] = [
     commits_of_a_head_that_has_not_moved,
     views_before_they_are_forgotten,
     tasks_that_have_not_ended,
+    hints_that_nobody_puts_again,
 ]

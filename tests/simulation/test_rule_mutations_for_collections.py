@@ -106,6 +106,12 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault], Sequence[str]]] = [
     (bugs.commits_of_a_head_that_has_not_moved, collecting.a_hasty_collector_beside_creates, (DELAY,), CLIENTS),
     (bugs.views_before_they_are_forgotten, collecting.a_collector_beside_a_view, (), ()),
     (bugs.tasks_that_have_not_ended, purging_beside_collections.a_purge_beside_a_collector, (), ()),
+    (
+        bugs.hints_that_nobody_puts_again,
+        purging_beside_collections.a_purge_whose_hints_are_stolen_beside_a_collector,
+        (),
+        (),
+    ),
 ]
 
 

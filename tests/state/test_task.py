@@ -10,6 +10,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.task import TABLE_PURGE, TRANSITIONS, Status, Task
 from arco_catalog.state.task_log import append_task, due_hints, put_hint, read_task
+from storage_backends import Cursor, Page
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, lost, put
 
@@ -121,13 +122,62 @@ async def test_the_last_version_is_found_among_many() -> None:
     assert await read_task(state(store), "another") is None
 
 
-async def test_the_oldest_due_hints_are_found() -> None:
-    now_ms = 1_767_225_600_000
-    store = ScriptedStore(lambda: now_ms)
-    for task, not_before in {"a": now_ms, "b": now_ms - 2_001, "c": now_ms + 1, "d": now_ms - 2_000}.items():
+NOW_MS = 1_767_225_600_000
+
+
+class ListsInNoOrder(ScriptedStore):
+    """As the directory buckets of S3 do: each page comes backwards."""
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        page = await super().list(prefix, after)
+        return Page(tuple(reversed(page.entries)), page.after, page.now_ms)
+
+
+async def hinted(store: ScriptedStore, due: int, later: int = 0) -> None:
+    """So many hints are due, and so many are not."""
+    for number in range(-due, later):
+        await put_hint(state(store), f"task{number}", NOW_MS + 1 + number)
+
+
+async def looked(store: ScriptedStore) -> tuple[list[str], int, int]:
+    """The tasks that a look finds due, how many listings it takes, and how many hints it tells at a time."""
+    store.calls.clear()
+    found, most = [], 0
+    due = await due_hints(state(store))
+    while True:
+        found += [hint.task for hint in due.hints]
+        most = max(most, len(due.hints))
+        if due.after is None:
+            return found, sum(call.method == "list" for call in store.calls), most
+        due = await due_hints(state(store), due.after)
+
+
+@pytest.mark.parametrize("kind", [ScriptedStore, ListsInNoOrder])
+async def test_due_hints_are_found_and_the_oldest_first(kind: type[ScriptedStore]) -> None:
+    store = kind(lambda: NOW_MS)
+    for task, not_before in {"a": NOW_MS, "b": NOW_MS - 2_001, "c": NOW_MS + 1, "d": NOW_MS - 2_000}.items():
         await put_hint(state(store), task, not_before)
-    hints = await due_hints(state(store), 2)
-    assert [(hint.task, hint.not_before_ms) for hint in hints] == [("b", now_ms - 2_001), ("d", now_ms - 2_000)]
+    assert (await looked(store))[0] == ["b", "d", "a"]
+
+
+async def test_a_look_lists_no_further_than_to_the_first_hint_that_is_not_due() -> None:
+    store = ScriptedStore(lambda: NOW_MS)
+    await hinted(store, due=3, later=4_000)
+    assert await looked(store) == (["task-3", "task-2", "task-1"], 1, 3)
+
+
+async def test_a_look_lists_a_page_for_each_page_of_hints_that_are_due() -> None:
+    store = ScriptedStore(lambda: NOW_MS)
+    await hinted(store, due=2_500, later=4_000)
+    assert await looked(store) == ([f"task{number}" for number in range(-2_500, 0)], 3, 1_000)
+
+
+async def test_a_store_that_lists_in_no_order_is_listed_whole_and_what_is_held_is_bounded() -> None:
+    store = ListsInNoOrder(lambda: NOW_MS)
+    await hinted(store, due=2_500, later=500)
+    found, listings, most = await looked(store)
+    assert found == [f"task{number}" for number in range(-2_500, 0)]
+    assert (listings, most) == (1 + 3 * 3, 1_000)
 
 
 @pytest.mark.parametrize(("age_ms", "held"), [(0, True), (999, True), (1_000, False), (-4_000, True), (-6_000, False)])

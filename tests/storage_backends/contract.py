@@ -84,10 +84,14 @@ async def found(store: ObjectStore, key: str) -> Found:
 
 
 async def pages(store: ObjectStore, prefix: str) -> AsyncIterator[list[Listed]]:
-    """The pages of a listing, at most 100 of them."""
+    """The pages of a listing, at most 100 of them. One that says so is in the order of keys."""
     after: Cursor | None = None
+    last = ""
     for _ in range(100):
         page = await store.list(prefix, after)
+        keys = [last, *(entry.key for entry in page.entries)]
+        assert not page.in_order or keys == sorted(keys)
+        last = keys[-1]
         yield list(page.entries)
         after = page.after
         if after is None:

@@ -3,23 +3,24 @@
 import pytest
 
 from arco_catalog.config.durations import parse_duration
+from arco_catalog.state.task import TABLE_MAINTENANCE, TABLE_PURGE
 from arco_catalog.tasks.retry import TaskPolicies
 
 
 def test_the_pause_grows_up_to_its_limit() -> None:
-    policy = TaskPolicies().of("TABLE_COMPACTION")
+    policy = TaskPolicies().of(TABLE_MAINTENANCE)
     assert [policy.backoff_ms(failed) // 1_000 for failed in (1, 2, 3, 8, 9, 10_000)] == [30, 60, 120, 3600, 3600, 3600]
 
 
 def test_a_purge_is_tried_more_often() -> None:
-    policy = TaskPolicies().of("TABLE_PURGE")
+    policy = TaskPolicies().of(TABLE_PURGE)
     assert (policy.max_attempts, policy.backoff_ms(1)) == (10, 60_000)
 
 
 def test_a_type_overrides_the_default_in_whatever_order_they_are_named() -> None:
     policies = TaskPolicies.parse(
         {
-            "delegation.retry.SNAPSHOT_EXPIRY.max-attempts": "3",
+            f"delegation.retry.{TABLE_MAINTENANCE}.max-attempts": "3",
             "delegation.retry.default.max-attempts": "7",
             "delegation.retry.default.initial-backoff-duration": "PT2S",
             "delegation.retry.default.backoff-multiplier": "3.0",
@@ -27,9 +28,9 @@ def test_a_type_overrides_the_default_in_whatever_order_they_are_named() -> None
             "delegation.task.lease.lost-timeout-duration": "1h",
         }
     )
-    expiry, other = policies.of("SNAPSHOT_EXPIRY"), policies.of("COLLECTION")
-    assert (expiry.max_attempts, other.max_attempts, policies.lease_ms) == (3, 7, 3_600_000)
-    assert [expiry.backoff_ms(failed) for failed in (1, 2, 3)] == [2_000, 6_000, 10_000]
+    maintenance, other = policies.of(TABLE_MAINTENANCE), policies.of("of which nothing is said")
+    assert (maintenance.max_attempts, other.max_attempts, policies.lease_ms) == (3, 7, 3_600_000)
+    assert [maintenance.backoff_ms(failed) for failed in (1, 2, 3)] == [2_000, 6_000, 10_000]
 
 
 @pytest.mark.parametrize(

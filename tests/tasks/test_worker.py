@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.task import Status, Task
+from arco_catalog.state.task import TABLE_MAINTENANCE, Status, Task
 from arco_catalog.state.task_log import all_hints, append_task, put_hint, read_task
 from arco_catalog.tasks.execution import Execution, Finished, NotYet, TaskFailed
 from arco_catalog.tasks.lease import LeaseLost
@@ -19,7 +19,7 @@ from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
 from tools.support.catalog_fixture import CatalogFixture
 
-KIND = "COLLECTION"
+KIND = TABLE_MAINTENANCE
 ID = "00000000-0000-4000-8000-000000000001"
 MINUTE = 60_000
 POLICIES = TaskPolicies.parse({"delegation.retry.default.max-attempts": "3"})
@@ -332,6 +332,34 @@ async def test_after_a_clock_was_set_back_an_earlier_lease_is_waited_for(tasks: 
     began = tasks.runtime.ms
     assert await tasks.worker().run_task(ID)
     assert waited_until[0] - began >= 5 * MINUTE
+
+
+async def test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_was_stopped(tasks: Tasks) -> None:
+    """The clock was set back, so the second worker waits for the first; the third knows of it by the record alone."""
+    waited_until: list[int] = []
+
+    async def waits(execution: Execution) -> None:
+        await execution.earlier_leases_end()
+        waited_until.append(tasks.runtime.ms)
+
+    async def a_minute(execution: Execution) -> None:
+        await execution.save({"on": True})
+        tasks.runtime.ms += MINUTE
+
+    first = Task.submitted(
+        record="r", task=ID, kind=KIND, payload={}, at_ms=0, not_before_ms=tasks.runtime.ms - 60 * MINUTE
+    )
+    held = first.leased(record="other", at_ms=tasks.runtime.ms, lease_ms=5 * MINUTE)
+    for version in (first, held):
+        await append_task(tasks.fixture.session().state, version)
+    tasks.runtime.ms -= 10 * MINUTE
+    began = tasks.runtime.ms
+    await stopped_while(tasks, a_minute)
+    assert (await tasks.task()).status is Status.RETRY_SCHEDULED
+    tasks.runtime.ms += MINUTE
+    tasks.executor.steps = [waits]
+    assert await tasks.run() == 1
+    assert 5 * MINUTE <= waited_until[0] - began < 6 * MINUTE
 
 
 async def stopped_while(tasks: Tasks, step: Callable[[Execution], Awaitable[None]]) -> None:

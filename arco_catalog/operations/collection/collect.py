@@ -1,7 +1,7 @@
 """A whole collection of one catalog, of a realm's registry or of a delegation service's tasks, and of all that a
 deployment has (docs/design/collection.md)."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError
@@ -9,6 +9,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
 from arco_catalog.operations.collection.checkpoints import collect_checkpoints
 from arco_catalog.operations.collection.claims import collect_claims
 from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.hints import put_missing_hints
 from arco_catalog.operations.collection.markers import collect_markers
 from arco_catalog.operations.collection.pipeline import read_progress
 from arco_catalog.operations.collection.pointers import collect_pointers
@@ -50,19 +51,30 @@ async def collect(
 
 
 async def _collect_catalog(run: Run) -> None:
-    """A catalog's state, or that of a realm, which has less of it."""
-    entities = Entities(run)
-    await collect_tombstones(run, entities)
-    await collect_pointers(run, entities)
+    """A catalog's state, or that of a realm, which has less of it. Where a run begins follows from the millisecond at
+    which it does: if all are too short to reach the end, each kind has its turn nevertheless."""
+    entities, pipeline = Entities(run), await read_progress(run)
+    parts: Sequence[Callable[[], Awaitable[None]]] = (
+        lambda: collect_tombstones(run, entities),
+        lambda: collect_pointers(run, entities),
+        lambda: _collect_requests(run),
+        lambda: collect_receipts(run, entities, pipeline),
+        lambda: collect_claims(run),
+        lambda: collect_registry(run, pipeline),
+        lambda: collect_tasks(run),
+        lambda: put_missing_hints(run),
+        lambda: collect_checkpoints(run, entities),
+        lambda: collect_reports(run),
+    )
+    first = run.session.runtime.now_ms() % len(parts)
+    for part in (*parts[first:], *parts[:first]):
+        await part()
+
+
+async def _collect_requests(run: Run) -> None:
+    """What is kept of requests, unless it is kept for ever. Decisions go by the markers that are left."""
     if run.retention.markers:
         await collect_transactions(run, await collect_markers(run))
-    pipeline = await read_progress(run)
-    await collect_receipts(run, entities, pipeline)
-    await collect_claims(run)
-    await collect_registry(run, pipeline)
-    await collect_tasks(run)
-    await collect_checkpoints(run, entities)
-    await collect_reports(run)
 
 
 async def _collect_service(run: Run) -> None:

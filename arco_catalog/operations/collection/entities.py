@@ -2,14 +2,11 @@
 (docs/design/collection.md)."""
 
 import asyncio
-from array import array
-from bisect import bisect_left
-from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.operations.collection.names import Names
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.operations.walk import walk
 from arco_catalog.planning.collection import has_moved_past
@@ -23,23 +20,6 @@ from arco_catalog.state.registry import RegistryState
 
 MOST_WALKED = 50_000
 """Entities of which a run remembers that it has walked them; whatever it forgets it walks again."""
-
-
-class Names:
-    """A set of names that takes eight bytes for each. One that is not in it may be taken for one that is, once in a
-    very long time: then something is kept that could go."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._digests = array("Q", sorted({_digest(name) for name in names}))
-
-    def __contains__(self, name: str) -> bool:
-        digest = _digest(name)
-        place = bisect_left(self._digests, digest)
-        return place < len(self._digests) and self._digests[place] == digest
-
-
-def _digest(name: str) -> int:
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +67,12 @@ class Entities:
         return entity not in self._fenced
 
     async def _names(self, head: RegistryState) -> Names:
-        found: list[str] = []
+        found = Names()
         for kind in ("relation\n", "tombstone\n"):
             async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:
                 async for _, entry in entries:
-                    found.append(text(entry, "entity"))
-        return Names(found)
+                    found.add(text(entry, "entity"))
+        return found
 
     async def walked(self, entity: str, written_ms: int) -> Walked | None:
         """The entity, walked to the end after its pointer has moved past what was written at this time. It is fenced

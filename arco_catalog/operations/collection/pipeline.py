@@ -13,13 +13,13 @@ from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import relation_entry
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.late_receipts import late_marks
-from arco_catalog.state.watermarks import BATCH, CATALOG_EVENTS, CLOSED_BEFORE, COMMITS, NAMESPACE, REGISTRY_SEQUENCE
+from arco_catalog.state.watermarks import CATALOG_EVENTS, CLOSED_BEFORE, COMMITS, NAMESPACE, REGISTRY_SEQUENCE
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
     """What the pipeline has read: all days before `closed_before`, but for those that are `marked`, and all commits of
-    the registry up to `sequence`. None is for what no pipeline reads."""
+    the registry up to `sequence`. None is where there is no pipeline."""
 
     closed_before: date | None = None
     marked: frozenset[date] = frozenset()
@@ -37,28 +37,39 @@ class PipelineProgress:
 
 
 async def read_progress(run: Run) -> PipelineProgress:
-    """How far the pipeline is. Where its tables can't be read nothing counts as read. Raises `StoreError`."""
-    of_commits = await run.judged("the pipeline's commits", _properties(run, COMMITS))
-    of_events = await run.judged("the pipeline's catalog_events", _properties(run, CATALOG_EVENTS))
+    """How far the pipeline is. Where its tables can't be read, or have no batch yet, nothing counts as read. Raises
+    `StoreError`."""
+    of_commits = await run.judged("the pipeline's commits", _table(run, COMMITS))
+    of_events = await run.judged("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))
     if of_commits is None or of_events is None:
         return PipelineProgress(date.min, sequence=0)
+    if not of_commits.exists and not of_events.exists:
+        return PipelineProgress()
     marks, _ = await late_marks(run.session.state)
     return PipelineProgress(
-        _date(of_commits.get(CLOSED_BEFORE)) if BATCH in of_commits else None,
+        _date(of_commits.properties.get(CLOSED_BEFORE)),
         frozenset(mark.day for mark in marks),
-        _number(of_events[REGISTRY_SEQUENCE]) if REGISTRY_SEQUENCE in of_events else None,
+        _number(of_events.properties.get(REGISTRY_SEQUENCE)),
     )
 
 
-async def _properties(run: Run, name: str) -> JsonObject:
-    """The properties of a table of `system`; none where there is no such table. Raises `CatalogError`."""
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is known of one table of the pipeline."""
+
+    exists: bool
+    properties: JsonObject
+
+
+async def _table(run: Run, name: str) -> _Table:
+    """A table of `system`. Raises `CatalogError`."""
     state = run.session.state
     entry = await relation_entry(state, (await state.head()).index, (NAMESPACE,), name)
     pointer = None if entry is None else await state.pointer(entry.entity)
     if pointer is None:
-        return {}
+        return _Table(entry is not None, {})
     where = (await resolve_for_read(state, pointer)).metadata.location
-    return mapping(parse_metadata(await run.session.files.read(where), where), "properties")
+    return _Table(True, mapping(parse_metadata(await run.session.files.read(where), where), "properties"))
 
 
 def _date(said: JsonValue) -> date:

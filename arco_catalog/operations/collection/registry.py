@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from arco_catalog.operations.collection.entities import Names
+from arco_catalog.operations.collection.names import Names, NumberedNames
 from arco_catalog.operations.collection.pipeline import PipelineProgress
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Kind, has_moved_past, is_older
@@ -26,7 +26,7 @@ class History:
     that it reaches to the first, or to the floor."""
 
     head: RegistryState
-    sequences: dict[str, int] = field(default_factory=dict)
+    sequences: NumberedNames = field(default_factory=NumberedNames)
     whole: bool = True
     past: str | None = None
     """The commit that was HEAD a week ago; None where none is known."""
@@ -57,7 +57,7 @@ async def _history(run: Run) -> History:
     history = History(head)
     while True:
         for place, (commit, _) in enumerate(listing.recent()):
-            history.sequences[commit] = listing.sequence - place
+            history.sequences.add(commit, listing.sequence - place)
         before = listing.before
         if before is None or listing.sequence - len(listing.recent()) < floor:
             return history
@@ -115,12 +115,12 @@ async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
-    values: list[str] = []
+    values = Names()
     for head in heads:
         async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:
             async for _, entry in entries:
-                values.append(NamespaceEntry(entry).value)
-    await _collect_unnamed(run, Kind.REGISTRY_VALUE, run.paths.namespace_values, Names(values))
+                values.add(NamespaceEntry(entry).value)
+    await _collect_unnamed(run, Kind.REGISTRY_VALUE, run.paths.namespace_values, values)
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:

@@ -27,10 +27,12 @@ class Collected:
 
 @dataclass(slots=True)
 class CollectionStats:
-    """Of a run. `listed` counts the objects that it has listed; `stopped` says that it ended before its end."""
+    """Of a run. `listed` counts the objects that it has listed; `hints_put` those that waiting tasks had lost, and that
+    were put again; `stopped` says that it ended before its end."""
 
     kinds: dict[Kind, Collected] = field(default_factory=dict)
     listed: int = 0
+    hints_put: int = 0
     stopped: bool = False
     unreadable_count: int = 0
     unreadable: list[str] = field(default_factory=list)
@@ -60,6 +62,7 @@ class CollectionStats:
         for kind, collected in other.kinds.items():
             self.kinds.setdefault(kind, Collected()).add(collected)
         self.listed += other.listed
+        self.hints_put += other.hints_put
         self.stopped |= other.stopped
         self.unreadable_count += other.unreadable_count
         self.unreadable += other.unreadable[: MAX_EXAMPLES - len(self.unreadable)]
@@ -83,6 +86,7 @@ class CollectionStats:
             "bytes": self.bytes,
             "kinds": kinds,
             "listed": self.listed,
+            "hints_put": self.hints_put,
             "stopped": self.stopped,
             "unreadable_count": self.unreadable_count,
             "unreadable": unreadable,

@@ -7,7 +7,6 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Kind, expire, is_expired
-from arco_catalog.protocol.concurrency import batches
 from arco_catalog.protocol.evidence import mark_dropped
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import entries_in
@@ -18,8 +17,6 @@ from arco_catalog.state.tombstone import PURGED, Tombstone
 
 A_COMMIT = 100
 """Tombstones that one registry commit takes away."""
-A_RUN = 100_000
-"""Tombstones that one run takes away."""
 
 
 async def collect_tombstones(run: Run, entities: Entities) -> None:
@@ -30,17 +27,23 @@ async def collect_tombstones(run: Run, entities: Entities) -> None:
     async with aclosing(entries_in(run.session.state, head.index, "tombstone\n")) as entries:
         async for _, entry in entries:
             tombstone = Tombstone(entry)
-            if len(expired) < A_RUN and is_expired(tombstone, now_ms, run.retention):
+            if is_expired(tombstone, now_ms, run.retention):
                 expired.append(tombstone)
-    for batch in batches(expired, A_COMMIT):
-        ready = await run.each(batch, lambda tombstone: _is_ready(run, entities, tombstone))
-        gone = [tombstone for tombstone, is_ready in zip(batch, ready, strict=True) if is_ready]
-        for tombstone in gone:
-            purged_ms = tombstone.json.get("purged_ms")
-            written_ms = purged_ms if isinstance(purged_ms, int) else tombstone.dropped_ms
-            run.stats.collects(Kind.TOMBSTONE, written_ms=written_ms)
-        if gone and run.delete:
-            await _expire(run, gone)
+            if len(expired) == A_COMMIT:
+                await _collect(run, entities, expired)
+                expired = []
+    await _collect(run, entities, expired)
+
+
+async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -> None:
+    ready = await run.each(expired, lambda tombstone: _is_ready(run, entities, tombstone))
+    gone = [tombstone for tombstone, is_ready in zip(expired, ready, strict=True) if is_ready]
+    for tombstone in gone:
+        purged_ms = tombstone.json.get("purged_ms")
+        written_ms = purged_ms if isinstance(purged_ms, int) else tombstone.dropped_ms
+        run.stats.collects(Kind.TOMBSTONE, written_ms=written_ms)
+    if gone and run.delete:
+        await _expire(run, gone)
 
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arco_catalog.operations.ensure_receipt import ensure_receipt
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.tasks import find_task
+from arco_catalog.operations.tasks import missing_hint
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.internal_commits import settle_decided
@@ -26,10 +26,10 @@ class PutHint:
     task: str
 
     async def __call__(self, session: Session) -> bool:
-        found = await find_task(session, self.task)
-        if found is None or found.task.status in ENDED:
+        due_ms = await missing_hint(session, self.task)
+        if due_ms is None:
             return False
-        await put_hint(session.state, self.task, found.task.next_run_ms)
+        await put_hint(session.state, self.task, due_ms)
         return True
 
 

@@ -9,7 +9,7 @@ tells that was written after the compare-and-swap.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from arco_catalog.iceberg.errors import CatalogError, InternalError
+from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.history import history
@@ -18,6 +18,7 @@ from arco_catalog.planning.kinds import TABLES, VIEWS
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
 from arco_catalog.state import receipt
+from arco_catalog.state.entries import purge_began
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
 from arco_catalog.state.pointer import RECENT_MOVES, MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
@@ -200,7 +201,8 @@ async def abort_transactions_on(session: Session, entities: Collection[str]) -> 
 
 
 async def rebuilt(session: Session, search: PointerSearch, location: str) -> Pointer:
-    """The pointer to a file. Raises `CatalogError` if the file can't be read, or is of another table.
+    """The pointer to a file. Raises `CatalogError` if the file can't be read, or is of another table; a purge that has
+    begun may have deleted it, and needs no more of the pointer than where it was.
 
     Its sequence number is greater than any that moves can have reached: so whoever asks for evidence of an attempt that
     is not in `recent` learns that nothing is known (docs/design/commit.md#evidence), and never that it failed.
@@ -208,19 +210,27 @@ async def rebuilt(session: Session, search: PointerSearch, location: str) -> Poi
     lost = search.lost
     kind = text(lost.entry, "type")
     semantics = SEMANTICS[kind]
-    document = parse_metadata(await session.files.read(location), location)
-    checked = semantics.check_registered(document)
-    uuid = optional_text(lost.entry, "uuid")
-    if uuid is not None and semantics.uuid(checked) != uuid:
-        raise InternalError(f"{location} is the file of another {kind}: its uuid is {semantics.uuid(checked)}")
     commit = next((each for each in (*search.made, *search.leaves) if each.file.location == location), None)
-    ms = semantics.ms(checked, None, session.now_ms()) if commit is None else commit.file.ms
+    try:
+        document = parse_metadata(await session.files.read(location), location)
+    except NotFound:
+        if commit is None or not purge_began(lost.entry):
+            raise
+        said: JsonObject = {}
+        ms = commit.file.ms
+    else:
+        checked = semantics.check_registered(document)
+        uuid = optional_text(lost.entry, "uuid")
+        if uuid is not None and semantics.uuid(checked) != uuid:
+            raise InternalError(f"{location} is the file of another {kind}: its uuid is {semantics.uuid(checked)}")
+        said = semantics.summary(checked)
+        ms = semantics.ms(checked, None, session.now_ms()) if commit is None else commit.file.ms
     earlier = [each for each in search.made if each.file.ms < ms]
     attempts = [each.attempt for each in ([] if commit is None else [commit]) + earlier if each.attempt is not None]
     base = commit.base if commit is not None else (earlier[0].file if earlier else None)
     move = session.runtime.ulid()
     summary: JsonObject = {
-        **semantics.summary(checked),
+        **said,
         "previous_metadata_location": None if base is None else base.location,
         "updated_ms": ms,
         "updated_by": None if commit is None else commit.source,

@@ -24,7 +24,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import transaction_committed
 from arco_catalog.protocol.lookup import entries_in
-from arco_catalog.state.entries import has_pointer, purge_began
+from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.fields import optional_text, text, texts
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
@@ -167,8 +167,8 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
     batch: list[Lost] = []
     for prefix in ("relation\n", "tombstone\n"):
         async for key, entry in entries_in(session.state, registry.index, prefix):
-            if entry.get("state") == PURGED or purge_began(entry) or not has_pointer(entry):
-                continue  # a purge deletes the pointer itself
+            if entry.get("state") == PURGED or not has_pointer(entry):
+                continue  # a purge that is under way needs the pointer
             batch.append(_relation(key, entry, dropped=prefix == "tombstone\n"))
             if len(batch) == AT_ONCE:
                 yield batch

@@ -41,6 +41,9 @@ async def rewind(
     if not head or head[0].then is None:
         raise BadRequest(f"{paths.manifest} did not exist then, or its version of that time is gone")
     counts = {"restored": 0, "hidden": 0}
+    if head[0].now.version != head[0].then.version:
+        tell(f"restore {paths.manifest}")
+        counts["restored"] += 1
     if not dry and head[0].now.version is not None:
         await _hide(session, head[0])
     batch: list[Change] = []

@@ -1,6 +1,7 @@
 """A catalog whose time can be moved, and what its collector finds."""
 
 from contextlib import suppress
+from itertools import count
 
 import pytest
 
@@ -36,9 +37,11 @@ class Collections:
         """Lets time pass."""
         self.runtime.ms += round(number * DAY_MS)
 
-    async def collect(self, *, delete: bool = True) -> CollectionStats:
-        """What a collector elsewhere does."""
-        return await collect(self.fixture.another().session(deadline_ms=DAY_MS), delete=delete)
+    async def collect(self, *, delete: bool = True, steps: int | None = None) -> CollectionStats:
+        """What a collector elsewhere does, which is stopped after so many steps."""
+        asked = count()
+        session = self.fixture.another().session(deadline_ms=DAY_MS)
+        return await collect(session, delete=delete, should_stop=lambda: steps is not None and next(asked) >= steps)
 
     async def collected(self, *, delete: bool = True) -> dict[Kind, int]:
         """The counts of a collection."""

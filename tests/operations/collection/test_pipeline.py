@@ -32,6 +32,13 @@ async def pipeline_at(collections: Collections, closed_before: str | None, seque
         await commit_table(fixture.session(body), SYSTEM, name, body)
 
 
+async def pipeline_before_its_first_batch(collections: Collections, *tables: str) -> None:
+    """Tables of a pipeline that has been set up, and has not run to the end of a batch."""
+    await create_namespace(collections.fixture.session(), SYSTEM, {})
+    for name in tables:
+        await create_table(collections.fixture.session(), SYSTEM, {"name": name, "schema": schema("x")})
+
+
 async def old_commits(collections: Collections) -> None:
     """Commits whose receipts are older than they are kept, and have no pending ones any more."""
     for _ in range(3):
@@ -48,6 +55,18 @@ async def test_receipts_that_the_pipeline_has_not_passed_are_kept(
     await pipeline_at(collections, closed_before)
     await old_commits(collections)
     assert Kind.COMMITTED_RECEIPT not in await collections.collected()
+
+
+@pytest.mark.parametrize("tables", [(COMMITS, CATALOG_EVENTS), (COMMITS,), (CATALOG_EVENTS,)])
+async def test_a_pipeline_without_a_batch_has_read_nothing(collections: Collections, tables: tuple[str, ...]) -> None:
+    await pipeline_before_its_first_batch(collections, *tables)
+    await old_commits(collections)
+    collections.days(8)
+    await collections.fixture.another().namespace("moves_head")
+    collections.days(8)
+    counts = await collections.collected()
+    assert Kind.COMMITTED_RECEIPT not in counts
+    assert Kind.REGISTRY_COMMIT not in counts
 
 
 async def test_receipts_that_it_has_passed_go(collections: Collections) -> None:

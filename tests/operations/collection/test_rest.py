@@ -117,6 +117,25 @@ async def test_a_run_that_is_stopped_says_so_and_the_next_goes_on(collections: C
     assert collections.listed(PATHS.markers) == []
 
 
+async def test_runs_that_are_all_too_short_come_to_each_kind(collections: Collections) -> None:
+    session = collections.fixture.another().session()
+    await take_report(session, NS, "t", commit_report(), keep=True)
+    await collections.commit(key=collections.fixture.key())
+    await collections.lost_try()
+    collections.days(100)
+    await collections.fixture.another().namespace("moves_head")
+    collections.days(8)
+    collected = {*await collections.collected(delete=False)}
+    assert Kind.REPORT in collected
+    kinds: set[Kind] = set()
+    for _ in range(100):
+        stats = await collections.collect(steps=6)
+        assert stats.stopped
+        kinds |= {*stats.kinds}
+        collections.runtime.ms += 1
+    assert kinds >= collected
+
+
 async def test_a_collector_that_stood_still_past_its_deadline_deletes_nothing(collections: Collections) -> None:
     await collections.lost_try()
     collections.days(8)
@@ -165,3 +184,54 @@ async def test_reports_go_with_the_receipts_of_their_time(collections: Collectio
     collections.days(1)
     assert (await collections.collected())[Kind.REPORT] == 1
     assert collections.listed(PATHS.reports) == []
+
+
+async def test_an_object_from_the_future_stays(collections: Collections) -> None:
+    await take_report(collections.fixture.another().session(), NS, "t", commit_report(), keep=True)
+    collections.days(-100)  # the store's clock was wrong
+    assert await collections.collected() == {}
+    assert len(collections.listed(PATHS.reports)) == 1
+
+
+async def test_a_waiting_task_that_has_lost_its_hint_gets_it_again(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    [hint] = collections.listed(PATHS.open_tasks)
+    assert (await collections.collect()).hints_put == 0
+    await collections.store.delete(hint)
+    assert (await collections.collect(delete=False)).hints_put == 1
+    assert collections.listed(PATHS.open_tasks) == []
+    assert (await collections.collect()).hints_put == 1
+    assert collections.listed(PATHS.open_tasks) == [hint]
+    assert (await collections.collect()).hints_put == 0
+
+
+async def test_a_task_gets_its_hint_again_before_its_first_version_is_there(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    for key in collections.listed(PATHS.tasks):
+        await collections.store.delete(key)
+    assert (await collections.collect()).hints_put == 1
+    collections.days(1)
+    assert await task_worker(collections.fixture.another().catalog).run_due(lambda: False) == 1
+    assert collections.listed("wh/warehouse") == []
+
+
+async def test_a_purge_that_has_begun_and_whose_versions_are_gone_gets_no_hint(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    collections.days(1)
+    collections.store.rules = [Rule(delete("wh/warehouse"), fails=DOWN)]
+    await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
+    collections.store.rules = []
+    for key in collections.listed(PATHS.tasks):
+        await collections.store.delete(key)
+    assert (await collections.collect()).hints_put == 0
+    assert await collections.codes() == ["task-missing"]
+
+
+async def test_a_task_that_has_failed_gets_no_hint(collections: Collections) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    [pointer] = collections.listed(PATHS.pointers)
+    await collections.store.delete(pointer)
+    collections.days(1)
+    await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
+    assert collections.listed(PATHS.open_tasks) == []
+    assert (await collections.collect()).hints_put == 0

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from arco_catalog.operations.recovery.restore import Choices, restore
+from arco_catalog.state.tombstone import PURGED
 from tests.operations.fsck.conftest import Stored
 from tests.operations.fsck.damage import Roles, diagnosed, roles, ways
 from tests.operations.fsck.damage_table import BESIDE, DAMAGE, WAYS
@@ -38,6 +40,23 @@ async def test_some_objects_of_every_role(busy: Stored, way: str) -> None:
 async def test_every_object(busy: Stored, way: str) -> None:
     known = await roles(busy)
     await damage(busy, known, [*known], way)
+
+
+@pytest.mark.parametrize("way", ["gone", "cut"])
+async def test_what_arco_restore_is_said_to_mend_it_mends(busy: Stored, way: str) -> None:
+    known = await roles(busy)
+    tried = set()
+    for key in [key for key, role in known.items() if role.startswith("pointer") and not role.endswith(PURGED)]:
+        for role, body in await ways(busy, known, key, way):
+            await busy.store.delete(key)
+            if body is not None:
+                await busy.put(key, body)
+            told = await busy.found()
+            assert "`arco restore`" in told[0].diagnosis.remedy, role
+            await restore(busy.fixture.another().session(), Choices(), dry=False)
+            assert await busy.codes() == set(), role
+            tried.add(role)
+    assert tried == {"pointer", "pointer of a table that is purging"}
 
 
 def some(stored: Stored, known: Roles) -> Sequence[str]:

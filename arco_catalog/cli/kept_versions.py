@@ -1,0 +1,27 @@
+"""Whether a bucket of S3 keeps versions of what is deleted, as by a purge (docs/design/purge.md#kept-versions)."""
+
+from arco_catalog.cli.checks import Check, Status
+from arco_catalog.cli.command import CatalogOptions
+from storage_backends import StoreError
+from storage_backends.open import open_versions
+
+NAME = "kept versions"
+
+
+async def kept_versions(options: CatalogOptions) -> Check:
+    """A check that fails never: to keep versions is good advice, and whoever purges for erasure has to know of it."""
+    versions = open_versions(options.store, options.environment)
+    try:
+        enabled = await versions.enabled()
+    except StoreError as error:
+        return Check(NAME, Status.SKIPPED, f"the bucket does not say: {error}")
+    finally:
+        await versions.close()
+    if not enabled:
+        return Check(NAME, Status.OK, "the bucket is not told to keep versions of what is deleted")
+    return Check(
+        NAME,
+        Status.OK,
+        "the bucket keeps versions: what a purge deletes can be read until they expire",
+        "to erase sooner, delete noncurrent versions at the store, or let a lifecycle rule do it",
+    )

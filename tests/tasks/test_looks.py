@@ -1,0 +1,75 @@
+"""What is left to others is gone past, and is not read again at each look (docs/design/tasks.md#rule-2)."""
+
+import pytest
+
+from arco_catalog.operations.tasks import retry_task
+from arco_catalog.state.task import Status
+from arco_catalog.state.task_log import append_task, put_hint
+from tests.tasks.test_worker import ID, MINUTE, Tasks
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def tasks() -> Tasks:
+    return Tasks()
+
+
+async def others_due(tasks: Tasks, count: int) -> None:
+    """Hints of tasks of a type that the worker does not do, all older than any other."""
+    state = tasks.fixture.session(deadline_ms=DAY_MS).state
+    for number in range(count):
+        await put_hint(state, f"00000000-0000-4000-9000-{number:012}", tasks.runtime.ms - MINUTE)
+
+
+async def test_a_task_is_done_that_is_younger_than_a_thousand_that_are_left_to_others(tasks: Tasks) -> None:
+    await others_due(tasks, 1_001)
+    await tasks.hint()
+    tasks.executor.takes = lambda task: task.id == ID  # type: ignore[method-assign]
+    assert await tasks.run() == 1
+    assert (await tasks.task()).status is Status.SUCCESS
+
+
+async def test_what_is_left_to_others_is_read_again_after_a_while_only(tasks: Tasks) -> None:
+    await tasks.hint()
+    tasks.executor.can = False
+    worker = tasks.worker()
+
+    async def calls() -> int:
+        tasks.store.calls.clear()
+        await worker.run_due(lambda: False)
+        return len(tasks.store.calls)
+
+    assert await calls() > 1
+    assert await calls() == 1
+    assert worker.take_stats().oldest_due_ms == 0
+    tasks.runtime.ms += 10 * MINUTE
+    tasks.executor.can = True
+    assert await calls() > 1
+    assert (await tasks.task()).status is Status.SUCCESS
+
+
+async def test_what_is_left_to_others_still_counts_as_due(tasks: Tasks) -> None:
+    await tasks.hint()
+    tasks.executor.can = False
+    worker = tasks.worker()
+    await worker.run_due(lambda: False)
+    worker.take_stats()
+    tasks.runtime.ms += MINUTE
+    await worker.run_due(lambda: False)
+    assert worker.take_stats().oldest_due_ms == MINUTE
+
+
+async def test_a_task_that_is_submitted_again_is_looked_at_by_who_left_it(tasks: Tasks) -> None:
+    await tasks.hint()
+    tasks.executor.can = False
+    worker = tasks.worker()
+    await worker.run_due(lambda: False)
+    failed = (await tasks.task()).leased(record="other", at_ms=tasks.runtime.ms, lease_ms=1)
+    ended = failed.ended(record="o", at_ms=tasks.runtime.ms, status=Status.FAILURE, summary="no", extended=None)
+    for version in (failed, ended):
+        await append_task(tasks.fixture.session().state, version)
+    tasks.executor.can = True
+    await retry_task(tasks.fixture.session(), ID, tasks.runtime)
+    tasks.runtime.ms += 1
+    assert await worker.run_due(lambda: False) == 1
