@@ -245,7 +245,7 @@ def _snapshots(figures: Figures, policy: Policy, asked: SnapshotExpiry, now: Now
     gone = expired(figures, now.ms - age_ms, keep, now.ms)
     if not gone:
         return None
-    older_than: Mapping[str, Argument] = {"older_than": Time(now.ms - age_ms), "retain_last": keep}
+    older_than: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - age_ms)), "retain_last": keep}
     return Step(
         Call(Procedure.EXPIRE_SNAPSHOTS, {**older_than, "stream_results": True}),
         policy,
@@ -266,7 +266,7 @@ def _orphans(figures: Figures, policy: Policy, asked: OrphanFileRemoval, now: No
         return None
     since = "nobody has looked for them yet" if last is None else f"they were removed {days(now.ms - last)} ago"
     where: Mapping[str, Argument] = {"location": asked.locations[0]} if asked.locations else {}
-    arguments: Mapping[str, Argument] = {"older_than": Time(now.ms - asked.max_age_ms), **where}
+    arguments: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - asked.max_age_ms)), **where}
     return Step(
         Call(Procedure.REMOVE_ORPHAN_FILES, {**arguments, "prefix_listing": True, "stream_results": True}),
         policy,

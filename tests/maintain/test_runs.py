@@ -8,7 +8,8 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.policies.attachments import detach_policy
+from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
+from arco_catalog.operations.policies.policies import PolicyText, create_policy
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.access import Securable
 from arco_catalog.state.task import ENDED
@@ -64,6 +65,14 @@ async def test_a_table_is_left_out_by_a_policy_of_its_own(lake: Lake) -> None:
     await lake.policy("data-compaction", Securable(NS, "t"), name="never", enable=False)
     await lake.run()
     assert lake.told() == WELL[1:]
+
+
+async def test_policies_of_other_types_are_their_owners_own_and_not_read(lake: Lake) -> None:
+    create, mask = lake.fixture.session(path="/policies/mask"), PolicyText(None, "everything but the year")
+    await create_policy(create, NS, "mask", "acme.masking", mask)
+    await attach_policy(lake.fixture.session(path="/mappings/mask"), NS, "mask", Securable(NS, "t"), {})
+    stats = await lake.run()
+    assert (stats.unreadable, lake.told()) == ([], WELL)
 
 
 async def test_the_worst_table_comes_first() -> None:
