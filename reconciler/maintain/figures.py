@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
-from reconciler.compact.values import long_of, object_of, objects_of
+from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.maintain.contents import NO_MANIFESTS, Contents, DataFile, Group, Manifests, read_contents
 
 __all__ = ["DataFile", "Figures", "Group", "Manifests", "Ref", "Snapshot", "read_figures"]
@@ -25,6 +25,8 @@ class Snapshot:
     id: int
     parent: int | None
     at_ms: int
+    operation: str = ""
+    """By which it came: `append`, `replace` (a rewrite), `overwrite` or `delete`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,7 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
         properties={name: str(value) for name, value in properties.items()},
         sorted=bool(objects_of(order.get("fields"))),
         snapshot_id=current if snapshot is not None else None,
-        snapshots=[
-            Snapshot(long_of(each.get("snapshot-id")) or 0, long_of(each.get("parent-snapshot-id")), _at(each))
-            for each in kept
-        ],
+        snapshots=[_snapshot(each) for each in kept],
         refs=_refs(document, current),
         manifests=contents.manifests,
         groups=contents.groups,
@@ -115,8 +114,13 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
     )
 
 
-def _at(snapshot: JsonObject) -> int:
-    return long_of(snapshot.get("timestamp-ms")) or 0
+def _snapshot(said: JsonObject) -> Snapshot:
+    return Snapshot(
+        long_of(said.get("snapshot-id")) or 0,
+        long_of(said.get("parent-snapshot-id")),
+        long_of(said.get("timestamp-ms")) or 0,
+        text_of(object_of(said.get("summary")).get("operation")) or "",
+    )
 
 
 def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:

@@ -24,13 +24,13 @@ from reconciler.maintain.policies import (
     PolicyUnclear,
     SnapshotExpiry,
 )
-from reconciler.maintain.selection import Criteria, Selection
+from reconciler.maintain.selection import MIN_INPUT_FILES, Criteria, Selection
 from reconciler.maintain.wording import counted, days, percent, size
 
 DELETES_TARGET_BYTES = 64 << 20
 MANIFEST_BYTES = 8 << 20
 PARTS = 16
-"""In how many a rewrite is tried again that gave way to a writer."""
+"""In how many at most a rewrite is tried again that gave way to a writer."""
 
 POLICY_OF: Mapping[Procedure, str] = {
     Procedure.REWRITE_DATA_FILES: DATA_COMPACTION,
@@ -191,8 +191,10 @@ def in_parts(step: Step) -> Call:
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call
+    count = max(1, min(PARTS, step.files // MIN_INPUT_FILES))
     parts = {
-        "max-file-group-size-bytes": str(max(1, step.bytes // PARTS)),
+        "max-file-group-size-bytes": str(max(1, step.bytes // count)),
+        "min-input-files": "2",  # groups are filled in the order of the files, and may end with few
         "partial-progress.max-commits": str(2 * PARTS),
     }
     return Call(step.call.procedure, {**step.call.arguments, "options": {**options, **parts}})

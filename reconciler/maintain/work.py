@@ -21,7 +21,8 @@ from reconciler.maintain.figures import Figures
 from reconciler.maintain.looking import Named, decided
 from reconciler.maintain.planning import HeldBack, Now, Step, in_parts
 from reconciler.maintain.procedures import ProcedureFailed, Procedures
-from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, PARTLY, Begun, Progress, Told
+from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, Begun, Progress, Told
+from reconciler.maintain.shortfall import Shortfall
 from reconciler.maintain.tasks import table_of
 from reconciler.maintain.telling import Rows
 
@@ -115,7 +116,7 @@ class _Work:
         if procedure is Procedure.REMOVE_ORPHAN_FILES and (owed := await self._owed()):
             await self._end(begun, HELD_BACK, owed, _summary(figures), {})
             return
-        outcome, explanation, result = await self._called(decision)
+        outcome, explanation, result = await self._called(decision, figures)
         after, _ = await self._decided(procedure)
         await self._end(begun, outcome, explanation, _summary(after), result)
 
@@ -129,8 +130,9 @@ class _Work:
             else None
         )
 
-    async def _called(self, step: Step) -> tuple[str, str | None, JsonObject]:
-        """What came of the call: the outcome, its explanation, and what the procedure answered."""
+    async def _called(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
+        """What came of the call, on a table of these figures: the outcome, its explanation, and what the procedure
+        answered."""
         told: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
         some = False
         for tried in range(1, TRIES + 1):
@@ -138,22 +140,22 @@ class _Work:
             try:
                 call = step.call if tried == 1 else in_parts(step)
                 result = await self.maintain.procedures.call(call, self.table.parts)
-                left = _lost(step, result)
-                if left <= 0:
-                    return DONE, None, result
-                some = some or left < step.files
-                told = (
-                    PARTLY if some else CONFLICT,
-                    f"a writer was first at {left:,} of {step.files:,} files, in try {tried}",
-                    result,
-                )
             except ProcedureFailed as failed:
                 if not failed.conflict:
                     return FAILED, str(failed), {}
                 told = CONFLICT, f"{tried} times a writer was first: {failed}", {}
+            else:
+                after, _ = await self._decided(step.call.procedure)
+                short = Shortfall.of(step, result, before, after)
+                if short is None:
+                    return DONE, None, result
+                some = some or short.missing < short.foreseen
+                told = short.outcome(some=some), short.explanation(tried), result
+                if not short.is_lost:
+                    return told
             if tried < TRIES:
                 await self.execution.runtime.sleep(PAUSE_S * tried)
-                _, again = await self._decided(step.call.procedure)
+                before, again = await self._decided(step.call.procedure)
                 if not isinstance(again, Step):
                     return told
                 step = again
@@ -178,12 +180,6 @@ class _Work:
 
     def _now_ms(self) -> int:
         return self.execution.session().now_ms()
-
-
-def _lost(step: Step, result: JsonObject) -> int:
-    """How many files were to be rewritten, and were not. Iceberg does not count as failed those whose commit was."""
-    rewritten = result.get("rewritten_data_files_count")
-    return step.files - rewritten if isinstance(rewritten, int) and step.files else 0
 
 
 def _found_done(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:

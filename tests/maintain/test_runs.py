@@ -3,6 +3,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 import pytest
 
@@ -155,22 +156,60 @@ async def test_a_procedure_that_a_writer_beat_is_called_again_on_what_the_writer
 
 
 async def test_a_rewrite_that_lost_files_to_a_writer_is_tried_again_in_parts(lake: Lake) -> None:
+    await lake.bad_table("many", files=40)
     groups: list[object] = []
 
     async def look(call: Call) -> None:
         if call.procedure is DATA:
-            groups.append(call.arguments["options"].get("max-file-group-size-bytes"))  # type: ignore[union-attr]
+            options = call.arguments["options"]
+            assert isinstance(options, Mapping)
+            groups.append((options.get("max-file-group-size-bytes"), options.get("min-input-files")))
+            if len(groups) == 1:
+                await lake.append("many")
 
     await lake.run(Procedures(lake, before=look, answers=[{"rewritten_data_files_count": 0}]))
-    assert groups == [None, "5"]  # a sixteenth of 80 bytes
-    assert lake.told() == WELL
+    assert groups[:2] == [(None, None), ("53", "2")]  # eight parts of 430 bytes: of five files each
+    assert ("many", "rewrite_data_files", "done") in lake.told()
 
 
 async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
     lost: list[JsonObject] = [{"rewritten_data_files_count": count} for count in (0, 5, 0)]
-    await lake.run(Procedures(lake, answers=lost))
+
+    async def append(call: Call) -> None:
+        if call.procedure is DATA:
+            await lake.append("t")
+
+    await lake.run(Procedures(lake, before=append, answers=lost))
     assert lake.told()[0] == ("t", "rewrite_data_files", "partly")
-    assert lake.rows.rows[0]["explanation"] == "a writer was first at 8 of 8 files, in try 3"
+    told = "14 of 14 files were not rewritten in try 3, and others had committed 1 snapshot meanwhile"
+    assert lake.rows.rows[0]["explanation"] == told
+
+
+async def test_files_that_iceberg_could_not_rewrite_are_tried_again_and_no_writer_is_named(lake: Lake) -> None:
+    failed: JsonObject = {"rewritten_data_files_count": 0, "failed_data_files_count": 8}
+    procedures = Procedures(lake, answers=[failed] * 3)
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 3
+    assert lake.told()[0] == ("t", "rewrite_data_files", "failed")
+    assert lake.rows.rows[0]["explanation"] == "8 of 8 files were not rewritten in try 3, and Iceberg failed with 8"
+
+
+async def test_without_a_sign_of_a_writer_fewer_files_than_foreseen_are_told_and_not_tried_again(lake: Lake) -> None:
+    procedures = Procedures(lake, answers=[{"rewritten_data_files_count": 5, "failed_data_files_count": 0}])
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 1
+    assert lake.told()[0] == ("t", "rewrite_data_files", "done")
+    assert lake.rows.rows[0]["explanation"] == "fewer files than foreseen: 5 of 8 were rewritten"
+
+
+async def test_snapshots_of_other_rewrites_are_no_sign_of_a_writer(lake: Lake) -> None:
+    async def rewrite(call: Call) -> None:
+        if call.procedure is DATA:
+            await lake.append("t", operation="replace")
+
+    procedures = Procedures(lake, before=rewrite, answers=[{"rewritten_data_files_count": 0}])
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 1
 
 
 async def test_a_procedure_that_writers_beat_again_and_again_gives_way(lake: Lake) -> None:
