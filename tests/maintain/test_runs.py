@@ -17,7 +17,9 @@ from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
+from reconciler.maintain.looking import Named
 from reconciler.maintain.procedures import ProcedureFailed
+from reconciler.maintain.tasks import submitted
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
@@ -84,6 +86,13 @@ async def test_the_worst_table_comes_first() -> None:
     procedures = Procedures(lake)
     await lake.run(procedures)
     assert procedures.calls == ["b rewrite_data_files", "c rewrite_data_files", "a rewrite_data_files"]
+
+
+async def test_a_task_is_due_at_once_by_a_store_that_tells_its_time_late(lake: Lake) -> None:
+    """Servers keep a `Date` for a second or more (versitygw), and it is rounded down to a whole one."""
+    session = lake.fixture.session()
+    table = Named(("db",), "t", "entity")
+    assert submitted(table, "task", session).next_run_ms < session.now_ms() - 2_500
 
 
 async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:
