@@ -15,13 +15,14 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile_one
 from arco_catalog.state.task import Status, Task
 from arco_catalog.tasks.execution import Execution, Finished
+from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import Figures
 from reconciler.maintain.looking import Named, decided
 from reconciler.maintain.planning import HeldBack, Now, Step, in_parts
 from reconciler.maintain.procedures import ProcedureFailed, Procedures
-from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, Begun, Progress, Told
+from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, PARTLY, Begun, Progress, Told
 from reconciler.maintain.shortfall import Shortfall
 from reconciler.maintain.tasks import table_of
 from reconciler.maintain.telling import Rows
@@ -134,19 +135,21 @@ class _Work:
         """What came of the call, on a table of these figures: the outcome, its explanation, and what the procedure
         answered."""
         told: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
+        result: JsonObject = {}
         some = False
         for tried in range(1, TRIES + 1):
             self.execution.check()
             try:
                 call = step.call if tried == 1 else in_parts(step)
-                result = await self.maintain.procedures.call(call, self.table.parts)
+                answer = await self.maintain.procedures.call(call, self.table.parts)
             except ProcedureFailed as failed:
                 if not failed.conflict:
-                    return FAILED, str(failed), {}
-                told = CONFLICT, f"{tried} times a writer was first: {failed}", {}
+                    return FAILED, str(failed), result
+                told = PARTLY if some else CONFLICT, f"{tried} times a writer was first: {failed}", result
             else:
+                result = _added(result, answer)
                 after, _ = await self._decided(step.call.procedure)
-                short = Shortfall.of(step, result, before, after)
+                short = Shortfall.of(step, answer, before, after)
                 if short is None:
                     return DONE, None, result
                 some = some or short.missing < short.foreseen
@@ -180,6 +183,15 @@ class _Work:
 
     def _now_ms(self) -> int:
         return self.execution.session().now_ms()
+
+
+def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
+    """What calls have answered together: their counts, added up."""
+    counts = {name: long_of(value) for name, value in answer.items()}
+    return {
+        **answer,
+        **{name: count + (long_of(so_far.get(name)) or 0) for name, count in counts.items() if count is not None},
+    }
 
 
 def _found_done(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:

@@ -194,6 +194,22 @@ async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
     assert lake.rows.rows[0]["explanation"] == told
 
 
+async def test_a_row_tells_what_all_calls_cost(lake: Lake) -> None:
+    lost: list[JsonObject] = [
+        {"rewritten_data_files_count": count, "rewritten_bytes_count": 10 * count, "failed_data_files_count": 8 - count}
+        for count in (2, 0, 8)
+    ]
+
+    async def take_long(call: Call) -> None:
+        lake.runtime.ms += 90_000 if call.procedure is DATA else 0
+
+    await lake.run(Procedures(lake, before=take_long, answers=lost))
+    row = lake.rows.rows[0]
+    assert (row["outcome"], row["rewritten_bytes"]) == ("done", 100)
+    assert int(str(row["took_ms"])) >= 3 * 90_000
+    assert lake.rows.rows[1]["rewritten_bytes"] is None
+
+
 async def test_files_that_iceberg_could_not_rewrite_are_tried_again_and_no_writer_is_named(lake: Lake) -> None:
     failed: JsonObject = {"rewritten_data_files_count": 0, "failed_data_files_count": 8}
     procedures = Procedures(lake, answers=[failed] * 3)
