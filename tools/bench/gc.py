@@ -9,12 +9,12 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.collection.collect import collect
@@ -34,6 +34,9 @@ from tools.support.catalog_fixture import NS, CatalogFixture, state
 from tools.support.environment import exported
 from tools.support.request_bodies import set_property
 from tools.support.s3_servers import SERVERS
+
+if TYPE_CHECKING:
+    from tools.support.large_moto import LargeMoto
 
 WAREHOUSE = "wh"
 PATHS = Paths(WAREHOUSE)
@@ -103,12 +106,8 @@ async def tables_in(fixture: CatalogFixture) -> list[tuple[str, str]]:
 
 
 def fill_folder(root: Path, count: int) -> int:
-    """Fills a folder with one orphan for each nine objects that stay. Returns how many there are."""
-    runtime = SystemRuntime()
-    fixture = CatalogFixture(LocalStore(root), runtime, Settings(WAREHOUSE), url=root.as_uri())
-    tables = asyncio.run(tables_in(fixture))
-    base, made = root.as_uri() + "/", 0
-    folders: set[str] = set()
+    """Fills a folder. Returns how many objects there are."""
+    base, folders = root.as_uri() + "/", set[str]()
 
     def write(key: str, body: bytes, age_s: float) -> None:
         path = f"{root}/{key.removeprefix(base)}"
@@ -121,6 +120,31 @@ def fill_folder(root: Path, count: int) -> int:
         if age_s:
             os.utime(path, (time.time() - age_s,) * 2)
 
+    fixture = CatalogFixture(LocalStore(root), SystemRuntime(), Settings(WAREHOUSE), url=root.as_uri())
+    return fill(asyncio.run(tables_in(fixture)), count, write)
+
+
+def fill_moto(moto: "LargeMoto", url: str, count: int) -> int:
+    """Fills a bucket in this process. Returns how many objects there are."""
+    base, prefix = url + "/", url.removeprefix(f"s3://{moto.bucket}/")
+
+    async def tables() -> list[tuple[str, str]]:
+        store = opener_in(os.environ)(url)
+        made = await tables_in(CatalogFixture(store, SystemRuntime(), Settings(WAREHOUSE), url=url))
+        await store.close()
+        return made
+
+    def write(key: str, body: bytes, age_s: float) -> None:
+        moto.put(f"{prefix}/{key.removeprefix(base)}", body, time.time() - age_s)
+
+    made = fill(asyncio.run(tables()), count, write)
+    moto.settle()
+    return made
+
+
+def fill(tables: list[tuple[str, str]], count: int, write: Callable[[str, bytes, float], None]) -> int:
+    """Writes one orphan for each nine objects that stay, with each one's age in seconds. Returns how many there are."""
+    runtime, made = SystemRuntime(), 0
     for key, body in orphans(count // 10, tables, runtime):
         write(key, body, OLD_S)
         made += 1
@@ -162,7 +186,7 @@ async def collected(url: str, *, young: bool) -> JsonObject:
     store = opener_in(os.environ)(url)
     settings = Settings(WAREHOUSE, retention=YOUNG if young else Retention())
     fixture = CatalogFixture(store, settings=settings, url=url)
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    before, began = peak_mb(), time.perf_counter()
     stats = await collect(fixture.session(deadline_ms=DAY_MS), delete=True)
     seconds = time.perf_counter() - began
     await store.close()
@@ -171,9 +195,15 @@ async def collected(url: str, *, young: bool) -> JsonObject:
         "listed": stats.listed,
         "collected": {kind.value: each.count for kind, each in stats.kinds.items()},
         "unreadable": stats.unreadable_count,
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "mb_before": round(before / 1024),
+        "peak_mb": peak_mb(),
+        "mb_before": before,
     }
+
+
+def peak_mb() -> int:
+    """The most memory of this process so far. (`ru_maxrss` begins with that of the process that started it.)"""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return round(int(status["VmHWM"].split()[0]) / 1024)
 
 
 class Writers:
@@ -229,6 +259,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(json.dumps(asyncio.run(collected(parsed.collect, young=parsed.young))))
     elif parsed.url:
         measure_bucket(parsed.url, parsed.objects)
+    elif parsed.server == "moto":
+        from tools.support.large_moto import large_moto  # not at the top: the collector's memory is measured without it
+
+        with large_moto("bench") as moto, exported(moto.server.environment):
+            made = fill_moto(moto, "s3://bench/lake", parsed.objects)
+            report(made, asyncio.run(in_its_own_process("s3://bench/lake", young=False)))
     elif parsed.server != "local":
         with SERVERS[parsed.server]() as server, exported(server.environment):
             server.make_bucket("bench")
