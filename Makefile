@@ -216,7 +216,7 @@ bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcile
 	$(BIN)/python -m tools.bench.reconcile $(ARGS)
 
 .PHONY: bench-purge purge-storm
-bench-purge: .venv/.dev ## Purge a table of 1,000,000 files and 10,000 manifests, by one process, functions and Spark: files a second and memory (ARGS="--files 20000 --manifests 200 --server moto")
+bench-purge: .venv/.dev ## Purge a table of 1,000,000 files and 10,000 manifests, by one process, functions and Spark: files a second and memory (ARGS="--files 20000 --manifests 200 --server moto --beside 1000")
 	$(BIN)/python -m tools.bench.purge $(ARGS)
 
 purge-storm: .venv/.dev ## Kill workers while they purge, a hundred times in each of five storms (ARGS="--server moto --storms 1 --seed 7")

@@ -29,6 +29,7 @@ from reconciler.purge_parts import (
     Facts,
     Gone,
     Manifest,
+    Missing,
     Outside,
     Own,
     Owner,
@@ -156,12 +157,12 @@ class SparkDeletion(Deletion):
             self._keep(len(found), Counter(name for names in found.values() for name in names))
         return left
 
-    async def _data(self, reached: Reached) -> None:
-        shared = self._shared
-        async with aclosing(manifests_of(self._execution, reached)) as found:
+    async def _data(self, reached: Reached) -> Sequence[str]:
+        shared, gone = self._shared, list[str]()
+        async with aclosing(manifests_of(self._execution, reached, gone=gone)) as found:
             manifests = [manifest.location async for manifest in found]
         if not manifests:
-            return
+            return gone
         named = _slices(shared.spark, manifests).mapPartitions(partial(read_manifests, shared.job))
         named.persist(StorageLevel.DISK_ONLY)
         try:
@@ -175,6 +176,7 @@ class SparkDeletion(Deletion):
             if shared.any:
                 files = files.union(shared.rows)
             await self._delete_parts(files.groupByKey(self.progress.parts, part_of))
+            return gone + sorted(fact.manifest for fact in facts if isinstance(fact, Missing))
         finally:
             named.unpersist()
 
@@ -227,7 +229,7 @@ def _told(rows: Iterable[Row]) -> Iterator[Fact]:
     for _, fact in rows:
         if isinstance(fact, Outside):
             outside += fact.files
-        elif isinstance(fact, Damaged | Gone):
+        elif isinstance(fact, Damaged | Gone | Missing):
             told.add(fact)
         elif isinstance(fact, Shared) and not shares:
             shares = True

@@ -78,13 +78,19 @@ class Gone(NamedTuple):
     owner: Owner
 
 
+class Missing(NamedTuple):
+    """A manifest of the purged table was not there any more."""
+
+    manifest: str
+
+
 class Damaged(NamedTuple):
     """A file can't be read."""
 
     why: str
 
 
-Fact = Own | Shared | Manifest | Outside | Gone | Damaged
+Fact = Own | Shared | Manifest | Outside | Gone | Missing | Damaged
 Row = tuple[str, Fact]
 Facts = tuple[str, Iterable[Fact]]
 
@@ -186,9 +192,9 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
         reading = Reading(catalog, job.task)
         own = _keys(job, reading)
         for location in rest:
-            outside = 0
+            outside, gone = 0, list[str]()
             try:
-                async for key, file in _files_in(reading, own, location):
+                async for key, file in _files_in(reading, own, location, gone):
                     if key:
                         yield key, Own(file.location, file.size)
                     else:
@@ -197,6 +203,8 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
                 yield "", Damaged(str(failed))
             if outside:
                 yield "", Outside(outside)
+            if gone:
+                yield "", Missing(location)
 
     return _driven(job.config, manifests, read)
 
@@ -254,7 +262,7 @@ def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
 
 
 async def _files_in(
-    reading: Reading, own: Callable[[str], str], manifest: str, gone: list[str] | None = None
+    reading: Reading, own: Callable[[str], str], manifest: str, gone: list[str]
 ) -> AsyncGenerator[tuple[str, ReachedFile], None]:
     async with aclosing(entries_of(reading, manifest, gone)) as blocks:
         async for entries in blocks:

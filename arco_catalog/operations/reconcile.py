@@ -40,11 +40,13 @@ UNANSWERED = 3
 
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
-    """A pointer as the LIST shows it, and whether a name leads to its entity, or did."""
+    """A pointer as the LIST shows it, and whether a name leads to its entity, or did. `written_ms` is the store's time
+    of its last write."""
 
     entity: str
     version: str
     named: bool = True
+    written_ms: int = 0
 
 
 async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
@@ -55,7 +57,7 @@ async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGe
         page = await session.state.store.list(prefix, after)
         names = [entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries]
         yield [
-            ListedPointer(entity, entry.version, named=entity in entities)
+            ListedPointer(entity, entry.version, entity in entities, entry.written_ms)
             for entity, entry in zip(names, page.entries, strict=True)
         ]
         after = page.after

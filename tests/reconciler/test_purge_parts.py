@@ -21,6 +21,7 @@ from reconciler.purge_parts import (
     Facts,
     Gone,
     Manifest,
+    Missing,
     Outside,
     Own,
     Owner,
@@ -130,6 +131,12 @@ def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: Dropped) ->
         (inside, Own(inside, 10)),
         ("", Outside(2)),
     ]
+
+
+def test_a_manifest_of_the_table_that_is_gone_is_told(dropped: Dropped) -> None:
+    manifest = f"{dropped.place}/metadata/1-m0.avro"
+    dropped.path("metadata/1-m0.avro").unlink()
+    assert [*read_manifests(dropped.job, [manifest])] == [("", Missing(manifest))]
 
 
 def test_what_nobody_else_leads_to_is_deleted(dropped: Dropped) -> None:

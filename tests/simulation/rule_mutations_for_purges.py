@@ -1,22 +1,24 @@
 """The rules of purges left out, one at a time: each must make a run fail."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import drop, undrop
-from arco_catalog.operations.purge import executor
+from arco_catalog.operations.purge import executor, reach, sharing
+from arco_catalog.operations.purge.avro import Fields
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.progress import Phase
-from arco_catalog.operations.purge.reach import Reached, ReachedFile
+from arco_catalog.operations.purge.reach import Reached, ReachedFile, records_of
 from arco_catalog.planning import creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
 from arco_catalog.protocol import reservations
-from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.entries import location_holds
 from arco_catalog.state.fields import mapping, text, texts
 from arco_catalog.state.index import Edits, Index, tombstone_key
@@ -24,7 +26,7 @@ from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.task_log import Hint, remove_hint
 from arco_catalog.state.tombstone import PURGING, Tombstone
-from arco_catalog.tasks.execution import Execution
+from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed, task_session
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
 
@@ -186,6 +188,45 @@ def a_release_while_an_earlier_lease_lasts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Execution, "earlier_leases_end", at_once)
 
 
+def deletes_that_outlive_their_lease(patch: pytest.MonkeyPatch) -> None:
+    def session(self: Execution) -> Session:
+        return task_session(self.catalog, self.task.id, self.runtime.now_ms() + 600_000)
+
+    patch.setattr(Execution, "session", session)
+
+
+def manifests_counted_before_their_files_are_deleted(patch: pytest.MonkeyPatch) -> None:
+    data = Deletion._data
+
+    async def counted(self: Deletion, reached: Reached) -> Sequence[str]:
+        await self._execution.save(replace(self.progress, done=len(reached.lists)).to_json())
+        return await data(self, reached)
+
+    patch.setattr(Deletion, "_data", counted)
+
+
+def what_is_damaged_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
+    async def records(
+        execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
+    ) -> AsyncGenerator[Sequence[JsonObject], None]:
+        with suppress(TaskFailed):
+            async with aclosing(records_of(execution, location, fields, gone)) as blocks:
+                async for block in blocks:
+                    yield block
+
+    patch.setattr(reach, "records_of", records)
+
+
+def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Whatever it leads to by then."""
+    files_of = sharing._files_of
+
+    def without(execution: Sessions, metadata: Sequence[str], gone: list[str]) -> AsyncGenerator[str, None]:
+        return files_of(execution, metadata, [])
+
+    patch.setattr(sharing, "_files_of", without)
+
+
 def a_staged_create_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(creation.Creator, "shared_marks", lambda self, index, locations, entity: immediately({}))
 
@@ -236,6 +277,10 @@ BUGS: list[Mutation] = [
     a_purge_that_begins_without_the_mark_and_the_walk,
     a_later_lease_that_writes_no_fence,
     a_release_while_an_earlier_lease_lasts,
+    deletes_that_outlive_their_lease,
+    manifests_counted_before_their_files_are_deleted,
+    what_is_damaged_taken_for_gone,
+    what_is_gone_of_a_neighbour_taken_for_nothing,
     a_staged_create_that_leaves_no_mark,
     any_first_location_taken_for_one_that_was_made,
     a_release_while_clients_have_credentials,

@@ -10,10 +10,11 @@ from tests.simulation.explore import Scenario, explore, name_of, trace
 from tests.simulation.faults import CRASHES, FAULTS, FREEZE, FaultPlan, Kind, every_single_fault, random_plans
 from tests.simulation.purge_dangers import DANGERS
 from tests.simulation.purging import SCENARIOS
+from tests.simulation.purging_beside_neighbours import NEIGHBOURS
 from tests.simulation.thoroughness import TIMES, count, sample
 
 SPARED = ("setup", "last")
-ALL = [*SCENARIOS, *DANGERS]
+ALL = [*SCENARIOS, *DANGERS, *NEIGHBOURS]
 SECONDS = 600.0 * TIMES
 
 

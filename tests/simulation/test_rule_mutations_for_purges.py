@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.operations.purge import deletion
-from tests.simulation import purge_dangers, purging, rule_mutations_for_purges
+from tests.simulation import purge_dangers, purging, purging_beside_neighbours, rule_mutations_for_purges
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
 from tests.simulation.faults import (
     CRASH_AFTER,
@@ -77,6 +77,22 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
     (
         rule_mutations_for_purges.a_release_while_an_earlier_lease_lasts,
         purge_dangers.a_purge_and_a_store_whose_clock_is_set_back,
+        (),
+    ),
+    (rule_mutations_for_purges.deletes_that_outlive_their_lease, purging.a_purge_and_a_table_at_its_place, (FREEZE,)),
+    (
+        rule_mutations_for_purges.manifests_counted_before_their_files_are_deleted,
+        purging.a_purge_by_two_workers,
+        (CRASH_AFTER,),
+    ),
+    (
+        rule_mutations_for_purges.what_is_damaged_taken_for_gone,
+        purging_beside_neighbours.a_purge_of_a_table_with_a_damaged_manifest,
+        (),
+    ),
+    (
+        rule_mutations_for_purges.what_is_gone_of_a_neighbour_taken_for_nothing,
+        purging_beside_neighbours.a_purge_and_a_neighbour_whose_manifests_are_rewritten,
         (),
     ),
     (

@@ -9,6 +9,9 @@ dropped with purge, and its task is done, each time from a new table:
 - by Spark, with two cores of this machine, alone in the catalog, and then with a table beside it that leads to half of
   the files: these stay. Its executors are in the driver's JVM, and their Python beside it.
 
+With `--beside` there are so many other tables in the catalog, each with a snapshot of ten files: all of them are asked
+whether they lead to files of the table.
+
 Files a second are those of the whole task, from the first process's spawn to the last one's end. Peak memory is the
 largest of any of them, as the operating system counted it; of Spark's, of each kind. At the end nothing may be left at
 the table's location but what is shared.
@@ -51,6 +54,8 @@ FOLDERS = 1_000
 AT_ONCE = 64
 WAREHOUSE = "wh"
 DRIVER = "driver"
+BESIDE = Shape(manifests=1, files_each=10)
+"""What each of the other tables has."""
 MOST_FUNCTIONS = 200
 """After so many the task is no longer believed to end."""
 
@@ -103,21 +108,29 @@ class Way:
     shared: bool = False
 
 
-async def fill(lake: Lake, shape: Shape, *, shared: bool = False) -> str:
-    """Makes the table and drops it. Returns its task."""
+async def fill(lake: Lake, shape: Shape, *, shared: bool = False, beside: int = 0) -> str:
+    """Makes the table, and so many others, and drops it. Returns its task."""
     async with lake.opened() as fixture:
         await fixture.namespace(*NS)
-        await fixture.table()
-        location = await location_of(fixture, "t")
-        prefix = key_prefix(fixture, location)
-        await _write(lake, fixture.store, ((prefix + name, body) for name, body in shape.objects(location)))
-        await shape.commit(fixture, "t")
+        location = await _make(lake, fixture, "t", shape)
+        for number in range(beside):
+            await _make(lake, fixture, f"n{number}", BESIDE)
         if shared:
             await _share_half(fixture, location, shape)
         session = fixture.session()
         await drop_table(session, NS, "t", purge=True)
         [task] = [hint.task async for hint in all_hints(session.state)]
         return task
+
+
+async def _make(lake: Lake, fixture: CatalogFixture, name: str, shape: Shape) -> str:
+    """Makes a table with its files. Returns its location."""
+    await fixture.table(name)
+    location = await location_of(fixture, name)
+    prefix = key_prefix(fixture, location)
+    await _write(lake, fixture.store, ((prefix + file, body) for file, body in shape.objects(location)))
+    await shape.commit(fixture, name)
+    return location
 
 
 async def _share_half(fixture: CatalogFixture, location: str, shape: Shape) -> None:
@@ -243,6 +256,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=1_000_000)
     parser.add_argument("--manifests", type=int, default=10_000)
+    parser.add_argument("--beside", type=int, default=0, metavar="N", help="so many other tables in the catalog")
     parser.add_argument("--server", choices=["local", *SERVERS], default="local")
     parser.add_argument("--folder", help="where the files of a local store lie; some file systems are memory")
     parser.add_argument("--function", type=float, default=20.0, metavar="SECONDS", help="the time of each function")
@@ -256,7 +270,8 @@ def main(arguments: Sequence[str]) -> None:
         return
     each = options.files // options.manifests
     shape = Shape(options.manifests, each, SNAPSHOTS, FOLDERS)
-    print(f"{each * shape.manifests:,} files in {shape.manifests:,} manifests, on {options.server}", flush=True)
+    files = f"{each * shape.manifests:,} files in {shape.manifests:,} manifests"
+    print(f"{files}, beside {options.beside:,} tables, on {options.server}", flush=True)
     print("| by | processes | s | objects deleted | objects/s | CPU s | peak MB |")
     print("| --- | --: | --: | --: | --: | --: | --: |", flush=True)
     ways = [
@@ -271,7 +286,7 @@ def main(arguments: Sequence[str]) -> None:
             lake_on(options.server, Path(folder)) as lake,
             exported(lake.environment),
         ):
-            task = asyncio.run(fill(lake, shape, shared=way.shared))
+            task = asyncio.run(fill(lake, shape, shared=way.shared, beside=options.beside))
             spent = purge(lake, task, way, Path(folder))
         rate = spent.objects / spent.seconds
         peaks = [f"{name} {peak / 1e6:,.0f}" for name, peak in sorted(spent.peak_bytes.items())]

@@ -176,7 +176,7 @@ def _begun(execution: Execution) -> JsonObject:
 
 async def _forget(execution: Execution) -> None:
     kept: JsonObject = {name: value for name, value in _begun(execution).items() if name != DELEGATED}
-    await execution.save(kept)
+    await execution.save({**kept, "handed_over": True})
 
 
 def _may_go_on(said: JsonObject, now_ms: int) -> bool:

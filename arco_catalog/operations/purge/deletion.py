@@ -37,8 +37,9 @@ class Deletion(Removal):
             await self._save(replace(self.progress, deleting=True))
         execution = self._execution
         if self.progress.phase is Phase.DATA:
-            await self._data(reached)
-            await self._save(replace(self.progress, phase=Phase.STATISTICS))
+            gone = await self._data(reached)
+            progress = self.progress.without([*reached.gone, *gone])  # by this phase nothing of it was deleted
+            await self._save(replace(progress, phase=Phase.STATISTICS))
         if self.progress.phase is Phase.STATISTICS:
             await self._all(await self._unshared([ReachedFile(each) for each in reached.statistics]))
             await self._save(replace(self.progress, phase=Phase.MANIFESTS))
@@ -61,20 +62,24 @@ class Deletion(Removal):
         """Those of these that are to be deleted: all, where nobody else was found to lead to any."""
         return files
 
-    async def _data(self, reached: Reached) -> None:
-        manifests = manifests_of(self._execution, reached, skip=self.progress.done)
+    async def _data(self, reached: Reached) -> Sequence[str]:
+        """Deletes what manifests name. Returns which manifest lists were gone, and manifests that are not counted
+        yet."""
+        lists: list[str] = []
+        manifests = manifests_of(self._execution, reached, skip=self.progress.done, gone=lists)
         async with aclosing(_grouped(manifests, READ_AT_ONCE)) as groups:
             async for group in groups:
-                before, pending = self.progress.files, list[ReachedFile]()
-                await gather(*(self._entries(manifest.location, pending) for manifest in group))
+                before, pending, gone = self.progress.files, list[ReachedFile](), list[str]()
+                await gather(*(self._entries(manifest.location, pending, gone) for manifest in group))
                 await self._all(pending)
-                self.progress = replace(self.progress, done=self.progress.done + len(group))
+                self.progress = replace(self.progress.without(gone), done=self.progress.done + len(group))
                 await self._execution.progress(self.progress.to_json(), self.progress.files - before)
+        return lists
 
-    async def _entries(self, manifest: str, pending: list[ReachedFile]) -> None:
+    async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
         """Deletes what a manifest names, as many files at once as a call may take: the rest is left in `pending`, which
-        the manifests of a group share."""
-        async with aclosing(entries_of(self._execution, manifest)) as blocks:
+        the manifests of a group share. One that is not there is added to `gone`."""
+        async with aclosing(entries_of(self._execution, manifest, gone)) as blocks:
             async for entries in blocks:
                 pending += entries
                 while len(pending) >= AT_ONCE:

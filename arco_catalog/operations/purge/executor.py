@@ -204,13 +204,13 @@ class _Purge:
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
             return progress
-        session = execution.session()
-        asks = self._anti_join is None and not session.settings.purge.trust_locations
+        asks = self._anti_join is None and not execution.session().settings.purge.trust_locations
         if asks and not progress.deleting:
             sharer = await find_sharer(execution, tombstone.entity, tombstone.locations)
             if sharer is not None:
                 raise TaskFailed(f"{sharer}: only the anti-join on Spark can purge this table")
-        pointer = await session.state.pointer(tombstone.entity)
+        # That may have taken longer than the lease that there was before it.
+        pointer = await execution.session().state.pointer(tombstone.entity)
         if pointer is None:
             raise TaskFailed(f"the pointer of entity {tombstone.entity} is gone: its files can't be found")
         if self._delegate is None:
@@ -252,6 +252,8 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,
         "outside": progress.outside,
+        "gone": progress.gone,
+        "gone_examples": [*progress.gone_examples],
     }
     summary = f"Purged {progress.files} files"
     if progress.anti_join:

@@ -1,11 +1,14 @@
 """How far a purge is: what the checkpoint of its task says (docs/design/purge.md#what-is-deleted)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, optional_text
+from arco_catalog.state.fields import mapping, optional_text, texts
+
+MAX_GONE_EXAMPLES = 5
+"""Files that were gone which the checkpoint names; all are counted."""
 
 
 class Phase(StrEnum):
@@ -22,7 +25,9 @@ class Phase(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a purge is. `done` counts the manifests of the first phase that are through. `deleting` says that deletes
-    may have been made; `outside` counts the files that lie elsewhere, and stay.
+    may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
+    manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
+    delegation service before, that tells nothing.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -35,6 +40,9 @@ class Progress:
     files: int = 0
     bytes: int = 0
     outside: int = 0
+    gone: int = 0
+    gone_examples: tuple[str, ...] = ()
+    handed_over: bool = False
     anti_join: bool = False
     parts: int = 0
     shared: bool = False
@@ -56,12 +64,22 @@ class Progress:
             files=count("files"),
             bytes=count("bytes"),
             outside=count("outside"),
+            gone=count("gone"),
+            gone_examples=texts(checkpoint, "gone_examples"),
+            handed_over=checkpoint.get("handed_over") is True,
             anti_join=checkpoint.get("anti_join") is True,
             parts=count("parts"),
             shared=checkpoint.get("shared") is True,
             kept=count("kept"),
             kept_for={name: n for name, n in mapping(checkpoint, "kept_for").items() if isinstance(n, int)},
         )
+
+    def without(self, files: Sequence[str]) -> "Progress":
+        """The same, and these files were gone."""
+        if self.handed_over:
+            return self
+        examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
+        return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def to_json(self) -> JsonObject:
         """The checkpoint."""
@@ -79,5 +97,8 @@ class Progress:
             "files": self.files,
             "bytes": self.bytes,
             "outside": self.outside,
+            "gone": self.gone,
+            "gone_examples": [*self.gone_examples],
+            **({"handed_over": True} if self.handed_over else {}),
             **(joined if self.anti_join else {}),
         }

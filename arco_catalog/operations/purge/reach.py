@@ -2,7 +2,7 @@
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -107,21 +107,39 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
     return reached
 
 
+async def named_by(execution: Sessions, files: Iterable[str]) -> Reached:
+    """What these metadata files name, and nothing of what was current before them. Raises `TaskFailed` as `reached_by`
+    does."""
+    reached = Reached()
+    for file in files:
+        document = await _document(execution, file, reached)
+        if document is not None:
+            reached.files.append(file)
+            reached.add(document)
+    return reached
+
+
 async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> list[str]:
     """The metadata files that were current, the newest first, back to the creation or registration. Unless `dry`, each
     gets its receipt where that is missing. Ends early at a file that is gone, if that alone knew what was before it.
-    Raises `StoreError`."""
+    Raises `TaskFailed` where something that knows it is there and can't be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
-        found[file.location] = None
-        if file.location == pointer.registered_from:
+        location = file.location
+        found[location] = None
+        if location == pointer.registered_from:
             break
         try:
             file = await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=dry)
-        except (NotFound, BadRequest, InternalError, MalformedJson) as error:
+        except NotFound as error:
             _LOG.warning("the log of entity %s is not known beyond its file %s: %s", pointer.entity, len(found), error)
             break
+        except (Refusal, InternalError, MalformedJson) as error:
+            raise TaskFailed(
+                f"the log of entity {pointer.entity} can't be followed beyond {location}, and what was before it "
+                f"is not known: {error} (`arco fsck` says what can be done)"
+            ) from error
     return [*found]
 
 

@@ -137,6 +137,7 @@ async def test_a_table_of_ours_is_purged_by_a_service_and_released_by_us(purges:
     assert (await purges.tombstone()).state == PURGED
     assert service.calls == ["submit", "status"]
     assert '"left_behind":0' in str(ended.document["result_extended"])
+    assert '"gone":0' in str(ended.document["result_extended"])
     assert "delegated" not in ended.checkpoint
 
 

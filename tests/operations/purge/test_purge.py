@@ -13,14 +13,17 @@ from arco_catalog.operations.purge import deletion
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.removal import checksum_beside
 from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.fields import texts
 from arco_catalog.state.index import location_key, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, task_key
+from storage_backends import ANY, Found
 from tests.operations.purge.conftest import DAY_MS, Purges
 from tests.support.scripted_store import Nth, Rule, delete, lost, put
 from tests.support.table_files import append, commit_files, key_of, write
@@ -171,6 +174,7 @@ async def test_a_path_that_steps_out_of_the_table_is_not_followed(purges: Purges
 async def test_files_that_an_engine_deleted_are_no_obstacle(purges: Purges) -> None:
     await filled(purges)
     await purges.drop()
+    metadata = [key for key in purges.files() if key.endswith(".metadata.json")]
     for key in purges.files():
         if not key.endswith("b.parquet"):
             await purges.store.delete(key)
@@ -178,7 +182,27 @@ async def test_files_that_an_engine_deleted_are_no_obstacle(purges: Purges) -> N
     await purges.run()
     task = await purges.task(str((await purges.tombstone()).task))
     assert task.status is Status.SUCCESS
-    assert details(task)["left_behind"] == 3
+    told = details(task)
+    assert (told["left_behind"], told["gone"]) == (3, 5)
+    assert sorted(texts(told, "gone_examples")) == sorted(f"memory:///{key}" for key in metadata)
+
+
+@pytest.mark.parametrize(
+    ("missing", "left"), [("/snap-", ["avro", "parquet", "parquet"]), ("-m0.avro", ["parquet", "parquet"])]
+)
+async def test_manifests_and_their_lists_that_are_gone_are_told(purges: Purges, missing: str, left: list[str]) -> None:
+    """What only they led to stays, as a file that nobody names."""
+    await filled(purges)
+    await purges.drop()
+    [gone, *_] = [key for key in purges.files() if missing in key]
+    await purges.store.delete(gone)
+    purges.window_passes()
+    await purges.run()
+    task = await purges.task(str((await purges.tombstone()).task))
+    assert task.status is Status.SUCCESS
+    told = details(task)
+    assert (told["gone"], told["gone_examples"]) == (1, [f"memory:///{gone}"])
+    assert sorted(file.rpartition("/")[2].partition(".")[2] for file in texts(told, "left_behind_examples")) == left
 
 
 async def test_the_metadata_of_a_lost_try_goes_too(purges: Purges) -> None:
@@ -199,6 +223,8 @@ async def test_files_that_nobody_names_are_reported_and_left(purges: Purges) -> 
         "files_deleted": 1,
         "bytes_deleted": 0,
         "outside": 0,
+        "gone": 0,
+        "gone_examples": [],
         "left_behind": 1,
         "left_behind_examples": [stray],
     }
@@ -216,6 +242,45 @@ async def test_a_manifest_that_cannot_be_read_fails_the_purge_and_what_it_names_
     assert "can't be read" in str(task.summary)
     assert purges.files() == before
     assert (await purges.tombstone()).state == PURGING
+
+
+@pytest.mark.parametrize("stage", ["pending", "committed"])
+async def test_a_receipt_that_cannot_be_read_fails_the_purge_before_it_begins(purges: Purges, stage: str) -> None:
+    """It alone knows what was current before: metadata logs are cut."""
+    await purges.table(properties={"write.metadata.previous-versions-max": "1"})
+    for number in range(5):
+        await purges.fixture.commit(set_property("a", str(number)))
+    before, receipts = purges.files(), await receipts_of(purges, "/00002-")
+    damaged = receipts[stage]
+    if stage == "committed":  # which is read where the pending one was collected
+        await purges.store.delete(receipts["pending"])
+    await purges.store.put(damaged, b"damaged", ANY)
+
+    task = await purges.purge()
+
+    assert task.status is Status.FAILURE, task.document
+    assert "can't be followed" in str(task.summary)
+    assert damaged in str(task.summary)
+    assert purges.files() == before
+    assert (await purges.tombstone()).state == DROPPED
+    # As fsck says: without the receipt the metadata file is asked.
+    for key in receipts.values():
+        await purges.store.delete(key)
+    await retry_task(purges.fixture.session(), task.id, purges.runtime)
+    await purges.run()
+    assert (await purges.task(task.id)).status is Status.SUCCESS
+    assert purges.files() == []
+
+
+async def receipts_of(purges: Purges, file: str) -> dict[str, str]:
+    """The keys of the receipts of a metadata file, by their stage."""
+    found: dict[str, str] = {}
+    for key in purges.files("wh/_catalog/events/"):
+        receipt = await purges.store.get(key)
+        assert isinstance(receipt, Found)
+        if file in str(json.loads(receipt.body)["metadata_location"]):
+            found["pending" if "/pending/" in key else "committed"] = key
+    return found
 
 
 async def test_locations_are_refused_while_they_are_purged_whatever_may_overlap(trusting: Purges) -> None:
@@ -270,7 +335,12 @@ async def test_a_worker_whose_time_is_up_leaves_the_rest_to_the_next_at_once(
 ) -> None:
     monkeypatch.setattr(deletion, "READ_AT_ONCE", 1)
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
-    await filled(purges, snapshots=6)
+    await filled(purges, snapshots=8)
+    lists = [key for key in purges.files() if "/snap-" in key]
+    manifests = [key for key in purges.files() if key.endswith("-m0.avro")]
+    data = [key for key in purges.files() if "/data/0-" in key or "/data/1-" in key]
+    for key in (manifests[0], lists[1], manifests[1], *data):
+        await purges.store.delete(key)
     await purges.drop()
     tombstone = await purges.tombstone()
     purges.window_passes()
@@ -291,6 +361,8 @@ async def test_a_worker_whose_time_is_up_leaves_the_rest_to_the_next_at_once(
 
     assert purges.files() == []
     assert (task.status, task.attempts) == (Status.SUCCESS, 0)
+    told = details(task)  # what nobody leads to any more is not missed
+    assert (told["gone"], told["gone_examples"]) == (2, [f"memory:///{key}" for key in (manifests[0], lists[1])])
     assert done == sorted(done)
     assert len({*done}) > 1
 

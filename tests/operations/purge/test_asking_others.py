@@ -1,0 +1,271 @@
+"""Before its first delete a purge asks every other table whether it leads to files at the place, however many there
+are, and whatever happens to them meanwhile (docs/design/purge.md#rule-15)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.tasks import retry_task
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.planning.answers import TableState
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
+from arco_catalog.state.task import Status
+from arco_catalog.state.tombstone import DROPPED
+from tests.operations.purge.conftest import DAY_MS, Purges
+from tests.support.scripted_store import Call, Nth, Rule, get
+from tests.support.table_files import append, commit_files, key_of
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import set_property
+
+OTHERS = 10
+"""Tables beside the one that is purged, where there are many."""
+CUT_AT = 4
+"""The manifest list of another table, counted in each worker, that it has no time left to read."""
+
+
+@pytest.fixture
+async def beside() -> Purges:
+    """A table with a file, and a neighbour `n` that has taken it."""
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    await commit_files(purges.fixture, await purges.table("n"), [taken(purges)], name="n")
+    return purges
+
+
+@pytest.fixture
+async def many() -> Purges:
+    """A table with a file, and many others that took nothing."""
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    for number in range(OTHERS):
+        name = f"n{number}"
+        await append(purges.fixture, await purges.table(name), "b.parquet", name=name)
+    return purges
+
+
+def taken(purges: Purges) -> str:
+    [file] = [key for key in purges.files() if key.endswith("a.parquet")]
+    return f"memory:///{file}"
+
+
+async def now(fixture: CatalogFixture, name: str = "n") -> TableState:
+    return await load_table(fixture.another().session(deadline_ms=DAY_MS), NS, name)
+
+
+async def led_to(purges: Purges, kind: str, name: str = "n") -> str:
+    """The key of a table's metadata file, its manifest list, or its manifest."""
+    table = await now(purges.fixture, name)
+    if kind == "metadata file":
+        return key_of(table.metadata_location)
+    folder = key_of(table.metadata_location).rpartition("/")[0]
+    [key] = [key for key in purges.files(folder) if key.endswith(".avro") and ("/snap-" in key) == (kind != "manifest")]
+    return key
+
+
+class Patient(CatalogFixture):
+    """A fixture whose requests have all the time that a worker lets pass."""
+
+    async def commit(self, body: JsonObject, name: str = "t", key: str | None = None) -> TableState:
+        return state(await commit_table(self.session(body, deadline_ms=DAY_MS), NS, name, body))
+
+
+async def rewritten(purges: Purges, *, keeps: str) -> None:
+    """What an engine does that rewrites the manifests of `n`, and expires what was before."""
+    table = await now(purges.fixture)
+    folder = key_of(table.metadata_location).rpartition("/")[0]
+    before = [key for key in purges.files(folder) if key.endswith(".avro")]
+    fixture = Patient(purges.store, purges.runtime, purges.fixture.settings)
+    await commit_files(fixture, table, [keeps], name="n")
+    await fixture.commit({"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [1]}]}, "n")
+    for key in before:
+        await purges.store.delete(key)
+
+
+def behind_the_look_at(key: str, step: Callable[[], Awaitable[object]]) -> Rule:
+    return Rule(get(key), then=step, times=1)
+
+
+@pytest.mark.parametrize("kind", ["metadata file", "manifest list"])
+async def test_a_neighbour_whose_manifests_are_rewritten_while_it_is_asked_keeps_its_files(
+    beside: Purges, kind: str
+) -> None:
+    file, read = taken(beside), await led_to(beside, kind)
+
+    async def rewrite() -> None:
+        await rewritten(beside, keeps=file)
+
+    await beside.drop()
+    tombstone = await beside.tombstone()
+    beside.window_passes()
+    beside.store.rules = [behind_the_look_at(read, rewrite)]
+    await beside.run()
+
+    task = await beside.task(str(tombstone.task))
+    assert key_of(file) in beside.files()
+    assert task.status is Status.FAILURE
+    assert f"has the file {file}" in str(task.summary)
+    assert (await beside.tombstone()).state == DROPPED
+
+
+@pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])
+async def test_of_what_a_live_table_led_to_nobody_knows_when_it_is_gone(beside: Purges, kind: str) -> None:
+    missing = await led_to(beside, kind)
+    await beside.store.delete(missing)
+    file = taken(beside)
+
+    task = await beside.purge()
+
+    assert task.status is Status.FAILURE
+    assert f"leads to memory:///{missing}, which is gone" in str(task.summary)
+    assert "db.n (entity" in str(task.summary)
+    assert key_of(file) in beside.files()
+    assert (await beside.tombstone()).state == DROPPED
+    # What the message says helps: the table is dropped, and the task submitted again.
+    await drop_table(beside.fixture.session(), NS, "n", purge=False)
+    await retry_task(beside.fixture.session(), task.id, beside.runtime)
+    await beside.run()
+    assert (await beside.task(task.id)).status is Status.SUCCESS
+
+
+async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_files(beside: Purges) -> None:
+    pointer = beside.fixture.session().state.paths.pointer((await now(beside.fixture)).entity)
+    await beside.store.delete(pointer)
+    task = await beside.purge()
+    assert task.status is Status.FAILURE
+    assert f"leads to {pointer}, which is gone" in str(task.summary)
+    assert key_of(taken(beside)) in beside.files()
+
+
+@pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])
+async def test_what_is_gone_of_a_dropped_table_is_no_obstacle(beside: Purges, kind: str) -> None:
+    missing = await led_to(beside, kind)
+    await beside.store.delete(missing)
+    await beside.drop("n", purge=False)
+    assert (await beside.purge()).status is Status.SUCCESS
+
+
+async def test_a_table_that_is_dropped_and_emptied_while_it_is_asked_is_no_obstacle(beside: Purges) -> None:
+    lists = await led_to(beside, "manifest list")
+
+    async def emptied() -> None:
+        await drop_table(beside.fixture.another().session(deadline_ms=DAY_MS), NS, "n", purge=False)
+        await beside.store.delete(lists)
+
+    read = await led_to(beside, "metadata file")
+    await beside.drop()
+    tombstone = await beside.tombstone()
+    beside.window_passes()
+    beside.store.rules = [behind_the_look_at(read, emptied)]
+    await beside.run()
+    assert (await beside.task(str(tombstone.task))).status is Status.SUCCESS
+
+
+async def test_what_a_table_will_have_if_a_transaction_commits_is_asked_for_too(
+    many: Purges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction has laid its intents, and is not decided."""
+    file = taken(many)
+
+    async def dies(self: object, standing: object) -> None:
+        raise RuntimeError("died")
+
+    fixture, table = InTransactions(many.store, many.runtime, many.fixture.settings), await now(many.fixture, "n1")
+    with monkeypatch.context() as patch:
+        patch.setattr(TransactionCoordinator, "decide", dies)
+        with pytest.raises(RuntimeError, match="died"):
+            await commit_files(fixture, table, [file], name="n1")
+
+    task = await many.purge()
+
+    assert task.status is Status.FAILURE
+    assert "db.n1" in str(task.summary)
+    assert f"has the file {file}" in str(task.summary)
+
+
+class InTransactions(CatalogFixture):
+    """A fixture that commits to `n2`, too, in one transaction."""
+
+    async def commit(self, body: JsonObject, name: str = "t", key: str | None = None) -> TableState:
+        changes = [(NS, name, body), (NS, "n2", set_property("a", "1"))]
+        await commit_transaction(self.session([each for _, _, each in changes], path="/tx"), changes)
+        return await now(self, name)
+
+
+async def cut(purges: Purges, number: int = CUT_AT) -> None:
+    """A worker whose time is over when it is about to read the manifest list of so many tables."""
+    running = asyncio.create_task(task_worker(purges.fixture.another().catalog).run_due(lambda: False))
+
+    async def stop() -> None:
+        running.cancel()
+
+    purges.store.rules = [Rule(Nth(number, others_list), first=stop)]
+    await asyncio.wait([running])
+    purges.store.rules = []
+
+
+def others_list(call: Call) -> bool:
+    return get("/snap-")(call) and "/t-" not in call.key
+
+
+async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker_is_stopped(many: Purges) -> None:
+    await many.drop()
+    task = str((await many.tombstone()).task)
+    many.window_passes()
+    runs = 0
+    while (ended := await many.task(task)).status is not Status.SUCCESS and runs < 3 * OTHERS:
+        await cut(many)
+        runs += 1
+
+    assert (ended.status, ended.attempts) == (Status.SUCCESS, 0), ended.document
+    assert runs > OTHERS // CUT_AT
+    assert not [key for key in many.files() if key.endswith("a.parquet")]
+
+
+async def test_a_worker_that_is_stopped_before_it_has_asked_anybody_counts_as_lost(many: Purges) -> None:
+    await many.drop()
+    task = str((await many.tombstone()).task)
+    many.window_passes()
+    for _ in range(12):
+        await cut(many, 1)
+    assert (await many.task(task)).status is Status.FAILURE
+
+
+async def test_who_was_asked_by_an_earlier_worker_and_has_changed_since_is_asked_again(many: Purges) -> None:
+    await many.drop()
+    task = str((await many.tombstone()).task)
+    many.window_passes()
+    await cut(many, OTHERS)
+    asked = [name for name in (f"n{number}" for number in range(OTHERS)) if await was_asked(many, task, name)]
+    assert 0 < len(asked) < OTHERS
+    await commit_files(many.fixture, await now(many.fixture, asked[0]), [taken(many)], name=asked[0])
+
+    await many.run()
+
+    ended = await many.task(task)
+    assert ended.status is Status.FAILURE
+    assert f"db.{asked[0]} (entity" in str(ended.summary)
+    assert taken(many)
+
+
+async def was_asked(purges: Purges, task: str, name: str) -> bool:
+    """Whether the checkpoint says so."""
+    asked = (await purges.task(task)).checkpoint["asked"]
+    assert isinstance(asked, dict)
+    return (await now(purges.fixture, name)).entity <= str(asked["after"])
+
+
+async def test_who_was_asked_and_has_not_changed_is_not_read_again(many: Purges) -> None:
+    await many.drop()
+    many.window_passes()
+    await cut(many, OTHERS)
+    read = len([call for call in many.store.calls if others_list(call)])
+    await many.run()
+    assert len([call for call in many.store.calls if others_list(call)]) < read + 5
