@@ -168,7 +168,7 @@ test-image: .venv/.dev ## The image's build for one cloud and for one that there
 	$(BIN)/pytest -m slow tests/packaging/test_image.py
 
 .PHONY: test-pipeline-package
-test-pipeline-package: .venv/.dev ## The jobs, installed from the wheel, packed, and run by spark-submit from another folder
+test-pipeline-package: .venv/.dev $(JARS) ## The jobs, installed from the wheel, packed, and run by the command that is printed, from another folder
 	$(BIN)/pytest -m slow tests/packaging/test_pipeline_package.py
 
 .PHONY: test-openapi
@@ -188,8 +188,8 @@ test-openlineage: .venv/.dev $(JARS) $(firstword $(OLDER_SPARKS)) $(LISTENERS) .
 	$(BIN)/pytest -m slow tests/engines/test_openlineage.py
 
 .PHONY: test-spark-maintain
-test-spark-maintain: .venv/.dev $(JARS) ## Maintenance on Spark of 5,000 files and 200 snapshots, beside writers, by drivers that are killed
-	$(BIN)/pytest -m slow tests/reconciler/test_maintain.py
+test-spark-maintain: .venv/.dev $(JARS) $(VERSITYGW) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed, in a realm on S3, sorts and deletes
+	$(BIN)/pytest -m slow tests/reconciler/test_maintain.py tests/reconciler/test_maintain_realm.py tests/reconciler/test_maintain_rewrites.py
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")

@@ -424,12 +424,13 @@ variable "emr" {
     `code` is the s3://bucket/folder with its script and archives (docs/reconciler.md); `image` a custom image's URI, and
     `python` the Python in it. `schedules` runs jobs of the pipeline by the clock (docs/pipeline.md): compact and maintain, as
     { compact = "rate(1 hour)", maintain = "rate(1 day)" }; none by default. `arguments` are more options of a job:
-    { maintain = ["--max-bytes", "100G"] }. `jars` is Iceberg for Spark, which maintain needs. `credential` is the s3 URL
-    of a file that holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal, if auth holds internal.
+    { maintain = ["--max-bytes", "100G"] }. `jars` is Iceberg for Spark, 1.10 or newer, which maintain needs; releases
+    before emr-7.12.0 bring an older one, and need jars in s3. `credential` is the s3 URL of a file that holds
+    CLIENT_ID:CLIENT_SECRET of the pipeline's principal, if auth holds internal.
   E
   type = object({
     code          = string
-    release_label = optional(string, "emr-7.9.0")
+    release_label = optional(string, "emr-7.12.0")
     architecture  = optional(string, "ARM64")
     max_vcpu      = optional(number, 64)
     max_memory_gb = optional(number, 256)
@@ -454,6 +455,10 @@ variable "emr" {
   validation {
     condition     = try(alltrue([for when in values(var.emr.schedules) : can(regex("^(rate|cron)\\([^()]+\\)$", when))]), true)
     error_message = "emr.schedules must be expressions such as rate(1 hour) or cron(0 3 * * ? *)."
+  }
+  validation {
+    condition     = try(!contains(keys(var.emr.schedules), "maintain") || !startswith(var.emr.jars, "/usr/share/aws/iceberg/") || !can(regex("^emr-([1-6]\\.|7\\.([0-9]|1[01])\\.)", var.emr.release_label)), true)
+    error_message = "emr.schedules.maintain needs Iceberg 1.10: emr-7.12.0 or newer brings it, before that emr.jars names it in s3."
   }
   validation {
     condition     = try(alltrue([for said in flatten(values(var.emr.arguments)) : !can(regex("credential", said))]), true)

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
     parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
+    parser.add_argument("--realm", help="folder of the store with the catalog's realm, where it has several")
     parser.add_argument("--master", help="where Spark runs, unless spark-submit says so: local[*], say")
     declare: Callable[[argparse.ArgumentParser], None] = job.add_arguments
     run: Callable[[argparse.Namespace], tuple[Mapping[str, object], int]] = job.run

@@ -60,18 +60,16 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """A session with the catalog, opened here. Raises `ValueError` for a bad URL or prefix.
+        """A session with the catalog, opened here. Raises `ValueError` for a bad URL or prefix, `NotFound`, and
+        `StoreError`.
 
         Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
         """
-        catalog, _ = self._build()
-        deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
-        try:
+        async with self.catalog() as catalog:
+            deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
             yield catalog.session(
                 OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
             )
-        finally:
-            await catalog.close()
 
     def _build(self) -> tuple[Catalog, str]:
         """The one catalog of the store, and the store's URL. Raises `ValueError`."""

@@ -13,7 +13,10 @@ TARGET_BYTES: Final = 512 << 20
 """The size of files that writers aim at, where a table does not say (`write.target-file-size-bytes`)."""
 SMALL: Final = 0.75
 """The share of that size below which a file is small: as Iceberg's own rewriting of data files has it."""
-LIST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None, "content": None}
+LIST_FIELDS: Fields = {
+    **{"manifest_path": None, "manifest_length": None, "content": None},
+    **{"partition_spec_id": None, "sequence_number": None},
+}
 ENTRY_FIELDS: Fields = {
     "status": None,
     "data_file": {
@@ -41,11 +44,18 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
     """The `data_file` of each entry of a manifest whose file is live, with `ENTRY_FIELDS`. Raises as `manifests_in`
     does."""
-    async with aclosing(_records(session, manifest, ENTRY_FIELDS)) as entries:
+    async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
-            file = live_file(entry)
-            if file is not None:
-                yield file
+            yield object_of(entry.get("data_file"))
+
+
+async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
+    """The entries of a manifest whose files are live, with these fields, among them `status`. Raises as `manifests_in`
+    does."""
+    async with aclosing(_records(session, manifest, fields)) as entries:
+        async for entry in entries:
+            if live_file(entry) is not None:
+                yield entry
 
 
 def live_file(entry: JsonObject) -> JsonObject | None:

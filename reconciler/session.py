@@ -12,7 +12,7 @@ from reconciler.packages import shipped
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
     """The catalog that the options name."""
-    return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location))
+    return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location), realm=parsed.realm)
 
 
 @contextmanager

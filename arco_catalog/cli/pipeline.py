@@ -38,52 +38,44 @@ def run(options: CatalogOptions, job: str, connection: Connection | None, limits
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: pip install 'arco-catalog[pipeline]'")
-    place = carry_out(lambda: _place(options))
-    said = arguments(options, place, job, connection, master)
+    carry_out(lambda: _is_there(options))
+    said = arguments(options, job, connection, master)
     if job == "maintain":
-        said = [*said, *of_maintain(options, limits, pyspark_version)]
+        logs_in = connection is not None and connection.credential_file is not None
+        said = [*said, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
     command = [sys.executable, "-m", "reconciler", *said]
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(command, env={**python, **options.environment}, check=False).returncode
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a catalog's state lies: the URL of a folder, the catalog's own folder in it, and what else it may reach."""
-
-    store: str
-    folder: str
-    allowed: Sequence[str]
+async def _is_there(options: CatalogOptions) -> None:
+    """Raises `NotThere` if there is no such catalog: Spark takes long to start for that."""
+    async with reading(options, "pipeline"):
+        pass
 
 
-async def _place(options: CatalogOptions) -> Place:
-    """The place of a catalog, which in a realm its registry knows."""
-    async with reading(options, "pipeline") as session:
-        parent, _, folder = session.catalog.paths.root.rpartition("/")
-        store = f"{options.store.rstrip('/')}/{parent}" if parent else options.store
-        mounts = [mount.root.uri for mount in session.catalog.mounts]
-        return Place(store, folder, [uri for uri in mounts if uri.rstrip("/") != options.store.rstrip("/")])
-
-
-def arguments(
-    options: CatalogOptions, place: Place, job: str, connection: Connection | None, master: str
-) -> Sequence[str]:
+def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:
     """What the job is told: the catalog, and how PyIceberg reaches the store's files."""
-    said = [job, "--store", place.store, "--warehouse", place.folder, "--master", master]
-    said += [f"--allowed-location={location}" for location in place.allowed]
+    said = [job, "--store", options.store, "--warehouse", options.warehouse, "--master", master]
+    said += [f"--allowed-location={location}" for location in options.allowed]
+    said += [] if options.realm is None else [f"--realm={options.realm}"]
     if connection is None:
         return said
-    said += ["--uri", connection.uri, "--catalog", options.warehouse]
+    said += ["--uri", connection.uri]
     if connection.credential_file is not None:
         said += ["--credential-file", connection.credential_file]
     settings = store_settings(options.store, options.environment).pyiceberg
     return [*said, *(f"--property={name}={value}" for name, value in settings.items())]
 
 
-def of_maintain(options: CatalogOptions, limits: Limits, pyspark: Callable[[], str]) -> Sequence[str]:
-    """What `maintain` is told besides: its limits, and how Spark reaches the store's files. `pyspark` says which
-    version of it there is, for jars that are to be fetched. Raises `CliError` where Iceberg has none for it."""
+def of_maintain(
+    options: CatalogOptions, limits: Limits, pyspark: Callable[[], str], *, delegated: bool = False
+) -> Sequence[str]:
+    """What `maintain` is told besides: its limits, and how Spark reaches the store's files; `delegated`: by what the
+    catalog gives whoever logs in. `pyspark` says which version of it there is, for jars that are to be fetched. Raises
+    `CliError` where Iceberg has none for it."""
     store = store_settings(options.store, options.environment)
+    store = store.delegated() if delegated else store
     said = ["--dry-run"] if limits.dry_run else []
     if limits.max_bytes is not None:
         said.append(f"--max-bytes={limits.max_bytes}")

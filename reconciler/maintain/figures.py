@@ -5,7 +5,6 @@ neither a policy's own file size nor which small files lie together, and a write
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg import table
@@ -14,10 +13,9 @@ from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
-from reconciler.live_files import live_files, manifests_in
+from reconciler.maintain.contents import NO_MANIFESTS, Contents, DataFile, Group, Manifests, read_contents
 
-POSITION_DELETES = 1
-"""The content of a file of position deletes, deletion vectors among them."""
+__all__ = ["DataFile", "Figures", "Group", "Manifests", "Ref", "Snapshot", "read_figures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,8 @@ class Snapshot:
     id: int
     parent: int | None
     at_ms: int
+    operation: str = ""
+    """By which it came: `append`, `replace` (a rewrite), `overwrite` or `delete`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +38,6 @@ class Ref:
     branch: bool
     max_age_ms: int | None = None
     min_to_keep: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The files of one partition that may be rewritten together: bytes of each."""
-
-    data: tuple[int, ...] = ()
-    position_deletes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Manifests:
-    """The sizes of a snapshot's manifests: of data files, and of delete files."""
-
-    data: tuple[int, ...] = ()
-    deletes: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.data) + len(self.deletes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +53,7 @@ class Figures:
     snapshot_id: int | None = None
     snapshots: Sequence[Snapshot] = ()
     refs: Sequence[Ref] = ()
-    manifests: Manifests = Manifests()
+    manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()
     delete_files: int = 0
     """All of them: deletion vectors and equality deletes, too."""
@@ -86,7 +67,7 @@ class Figures:
     @property
     def bytes(self) -> int:
         """Of data files."""
-        return sum(sum(group.data) for group in self.groups)
+        return sum(file.size for group in self.groups for file in group.data)
 
     def summary(self) -> JsonObject:
         """What a task and a report keep of it."""
@@ -114,9 +95,7 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
     current = long_of(document.get("current-snapshot-id"))
     kept = objects_of(document.get("snapshots"))
     snapshot = next((each for each in kept if each.get("snapshot-id") == current), None)
-    counted = _Counted()
-    if snapshot is not None:
-        await counted.read(session, snapshot)
+    contents = Contents() if snapshot is None else await read_contents(session, document, snapshot)
     orders = objects_of(document.get("sort-orders"))
     order = next((each for each in orders if each.get("order-id") == document.get("default-sort-order-id")), {})
     return Figures(
@@ -126,20 +105,22 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
         properties={name: str(value) for name, value in properties.items()},
         sorted=bool(objects_of(order.get("fields"))),
         snapshot_id=current if snapshot is not None else None,
-        snapshots=[
-            Snapshot(long_of(each.get("snapshot-id")) or 0, long_of(each.get("parent-snapshot-id")), _at(each))
-            for each in kept
-        ],
+        snapshots=[_snapshot(each) for each in kept],
         refs=_refs(document, current),
-        manifests=Manifests(tuple(counted.data_manifests), tuple(counted.delete_manifests)),
-        groups=[Group(tuple(data), tuple(deletes)) for data, deletes in counted.groups.values()],
-        delete_files=counted.delete_files,
-        records=counted.records,
+        manifests=contents.manifests,
+        groups=contents.groups,
+        delete_files=contents.delete_files,
+        records=contents.records,
     )
 
 
-def _at(snapshot: JsonObject) -> int:
-    return long_of(snapshot.get("timestamp-ms")) or 0
+def _snapshot(said: JsonObject) -> Snapshot:
+    return Snapshot(
+        long_of(said.get("snapshot-id")) or 0,
+        long_of(said.get("parent-snapshot-id")),
+        long_of(said.get("timestamp-ms")) or 0,
+        text_of(object_of(said.get("summary")).get("operation")) or "",
+    )
 
 
 def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
@@ -156,34 +137,3 @@ def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
     if current is None or any(ref.name == "main" for ref in refs):
         return refs
     return [*refs, Ref("main", current, branch=True)]  # of a writer that knows no refs
-
-
-@dataclass(slots=True)
-class _Counted:
-    data_manifests: list[int] = field(default_factory=list)
-    delete_manifests: list[int] = field(default_factory=list)
-    groups: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
-    delete_files: int = 0
-    records: int = 0
-
-    async def read(self, session: Session, snapshot: JsonObject) -> None:
-        for manifest in await manifests_in(session, snapshot):
-            sizes = self.delete_manifests if manifest.get("content") else self.data_manifests
-            sizes.append(long_of(manifest.get("manifest_length")) or 0)
-            path = text_of(manifest.get("manifest_path"))
-            if path is not None:
-                async with aclosing(live_files(session, path)) as files:
-                    async for file in files:
-                        self._add(file)
-
-    def _add(self, file: JsonObject) -> None:
-        size = long_of(file.get("file_size_in_bytes")) or 0
-        data, deletes = self.groups.setdefault(repr(file.get("partition")), ([], []))
-        content = file.get("content")
-        if not content:  # v1 has none
-            data.append(size)
-            self.records += long_of(file.get("record_count")) or 0
-            return
-        self.delete_files += 1
-        if content == POSITION_DELETES and str(file.get("file_format")).lower() != "puffin":
-            deletes.append(size)

@@ -14,6 +14,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import own_environment
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.driver import MaintainStats, Maintenance
+from reconciler.maintain.iceberg import IcebergUnfit, require_iceberg
 from reconciler.maintain.procedures import OnSpark
 from reconciler.maintain.report import Report
 from reconciler.maintain.telling import MaintenanceTable
@@ -60,6 +61,10 @@ async def _plan(parsed: argparse.Namespace) -> MaintainStats:
 
 def _maintain(parsed: argparse.Namespace) -> MaintainStats:
     with spark_of(parsed, "arco-maintain", launch_settings(parsed)) as context:
+        try:
+            require_iceberg(context)
+        except IcebergUnfit as error:
+            raise SystemExit(f"reconciler: {error}") from error
         spark = SparkSession(context)
         for name, value in catalog_settings(parsed, own_environment()).items():
             spark.conf.set(name, value)

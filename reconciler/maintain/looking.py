@@ -61,8 +61,8 @@ async def policies_of(session: Session, table: Named) -> Mapping[str, Policy]:
         listed = await applicable_policies(session, Securable(table.namespace, table.name), None, EVERYTHING)
     except (NoSuchTable, NoSuchNamespace):
         return {}
-    found = [Policy.of(object_of(shown)) for shown in listed.items]
-    return {policy.type: policy for policy in found if policy.type in types and policy.enabled}
+    shown = [each for each in map(object_of, listed.items) if each.get("policy-type") in types]
+    return {policy.type: policy for policy in map(Policy.of, shown) if policy.enabled}
 
 
 async def still_there(session: Session, table: Named) -> RelationEntry | None:

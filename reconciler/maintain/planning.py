@@ -4,10 +4,11 @@ The figures are judged as Iceberg's own procedures judge files, so that what is 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from reconciler.live_files import SMALL, TARGET_BYTES
+from reconciler.live_files import TARGET_BYTES
 from reconciler.maintain.calls import Argument, Call, Procedure, Time
+from reconciler.maintain.contents import DataFile
 from reconciler.maintain.expiry import expired
 from reconciler.maintain.figures import Figures
 from reconciler.maintain.policies import (
@@ -23,15 +24,13 @@ from reconciler.maintain.policies import (
     PolicyUnclear,
     SnapshotExpiry,
 )
+from reconciler.maintain.selection import MIN_INPUT_FILES, Criteria, Selection
+from reconciler.maintain.wording import counted, days, percent, size
 
-LARGE = 1.8
-"""The share of the target size above which Iceberg rewrites a data file, as it does one below `SMALL`."""
 DELETES_TARGET_BYTES = 64 << 20
-MIN_INPUT_FILES = 5
-"""Of one partition, to be rewritten for their number alone."""
 MANIFEST_BYTES = 8 << 20
 PARTS = 16
-"""In how many a rewrite is tried again that gave way to a writer."""
+"""In how many at most a rewrite is tried again that gave way to a writer."""
 
 POLICY_OF: Mapping[Procedure, str] = {
     Procedure.REWRITE_DATA_FILES: DATA_COMPACTION,
@@ -124,57 +123,6 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
         return HeldBack(procedure, policy, str(unclear))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """Which files are rewritten: those that are smaller or larger than these, where there are enough of them."""
-
-    target: int
-    least: int
-    most: int
-    enough: int
-
-    @classmethod
-    def of(cls, target: int, options: Mapping[str, str]) -> "_Sizes":
-        return cls(
-            target,
-            int(options.get("min-file-size-bytes", SMALL * target)),
-            int(options.get("max-file-size-bytes", LARGE * target)),
-            int(options.get("min-input-files", MIN_INPUT_FILES)),
-        )
-
-    def rewritten(self, sizes: Sequence[int]) -> Sequence[int]:
-        """Of the files of one partition, those that are rewritten."""
-        chosen = [size for size in sizes if not self.least <= size <= self.most]
-        together = len(chosen) > 1 and (len(chosen) >= self.enough or sum(chosen) > self.target)
-        return chosen if together or sum(chosen) > self.most else ()
-
-    def becoming(self, chosen: Sequence[int]) -> int:
-        """How many files become of them."""
-        return -(-sum(chosen) // self.target) if chosen else 0
-
-
-@dataclass(slots=True)
-class _Rewrite:
-    """What a rewrite of files would do, over all partitions."""
-
-    files: int = 0
-    bytes: int = 0
-    into: int = 0
-    partitions: int = 0
-    sizes: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, groups: Sequence[Sequence[int]], sizes: _Sizes) -> "_Rewrite":
-        found = cls()
-        for group in groups:
-            if chosen := sizes.rewritten(group):
-                found.files += len(chosen)
-                found.bytes += sum(chosen)
-                found.into += sizes.becoming(chosen)
-                found.partitions += 1
-        return found
-
-
 def _data(figures: Figures, policy: Policy, asked: DataCompaction, now: Now) -> Step | HeldBack | None:
     target = asked.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if asked.strategy == "sort" and asked.order is None and not figures.sorted:
@@ -182,10 +130,10 @@ def _data(figures: Figures, policy: Policy, asked: DataCompaction, now: Now) -> 
             Procedure.REWRITE_DATA_FILES, policy, "the table has no sort order, and the policy names none (sort_order)"
         )
     try:
-        sizes = _Sizes.of(target, asked.options)
+        criteria = Criteria.of(target, asked.options)
     except ValueError as error:
         raise PolicyUnclear(f"{policy.name}: {error}") from error
-    rewrite = _Rewrite.of([group.data for group in figures.groups], sizes)
+    rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:
         return None
     options: dict[str, str] = {
@@ -200,7 +148,7 @@ def _data(figures: Figures, policy: Policy, asked: DataCompaction, now: Now) -> 
     if now.bytes_left is not None and whole > now.bytes_left:
         files = files * now.bytes_left // whole
         if files < 2:
-            return HeldBack(Procedure.REWRITE_DATA_FILES, policy, f"{_size(whole)} are more than the budget leaves")
+            return HeldBack(Procedure.REWRITE_DATA_FILES, policy, f"{size(whole)} are more than the budget leaves")
         options["max-files-to-rewrite"] = str(files)
     share = files / rewrite.files
     arguments: dict[str, Argument] = {"strategy": "binpack" if asked.strategy == "binpack" else "sort"}
@@ -208,8 +156,8 @@ def _data(figures: Figures, policy: Policy, asked: DataCompaction, now: Now) -> 
         arguments["sort_order"] = asked.order
     into = max(rewrite.partitions if share == 1 else 1, round(rewrite.into * share))
     reason = (
-        f"{rewrite.files:,} of {figures.data_files:,} data files are smaller than {_size(sizes.least)} or larger than "
-        f"{_size(sizes.most)}: {_size(whole)} in {_count(rewrite.partitions, 'partition')}"
+        f"{rewrite.files:,} of {figures.data_files:,} data files {_why(rewrite, criteria)}: {size(whole)} in "
+        f"{counted(rewrite.partitions, 'partition')}"
     )
     if share < 1:
         reason += f"; the budget lets {files:,} be rewritten"
@@ -217,11 +165,23 @@ def _data(figures: Figures, policy: Policy, asked: DataCompaction, now: Now) -> 
         Call(Procedure.REWRITE_DATA_FILES, {**arguments, "options": options}),
         policy,
         reason,
-        f"{files:,} data files become about {into:,} of {_size(target)} at most",
+        f"{files:,} data files become about {into:,} of {size(target)} at most",
         round(whole * share),
         max(0, files - into),
         files,
     )
+
+
+def _why(rewrite: Selection, criteria: Criteria) -> str:
+    """What is wrong with the files of a rewrite."""
+    sizes = f"are smaller than {size(criteria.least)} or larger than {size(criteria.most)}"
+    if not rewrite.deleted_from:
+        return sizes
+    files = "" if criteria.delete_files is None else f"{counted(criteria.delete_files, 'delete file')} or "
+    deleted = f"have {files}{percent(criteria.deleted_share)} of their rows deleted, or more"
+    if rewrite.deleted_from == rewrite.files:
+        return deleted
+    return f"{sizes}, or {deleted}"
 
 
 def in_parts(step: Step) -> Call:
@@ -231,8 +191,10 @@ def in_parts(step: Step) -> Call:
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call
+    count = max(1, min(PARTS, step.files // MIN_INPUT_FILES))
     parts = {
-        "max-file-group-size-bytes": str(max(1, step.bytes // PARTS)),
+        "max-file-group-size-bytes": str(max(1, step.bytes // count)),
+        "min-input-files": "2",  # groups are filled in the order of the files, and may end with few
         "partial-progress.max-commits": str(2 * PARTS),
     }
     return Call(step.call.procedure, {**step.call.arguments, "options": {**options, **parts}})
@@ -240,8 +202,8 @@ def in_parts(step: Step) -> Call:
 
 def _position_deletes(figures: Figures, policy: Policy, asked: DataCompaction) -> Step | None:
     target = _number(figures, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
-    groups = [group.position_deletes for group in figures.groups]
-    rewrite = _Rewrite.of(groups, _Sizes.of(target, {}))
+    groups = ([DataFile(each) for each in group.position_deletes] for group in figures.groups)
+    rewrite = Selection.of(groups, Criteria.of(target, {}))
     if not rewrite.files:
         return None
     options = {"partial-progress.enabled": "true"}
@@ -250,7 +212,7 @@ def _position_deletes(figures: Figures, policy: Policy, asked: DataCompaction) -
     return Step(
         Call(Procedure.REWRITE_POSITION_DELETE_FILES, {"options": options}),
         policy,
-        f"{rewrite.files:,} small files of position deletes in {_count(rewrite.partitions, 'partition')}",
+        f"{rewrite.files:,} small files of position deletes in {counted(rewrite.partitions, 'partition')}",
         f"about {rewrite.into:,} files in their place",
         rewrite.bytes,
         max(0, rewrite.files - rewrite.into),
@@ -264,13 +226,13 @@ def _manifests(figures: Figures, policy: Policy, asked: MetadataCompaction) -> S
     there = len(manifests)
     if there < asked.min_manifests or there < 2 * needed:
         return None
-    size = sum(manifests.data) + sum(manifests.deletes)
+    whole = sum(manifests.data) + sum(manifests.deletes)
     return Step(
         Call(Procedure.REWRITE_MANIFESTS),
         policy,
-        f"{there:,} manifests of {_size(size // there)} on average, where {_size(target)} are asked for",
-        f"about {_count(needed, 'manifest')} in their place",
-        size,
+        f"{there:,} manifests of {size(whole // there)} on average, where {size(target)} are asked for",
+        f"about {counted(needed, 'manifest')} in their place",
+        whole,
         there - needed,
     )
 
@@ -285,11 +247,11 @@ def _snapshots(figures: Figures, policy: Policy, asked: SnapshotExpiry, now: Now
     gone = expired(figures, now.ms - age_ms, keep, now.ms)
     if not gone:
         return None
-    older_than: Mapping[str, Argument] = {"older_than": Time(now.ms - age_ms), "retain_last": keep}
+    older_than: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - age_ms)), "retain_last": keep}
     return Step(
         Call(Procedure.EXPIRE_SNAPSHOTS, {**older_than, "stream_results": True}),
         policy,
-        f"{len(gone):,} of {len(figures.snapshots):,} snapshots are older than {_days(age_ms)} and beyond the last "
+        f"{len(gone):,} of {len(figures.snapshots):,} snapshots are older than {days(age_ms)} and beyond the last "
         f"{keep:,} of any branch",
         f"{len(gone):,} snapshots fewer, and the files that only they need",
         fewer=len(gone),
@@ -304,13 +266,13 @@ def _orphans(figures: Figures, policy: Policy, asked: OrphanFileRemoval, now: No
     last = now.orphans_removed_ms
     if last is not None and now.ms - last < asked.max_age_ms:
         return None
-    since = "nobody has looked for them yet" if last is None else f"they were removed {_days(now.ms - last)} ago"
+    since = "nobody has looked for them yet" if last is None else f"they were removed {days(now.ms - last)} ago"
     where: Mapping[str, Argument] = {"location": asked.locations[0]} if asked.locations else {}
-    arguments: Mapping[str, Argument] = {"older_than": Time(now.ms - asked.max_age_ms), **where}
+    arguments: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - asked.max_age_ms)), **where}
     return Step(
         Call(Procedure.REMOVE_ORPHAN_FILES, {**arguments, "prefix_listing": True, "stream_results": True}),
         policy,
-        f"files older than {_days(asked.max_age_ms)} that no metadata names: {since}",
+        f"files older than {days(asked.max_age_ms)} that no metadata names: {since}",
         "as many as a listing finds",
         fewer=1,
     )
@@ -327,20 +289,3 @@ def _not_collected(procedure: Procedure, policy: Policy) -> HeldBack:
 def _number(figures: Figures, name: str, otherwise: int) -> int:
     said = figures.properties.get(name, "")
     return int(said) if said.isascii() and said.isdigit() and int(said) > 0 else otherwise
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:,.1f} GiB"
-
-
-def _days(ms: int) -> str:
-    days = round(ms / DAY_MS, 2)
-    return f"{days:g} day{'' if days == 1 else 's'}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

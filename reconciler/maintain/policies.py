@@ -6,6 +6,7 @@ lose them by a default.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import TypeVar
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -17,6 +18,7 @@ SNAPSHOT_EXPIRY = "system.snapshot-expiry"
 ORPHAN_FILE_REMOVAL = "system.orphan-file-removal"
 
 DAY_MS = 24 * 60 * 60 * 1000
+MOST_DAYS = 1_000_000
 LEAST_ORPHAN_AGE_DAYS = 1.0
 """Below, Iceberg's procedure refuses: writers may be at work on files that no metadata names yet."""
 ORPHAN_AGE_DAYS = 3.0
@@ -149,8 +151,11 @@ class OrphanFileRemoval:
         """Raises `PolicyUnclear`."""
         said = _Settings(policy)
         said.finish()
-        days = policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS)
-        if not isinstance(days, int | float) or days < LEAST_ORPHAN_AGE_DAYS:
+        try:
+            days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
+        except ValueError as error:
+            raise PolicyUnclear(f"{policy.name}: max_orphan_file_age_in_days: {error}") from error
+        if days < LEAST_ORPHAN_AGE_DAYS:
             raise PolicyUnclear(f"{policy.name} removes files younger than a day, at which writers may be at work")
         locations = policy.content.get("locations")
         listed = [str(each) for each in locations] if isinstance(locations, list) else []
@@ -195,9 +200,12 @@ def _positive(value: JsonValue) -> int:
 
 
 def _days(value: JsonValue) -> float:
-    number = float(str(value))
-    if not 0 <= number < 1e6:
-        raise ValueError(f"must be a number of days, not {value}")
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = nan
+    if not 0 <= number < MOST_DAYS:
+        raise ValueError(f"must be a number of days below {MOST_DAYS:,}, not {value}")
     return number
 
 

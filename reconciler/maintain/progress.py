@@ -59,7 +59,8 @@ class Told:
 
     def row(self, task: str, step: int, table: Named) -> Row:
         """The row of `system.maintenance`."""
-        told = self.told
+        told, result = self.told, object_of(self.told.get("result"))
+        began_ms, ended_ms = long_of(told.get("began_ms")), long_of(told.get("ended_ms"))
         figures = {
             f"{name}_{when}": long_of(object_of(told.get(when)).get(name))
             for when in ("before", "after")
@@ -77,11 +78,13 @@ class Told:
             "reason": text_of(told.get("reason")),
             "expected": text_of(told.get("expected")),
             "arguments": dumps(object_of(told.get("arguments"))).decode(),
-            "began_at": long_of(told.get("began_ms")),
-            "ended_at": long_of(told.get("ended_ms")),
+            "began_at": began_ms,
+            "ended_at": ended_ms,
             "outcome": self.outcome,
             "explanation": text_of(told.get("explanation")),
-            "result": dumps(object_of(told.get("result"))).decode(),
+            "result": dumps(result).decode(),
+            "rewritten_bytes": long_of(result.get("rewritten_bytes_count")),
+            "took_ms": None if began_ms is None or ended_ms is None else ended_ms - began_ms,
             **figures,
         }
 

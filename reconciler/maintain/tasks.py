@@ -14,8 +14,9 @@ from reconciler.maintain.looking import Named
 
 LONGEST = 1_000
 """How many tasks may follow the last one that a row tells of: those that had nothing to tell."""
-ROUNDED_MS = 1_000
-"""Times of stores are whole seconds: what is due now is due before."""
+LATE_MS = 5_000
+"""By how much a store's time may be told late: it is whole seconds, and servers keep one for a second or more. What is
+due now is due so much before."""
 
 
 def following(entity: str, task: str) -> str:
@@ -58,7 +59,7 @@ def submitted(table: Named, task: str, session: Session) -> Task:
     }
     payload: JsonObject = {"operation_parameters": {"table_identity": identity}}
     now_ms = session.now_ms()
-    due_ms = now_ms - ROUNDED_MS
+    due_ms = now_ms - LATE_MS
     return Task.submitted(
         record=session.runtime.ulid(),
         task=task,

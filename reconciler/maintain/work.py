@@ -15,6 +15,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile_one
 from arco_catalog.state.task import Status, Task
 from arco_catalog.tasks.execution import Execution, Finished
+from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import Figures
@@ -22,6 +23,7 @@ from reconciler.maintain.looking import Named, decided
 from reconciler.maintain.planning import HeldBack, Now, Step, in_parts
 from reconciler.maintain.procedures import ProcedureFailed, Procedures
 from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, PARTLY, Begun, Progress, Told
+from reconciler.maintain.shortfall import Shortfall
 from reconciler.maintain.tasks import table_of
 from reconciler.maintain.telling import Rows
 
@@ -115,7 +117,7 @@ class _Work:
         if procedure is Procedure.REMOVE_ORPHAN_FILES and (owed := await self._owed()):
             await self._end(begun, HELD_BACK, owed, _summary(figures), {})
             return
-        outcome, explanation, result = await self._called(decision)
+        outcome, explanation, result = await self._called(decision, figures)
         after, _ = await self._decided(procedure)
         await self._end(begun, outcome, explanation, _summary(after), result)
 
@@ -129,31 +131,34 @@ class _Work:
             else None
         )
 
-    async def _called(self, step: Step) -> tuple[str, str | None, JsonObject]:
-        """What came of the call: the outcome, its explanation, and what the procedure answered."""
+    async def _called(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
+        """What came of the call, on a table of these figures: the outcome, its explanation, and what the procedure
+        answered."""
         told: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
+        result: JsonObject = {}
         some = False
         for tried in range(1, TRIES + 1):
             self.execution.check()
             try:
                 call = step.call if tried == 1 else in_parts(step)
-                result = await self.maintain.procedures.call(call, self.table.parts)
-                left = _lost(step, result)
-                if left <= 0:
-                    return DONE, None, result
-                some = some or left < step.files
-                told = (
-                    PARTLY if some else CONFLICT,
-                    f"a writer was first at {left:,} of {step.files:,} files, in try {tried}",
-                    result,
-                )
+                answer = await self.maintain.procedures.call(call, self.table.parts)
             except ProcedureFailed as failed:
                 if not failed.conflict:
-                    return FAILED, str(failed), {}
-                told = CONFLICT, f"{tried} times a writer was first: {failed}", {}
+                    return FAILED, str(failed), result
+                told = PARTLY if some else CONFLICT, f"{tried} times a writer was first: {failed}", result
+            else:
+                result = _added(result, answer)
+                after, _ = await self._decided(step.call.procedure)
+                short = Shortfall.of(step, answer, before, after)
+                if short is None:
+                    return DONE, None, result
+                some = some or short.missing < short.foreseen
+                told = short.outcome(some=some), short.explanation(tried), result
+                if not short.is_lost:
+                    return told
             if tried < TRIES:
                 await self.execution.runtime.sleep(PAUSE_S * tried)
-                _, again = await self._decided(step.call.procedure)
+                before, again = await self._decided(step.call.procedure)
                 if not isinstance(again, Step):
                     return told
                 step = again
@@ -180,10 +185,13 @@ class _Work:
         return self.execution.session().now_ms()
 
 
-def _lost(step: Step, result: JsonObject) -> int:
-    """How many files were to be rewritten, and were not. Iceberg does not count as failed those whose commit was."""
-    rewritten = result.get("rewritten_data_files_count")
-    return step.files - rewritten if isinstance(rewritten, int) and step.files else 0
+def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
+    """What calls have answered together: their counts, added up."""
+    counts = {name: long_of(value) for name, value in answer.items()}
+    return {
+        **answer,
+        **{name: count + (long_of(so_far.get(name)) or 0) for name, count in counts.items() if count is not None},
+    }
 
 
 def _found_done(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:

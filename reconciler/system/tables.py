@@ -367,7 +367,13 @@ MAINTENANCE = SystemTable(
         Column("manifests_after", Type.LONG, "manifests of the current snapshot afterwards"),
         Column("snapshots_before", Type.LONG, "snapshots that the table kept before"),
         Column("snapshots_after", Type.LONG, "snapshots that the table keeps afterwards"),
-        Column("result", Type.STRING, "what the procedure answered, as JSON"),
+        Column("result", Type.STRING, "what the procedure answered, as JSON; of several calls the counts added up"),
+        Column(
+            "rewritten_bytes", Type.LONG, "of the files that were rewritten, by all calls, where the procedure says"
+        ),
+        Column(
+            "took_ms", Type.LONG, "from when it was begun first until it was known what came of it, in milliseconds"
+        ),
     ),
     order=("entity", "step"),
     day="ended_at",

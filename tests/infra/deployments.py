@@ -172,6 +172,10 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
         {"emr": {"code": "s3://code/a", "schedules": {"compact": "hourly"}}},
         "emr.schedules must be expressions",
     ),
+    "maintenance_with_an_old_iceberg": (
+        {"emr": {"code": "s3://code/a", "release_label": "emr-7.11.0", "schedules": {"maintain": "rate(1 day)"}}},
+        "needs Iceberg 1.10",
+    ),
     "secret_in_a_schedule": (
         {"emr": {"code": "s3://code/a", "arguments": {"compact": ["--property=credential=a:b"]}}},
         "the credential is a file",

@@ -166,8 +166,17 @@ class Lake:
         document = loads(state.metadata)
         assert isinstance(document, dict)
         file = await write(self.store, f"{document['location']}/data/{self.runtime.uuid()}.parquet")
-        await commit_files(self.fixture, state, [file], name=name)
+        await commit_files(self.fixture, state, [file], name=name, operation="replace")
         return {"rewritten_data_files_count": 8}
+
+    async def append(self, name: str, operation: str = "append") -> None:
+        """Commits a snapshot beside a procedure: all files are there still, and three more."""
+        state = await load_table(self.fixture.session(), NS, name)
+        document = loads(state.metadata)
+        assert isinstance(document, dict)
+        count = (await self.figures(name)).data_files + 3
+        files = [f"{document['location']}/data/{self.runtime.uuid()}.parquet" for _ in range(count)]
+        await commit_files(self.fixture, state, files, name=name, operation=operation)
 
     async def expire(self, name: str, older_than_ms: int) -> JsonObject:
         """Removes all older snapshots but the current one."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from reconciler.maintain.calls import Procedure
-from reconciler.maintain.figures import Figures, Group, Manifests, Ref, Snapshot
+from reconciler.maintain.figures import DataFile, Figures, Group, Manifests, Ref, Snapshot
 from reconciler.maintain.planning import HeldBack, Now, Step, decide
 from reconciler.maintain.policies import DAY_MS, Policy
 
@@ -49,7 +49,7 @@ def table(
         Snapshot(number, number - 1 or None, NOW_MS - (snapshots - number) * every_ms)
         for number in range(1, snapshots + 1)
     ]
-    grouped = [Group(tuple(sizes)) for sizes in groups]
+    grouped = [Group(tuple(map(DataFile, sizes))) for sizes in groups]
     if position_deletes:
         grouped.append(Group((), tuple(position_deletes)))
     return Figures(

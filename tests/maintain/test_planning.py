@@ -1,6 +1,7 @@
 """What would be done to a table, and why (docs/design/pipeline.md#rule-10)."""
 
 from dataclasses import replace
+from math import inf, nan
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.maintain.tables import MIB, NOW_MS, due, held_back, nothing, policies
 
 DATA, DELETES, MANIFESTS, EXPIRE, ORPHANS = Procedure
 COMPACTION = policy("data-compaction")
+ORPHANED = policy("orphan-file-removal")
 
 
 def test_nothing_is_due_without_a_policy() -> None:
@@ -114,6 +116,11 @@ def test_orphan_files_are_removed_as_often_as_they_come_of_age() -> None:
     assert step.call.arguments["older_than"] == Time(NOW_MS - 4 * DAY_MS)
 
 
+def test_no_file_is_older_than_the_first_of_times() -> None:
+    step = due(ORPHANS, table([1]), policy("orphan-file-removal", max_orphan_file_age_in_days=999_999))
+    assert "TIMESTAMP '1970-01-01" in step.call.statement("arco", ("db", "t"))
+
+
 def test_steps_come_in_the_order_in_which_they_leave_least_to_do() -> None:
     bad = table([1] * 1_000, snapshots=100, manifests=Manifests((1,) * 500), position_deletes=[1] * 50)
     kinds = ("orphan-file-removal", "snapshot-expiry", "metadata-compaction", "data-compaction")
@@ -137,6 +144,14 @@ def test_steps_come_in_the_order_in_which_they_leave_least_to_do() -> None:
         (DATA, policy("data-compaction", config={"min-input-files": "few"}), "few"),
         (DATA, policy("data-compaction", config={"strategy": "sort", "compaction_strategy": "sort"}), "mean the same"),
         (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=0.5), "younger than a day"),
+        (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=True), "number of days"),
+        (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days="soon"), "number of days"),
+        (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=1e308), "number of days"),
+        (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=10**15), "number of days"),
+        (ORPHANS, replace(ORPHANED, content={"max_orphan_file_age_in_days": inf}), "number of days"),
+        (ORPHANS, replace(ORPHANED, content={"max_orphan_file_age_in_days": nan}), "number of days"),
+        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": "inf"}), "number of days"),
+        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": "nan"}), "number of days"),
         (ORPHANS, policy("orphan-file-removal", locations=["file:///a", "file:///b"]), "one location"),
     ],
 )

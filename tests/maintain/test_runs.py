@@ -3,19 +3,23 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.policies.attachments import detach_policy
+from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
+from arco_catalog.operations.policies.policies import PolicyText, create_policy
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.access import Securable
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
+from reconciler.maintain.looking import Named
 from reconciler.maintain.procedures import ProcedureFailed
+from reconciler.maintain.tasks import submitted
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
@@ -66,6 +70,14 @@ async def test_a_table_is_left_out_by_a_policy_of_its_own(lake: Lake) -> None:
     assert lake.told() == WELL[1:]
 
 
+async def test_policies_of_other_types_are_their_owners_own_and_not_read(lake: Lake) -> None:
+    create, mask = lake.fixture.session(path="/policies/mask"), PolicyText(None, "everything but the year")
+    await create_policy(create, NS, "mask", "acme.masking", mask)
+    await attach_policy(lake.fixture.session(path="/mappings/mask"), NS, "mask", Securable(NS, "t"), {})
+    stats = await lake.run()
+    assert (stats.unreadable, lake.told()) == ([], WELL)
+
+
 async def test_the_worst_table_comes_first() -> None:
     lake = await Lake().made()
     for name, files in (("a", 6), ("b", 20), ("c", 10)):
@@ -74,6 +86,13 @@ async def test_the_worst_table_comes_first() -> None:
     procedures = Procedures(lake)
     await lake.run(procedures)
     assert procedures.calls == ["b rewrite_data_files", "c rewrite_data_files", "a rewrite_data_files"]
+
+
+async def test_a_task_is_due_at_once_by_a_store_that_tells_its_time_late(lake: Lake) -> None:
+    """Servers keep a `Date` for a second or more (versitygw), and it is rounded down to a whole one."""
+    session = lake.fixture.session()
+    table = Named(("db",), "t", "entity")
+    assert submitted(table, "task", session).next_run_ms < session.now_ms() - 2_500
 
 
 async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:
@@ -146,22 +165,76 @@ async def test_a_procedure_that_a_writer_beat_is_called_again_on_what_the_writer
 
 
 async def test_a_rewrite_that_lost_files_to_a_writer_is_tried_again_in_parts(lake: Lake) -> None:
+    await lake.bad_table("many", files=40)
     groups: list[object] = []
 
     async def look(call: Call) -> None:
         if call.procedure is DATA:
-            groups.append(call.arguments["options"].get("max-file-group-size-bytes"))  # type: ignore[union-attr]
+            options = call.arguments["options"]
+            assert isinstance(options, Mapping)
+            groups.append((options.get("max-file-group-size-bytes"), options.get("min-input-files")))
+            if len(groups) == 1:
+                await lake.append("many")
 
     await lake.run(Procedures(lake, before=look, answers=[{"rewritten_data_files_count": 0}]))
-    assert groups == [None, "5"]  # a sixteenth of 80 bytes
-    assert lake.told() == WELL
+    assert groups[:2] == [(None, None), ("53", "2")]  # eight parts of 430 bytes: of five files each
+    assert ("many", "rewrite_data_files", "done") in lake.told()
 
 
 async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
     lost: list[JsonObject] = [{"rewritten_data_files_count": count} for count in (0, 5, 0)]
-    await lake.run(Procedures(lake, answers=lost))
+
+    async def append(call: Call) -> None:
+        if call.procedure is DATA:
+            await lake.append("t")
+
+    await lake.run(Procedures(lake, before=append, answers=lost))
     assert lake.told()[0] == ("t", "rewrite_data_files", "partly")
-    assert lake.rows.rows[0]["explanation"] == "a writer was first at 8 of 8 files, in try 3"
+    told = "14 of 14 files were not rewritten in try 3, and others had committed 1 snapshot meanwhile"
+    assert lake.rows.rows[0]["explanation"] == told
+
+
+async def test_a_row_tells_what_all_calls_cost(lake: Lake) -> None:
+    lost: list[JsonObject] = [
+        {"rewritten_data_files_count": count, "rewritten_bytes_count": 10 * count, "failed_data_files_count": 8 - count}
+        for count in (2, 0, 8)
+    ]
+
+    async def take_long(call: Call) -> None:
+        lake.runtime.ms += 90_000 if call.procedure is DATA else 0
+
+    await lake.run(Procedures(lake, before=take_long, answers=lost))
+    row = lake.rows.rows[0]
+    assert (row["outcome"], row["rewritten_bytes"]) == ("done", 100)
+    assert int(str(row["took_ms"])) >= 3 * 90_000
+    assert lake.rows.rows[1]["rewritten_bytes"] is None
+
+
+async def test_files_that_iceberg_could_not_rewrite_are_tried_again_and_no_writer_is_named(lake: Lake) -> None:
+    failed: JsonObject = {"rewritten_data_files_count": 0, "failed_data_files_count": 8}
+    procedures = Procedures(lake, answers=[failed] * 3)
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 3
+    assert lake.told()[0] == ("t", "rewrite_data_files", "failed")
+    assert lake.rows.rows[0]["explanation"] == "8 of 8 files were not rewritten in try 3, and Iceberg failed with 8"
+
+
+async def test_without_a_sign_of_a_writer_fewer_files_than_foreseen_are_told_and_not_tried_again(lake: Lake) -> None:
+    procedures = Procedures(lake, answers=[{"rewritten_data_files_count": 5, "failed_data_files_count": 0}])
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 1
+    assert lake.told()[0] == ("t", "rewrite_data_files", "done")
+    assert lake.rows.rows[0]["explanation"] == "fewer files than foreseen: 5 of 8 were rewritten"
+
+
+async def test_snapshots_of_other_rewrites_are_no_sign_of_a_writer(lake: Lake) -> None:
+    async def rewrite(call: Call) -> None:
+        if call.procedure is DATA:
+            await lake.append("t", operation="replace")
+
+    procedures = Procedures(lake, before=rewrite, answers=[{"rewritten_data_files_count": 0}])
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 1
 
 
 async def test_a_procedure_that_writers_beat_again_and_again_gives_way(lake: Lake) -> None:

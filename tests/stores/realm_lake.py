@@ -61,9 +61,10 @@ class Lake:
         found: dict[str, object] = answer.json() if answer.content else {}
         return found
 
-    def principal(self, name: str, *privileges: str) -> str:
+    def principal(self, name: str, *privileges: str, **properties: str) -> str:
         """Makes a principal that holds privileges in the catalog, and gives what it logs in with."""
-        made = self.manage("POST", "principals", {"principal": {"name": name}})["credentials"]
+        person = {"name": name, "properties": properties}
+        made = self.manage("POST", "principals", {"principal": person})["credentials"]
         assert isinstance(made, dict)
         self.manage("POST", "principal-roles", {"principalRole": {"name": name}})
         self.manage("PUT", f"principals/{name}/principal-roles", {"principalRole": {"name": name}})

@@ -34,7 +34,7 @@ async def append(
 
 
 async def commit_files(
-    fixture: CatalogFixture, table: TableState, files: Sequence[str], *, name: str = "t"
+    fixture: CatalogFixture, table: TableState, files: Sequence[str], *, name: str = "t", operation: str = "append"
 ) -> TableState:
     """Commits a snapshot with one manifest, which names these files."""
     store, runtime = fixture.catalog.store, fixture.runtime
@@ -50,7 +50,7 @@ async def commit_files(
         "sequence-number": sequence,
         "timestamp-ms": runtime.now_ms(),
         "manifest-list": listed,
-        "summary": {"operation": "append"},
+        "summary": {"operation": operation},
         "schema-id": 0,
     }
     if earlier:
