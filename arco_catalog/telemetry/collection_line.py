@@ -1,6 +1,7 @@
 """A line for a collection of one catalog's state, with metrics that alarms are made of."""
 
-from arco_catalog.telemetry.emf import COLLECTIONS, MetricLine
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.telemetry.emf import COLLECTIONS, MetricLine, worth_telling
 from arco_catalog.telemetry.lines import utc_time
 
 
@@ -10,15 +11,13 @@ def collection_line(
     """The line, without its end: how many objects of the state were `listed`, and how many of these were `collected`.
     One that was stopped has not listed all, and has no metrics: it can't tell how large the state is, and missing data
     is what its alarm treats as a breach."""
-    return MetricLine(namespace if completed else None, COLLECTIONS).encode(
-        at_ms,
-        {
-            "time": utc_time(at_ms),
-            "level": "info",
-            "Warehouse": warehouse,
-            "Operation": "collect",
-            "CollectionCompleted": int(completed),
-            "ObjectsCollected": collected,
-            "StateObjects": listed - collected,
-        },
-    )
+    facts: JsonObject = {
+        "time": utc_time(at_ms),
+        "level": "info",
+        "Warehouse": warehouse,
+        "Operation": "collect",
+        "CollectionCompleted": int(completed),
+        "ObjectsCollected": collected,
+        "StateObjects": listed - collected,
+    }
+    return MetricLine(namespace if completed else None, worth_telling(COLLECTIONS, facts)).encode(at_ms, facts)

@@ -54,6 +54,17 @@ dimension are for alarms on all catalogs of a deployment at once."""
 _OF_A_COLLECTION: Metrics = {"CollectionCompleted": "Count", "ObjectsCollected": "Count", "StateObjects": "Count"}
 COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION), ((), {"StateObjects": "Count"}))
 """A collection's. `StateObjects` is how many objects of the catalog's state it left."""
+WATCHED = frozenset({"ReconcileCompleted", "TasksDueAge", "CollectionCompleted", "StateObjects"})
+"""What the clock's runs always tell: alarms judge their silence, or how much they are."""
+
+
+def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
+    """Without the metrics that are zero and not watched. A metric is billed for each hour in which it is written: a
+    catalog that nobody calls pays for those that say that it is well, and no others."""
+    return [
+        (dimensions, {name: unit for name, unit in metrics.items() if name in WATCHED or facts[name]})
+        for dimensions, metrics in directives
+    ]
 
 
 class MetricLine:

@@ -1,7 +1,8 @@
 """A line for a run of the scheduled reconciler: its counts, and metrics that an alarm can wait for."""
 
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.telemetry.emf import WALKS, MetricLine
+from arco_catalog.telemetry.emf import WALKS, MetricLine, worth_telling
 from arco_catalog.telemetry.lines import utc_time
 
 
@@ -9,23 +10,20 @@ def reconcile_line(
     warehouse: str, stats: ReconcileStats, *, began_ms: int, ended_ms: int, namespace: str | None
 ) -> str:
     """The line, without its end. A run that fails has none: missing data is what its alarm treats as a breach."""
-    line = MetricLine(namespace, WALKS)
-    return line.encode(
-        ended_ms,
-        {
-            "time": utc_time(ended_ms),
-            "level": "error" if stats.unreadable else "info",
-            "Warehouse": warehouse,
-            "Operation": "reconcile",
-            "Latency": ended_ms - began_ms,
-            "ReconcileCompleted": int(not stats.stopped),
-            "ReceiptsWritten": stats.written,
-            "PointersWalked": stats.walked,
-            "PointersUnreadable": stats.unreadable_count,
-            "pointers": stats.pointers,
-            "nameless": stats.orphaned,
-            "unchanged": stats.unchanged,
-            "incomplete": stats.incomplete,
-            "files": stats.files,
-        },
-    )
+    facts: JsonObject = {
+        "time": utc_time(ended_ms),
+        "level": "error" if stats.unreadable else "info",
+        "Warehouse": warehouse,
+        "Operation": "reconcile",
+        "Latency": ended_ms - began_ms,
+        "ReconcileCompleted": int(not stats.stopped),
+        "ReceiptsWritten": stats.written,
+        "PointersWalked": stats.walked,
+        "PointersUnreadable": stats.unreadable_count,
+        "pointers": stats.pointers,
+        "nameless": stats.orphaned,
+        "unchanged": stats.unchanged,
+        "incomplete": stats.incomplete,
+        "files": stats.files,
+    }
+    return MetricLine(namespace, worth_telling(WALKS, facts)).encode(ended_ms, facts)

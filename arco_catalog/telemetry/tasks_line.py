@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.tasks.work_stats import WorkStats
-from arco_catalog.telemetry.emf import TASKS, MetricLine
+from arco_catalog.telemetry.emf import TASKS, MetricLine, worth_telling
 from arco_catalog.telemetry.lines import Write, utc_time
 
 QUIET_MS = 300_000
@@ -14,28 +14,25 @@ QUIET_MS = 300_000
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
     """The line, without its end. Where the tasks could not be looked for it has no metrics: missing data is what the
     alarm on the age of tasks treats as a breach."""
-    line: JsonObject = {
+    facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "error" if stats.error or stats.failed else "info",
         "Warehouse": warehouse,
         "Operation": "tasks",
     }
     if stats.error is not None:
-        return MetricLine(None, TASKS).encode(at_ms, {**line, "error": "the tasks could not be looked for"})
-    return MetricLine(namespace, TASKS).encode(
-        at_ms,
-        {
-            **line,
-            "TasksExecuted": stats.executed,
-            "TasksCompleted": stats.completed,
-            "TasksFailed": stats.failed,
-            "TasksRetried": stats.retried,
-            "LeasesLost": stats.leases_lost,
-            "TasksDueAge": stats.oldest_due_ms // 1000,
-            "given_back": stats.given_back,
-            "stopped": stats.stopped,
-        },
-    )
+        return MetricLine(None, TASKS).encode(at_ms, {**facts, "error": "the tasks could not be looked for"})
+    facts |= {
+        "TasksExecuted": stats.executed,
+        "TasksCompleted": stats.completed,
+        "TasksFailed": stats.failed,
+        "TasksRetried": stats.retried,
+        "LeasesLost": stats.leases_lost,
+        "TasksDueAge": stats.oldest_due_ms // 1000,
+        "given_back": stats.given_back,
+        "stopped": stats.stopped,
+    }
+    return MetricLine(namespace, worth_telling(TASKS, facts)).encode(at_ms, facts)
 
 
 class TaskLines:

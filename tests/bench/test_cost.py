@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.bench.cost import ALARMS, WALK_METRICS, Site, Usage, idle_month, idle_walk, usage
+from tools.bench.cost import ALARMS, RUNS_A_MONTH, Site, Usage, idle_month, idle_runs, quiet_metrics, usage
 from tools.bench.prices import (
     AZURE,
     CLOUD_RUN,
@@ -80,22 +80,28 @@ async def test_requests_are_counted_through_the_app() -> None:
 
 
 def test_an_idle_month_costs_less_than_a_service_that_must_stay_up() -> None:
-    walk = Usage("walk", puts=1, gets=17, depth=18, read=100_000, written=0, cpu_ms=30)
+    runs = dict.fromkeys(RUNS_A_MONTH, Usage("run", puts=1, gets=17, depth=18, read=100_000, written=0, cpu_ms=30))
 
-    items = idle_month(walk, 1 << 30, ON_S3)
+    items = idle_month(runs, 1 << 30, ON_S3)
 
     assert items["alarms"] == pytest.approx(ALARMS * 0.10)
     assert items["state"] == pytest.approx(0.023)
     for deployment in DEPLOYMENTS:
-        assert 0 < sum(idle_month(walk, 1 << 30, deployment).values()) < 10
-    assert idle_month(walk, 1 << 30, ON_GCS)["schedule"] == pytest.approx(0.10)
+        assert 0 < sum(idle_month(runs, 1 << 30, deployment).values()) < 10
+    assert idle_month(runs, 1 << 30, ON_GCS)["schedule"] == pytest.approx(0.30)
     assert sum(item.a_month for item in SMALL_SERVICE) == pytest.approx(44.82, abs=0.01)
 
 
-async def test_an_idle_walk_pays_for_the_probe_that_each_run_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_catalog_pays_for_three_metrics_of_each_hour_and_three_of_one_hour_a_day() -> None:
+    assert quiet_metrics() == pytest.approx(3 + 3 / 24)
+
+
+async def test_each_idle_run_pays_for_the_probe_that_it_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tools.bench.cost.IDLE_TABLES", 3)
 
-    walk, _ = await idle_walk()
+    runs, _ = await idle_runs()
 
-    assert walk.puts == 1 + 5  # a LIST, and what the probe writes or tries to
-    assert WALK_METRICS == 4
+    probe = 5  # what it writes, or tries to
+    assert runs["tasks"].puts == 2 + probe  # LISTs: of realms, and of tasks that are due
+    assert runs["reconcile"].puts == 2 + probe
+    assert runs["collect"].puts > runs["tasks"].puts  # one LIST a prefix

@@ -567,6 +567,19 @@ class TestMetrics:
             (): {"TasksFailed": "Count", "LeasesLost": "Count", "TasksDueAge": "Seconds"},
         }
 
+    def test_a_run_that_found_nothing_to_do_pays_only_for_the_metrics_that_alarms_wait_for(self) -> None:
+        walk = reconcile_line("wh", ReconcileStats(pointers=9), began_ms=0, ended_ms=7, namespace=NAMESPACE)
+        look = tasks_line("wh", WorkStats(), at_ms=0, namespace=NAMESPACE)
+        collection = collection_line("wh", completed=True, listed=0, collected=0, at_ms=0, namespace=NAMESPACE)
+
+        told = [loads(line.encode()) for line in (walk, look, collection)]
+
+        assert [metrics(line) for line in told if isinstance(line, dict)] == [
+            {("Warehouse",): {"ReconcileCompleted": "Count"}},
+            {("Warehouse",): {"TasksDueAge": "Seconds"}, (): {"TasksDueAge": "Seconds"}},
+            {("Warehouse",): {"CollectionCompleted": "Count", "StateObjects": "Count"}, (): {"StateObjects": "Count"}},
+        ]
+
     def test_a_catalog_whose_tasks_could_not_be_looked_for_has_no_metrics_of_them(self) -> None:
         """Missing data is what the alarm on their age waits for."""
         line = loads(tasks_line("wh", WorkStats(error="hunter2"), at_ms=0, namespace=NAMESPACE).encode())

@@ -11,6 +11,7 @@ from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.emf import COLLECTIONS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
 from tests.infra.terraform import UNKNOWN, Plan, Resource
+from tools.bench import cost
 
 deployment = pytest.mark.parametrize("deployment", ACCEPTED)
 API = 'aws_lambda_function.function["api"]'
@@ -413,6 +414,8 @@ def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: P
     }
 
     assert {alarm.values["alarm_name"] for alarm in alarms} == expected
+    if deployment == "fresh":
+        assert len(alarms) == cost.ALARMS  # what docs/cost.md is made of
     told = given.get("alarm_topic_arns", [])
     assert all(list(alarm.values["alarm_actions"] or []) == told for alarm in alarms)
     assert TOPIC in ACCEPTED["rest"]["alarm_topic_arns"]  # type: ignore[operator]

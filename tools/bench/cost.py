@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from arco_catalog.http.app import create_app
 from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.operations.catalogs import take_inventory
+from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.telemetry.emf import WALKS
+from arco_catalog.telemetry.emf import COLLECTIONS, TASKS, WALKS, WATCHED
 from storage_backends import ANY, Matches, ObjectStore, Outcome, When
 from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions
@@ -44,11 +45,12 @@ SNAPSHOTS = 100
 IDLE_TABLES = 1_000
 LOG_BYTES = 2_048
 """A request's log line with its metrics, and the platform's own, rounded up."""
-WALKS_A_MONTH = 4 * prices.HOURS
-ALARMS = 10
+RUNS_A_MONTH = {"reconcile": 4 * prices.HOURS, "tasks": 12 * prices.HOURS, "collect": prices.HOURS / 24}
+"""What the clock starts, as `infra/schedule.tf` has it."""
+ALARMS = 19
 """Of `infra/alarms.tf`."""
-WALK_METRICS = sum(len(metrics) for _, metrics in WALKS)
-"""That a reconciler's run writes, called or not."""
+METRICS = {"reconcile": WALKS, "tasks": TASKS, "collect": COLLECTIONS}
+"""Of which a run that finds nothing to do writes those that are watched."""
 POLLS_A_MONTH = 15 * 60 * prices.HOURS
 """How often Lambda asks an empty queue: five readers, each waiting twenty seconds."""
 FARTHER_S = 0.002
@@ -186,27 +188,32 @@ async def cpu_ms(step: Step, *, warm: bool) -> float:
     return 1_000 * (time.process_time() - began) / ROUNDS
 
 
-async def idle_walk() -> tuple[Usage, int]:
-    """A scheduled walk over tables of which none has changed, behind the probe of the store that each run begins with,
-    and the bytes that the catalog's state takes."""
+async def idle_runs() -> tuple[Mapping[str, Usage], int]:
+    """What the clock starts for tables of which none has changed, each behind the probe of the store that every run
+    begins with, and the bytes that the catalog's state takes."""
     counting = CountingStore(MemoryStore())
     fixture = CatalogFixture(counting, settings=Settings("wh"))
     await fixture.namespace(*NS)
     for number in range(IDLE_TABLES):
         await fixture.table(f"t{number}")
+    used: dict[str, Usage] = {}
+    for job in RUNS_A_MONTH:
+        await _run(job, fixture)
+        began = time.process_time()
+        with counting.measure() as counted:
+            await honours_conditions(counting, RUNTIME.ulid())
+            await _run(job, fixture)
+        used[job] = Usage.of(job, counted, 1_000 * (time.process_time() - began))
+    return used, await _bytes_in(counting)
 
-    async def walk() -> None:
-        await honours_conditions(counting, RUNTIME.ulid())
-        deadline_ms = RUNTIME.now_ms() + 900_000
-        call = OperationRequest("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
-        await reconcile(fixture.another().catalog.session(call))
 
-    await walk()
-    began = time.process_time()
-    with counting.measure() as counted:
-        await walk()
-    spent = 1_000 * (time.process_time() - began)
-    return Usage.of("walk", counted, spent), await _bytes_in(counting)
+async def _run(job: str, fixture: CatalogFixture) -> None:
+    """By a process that remembers nothing."""
+    deadline_ms = RUNTIME.now_ms() + 900_000
+    call = OperationRequest("SCHEDULE", job, "", None, "work", {"kind": "Reconciler"}, deadline_ms)
+    inventory = await take_inventory(fixture.another().catalog, "memory:///")
+    body = dumps({"version": 1, "work": job}).decode()
+    await run_job(body, Workplace(inventory, call, RUNTIME, lambda: False))
 
 
 async def _bytes_in(store: ObjectStore) -> int:
@@ -219,19 +226,29 @@ async def _bytes_in(store: ObjectStore) -> int:
             return size
 
 
-def idle_month(walk: Usage, stored: int, deployment: Deployment) -> dict[str, float]:
-    """Dollars a month for a catalog that nobody calls, by what they are for. What watches it is counted on Amazon."""
+def quiet_metrics() -> float:
+    """How many metrics runs without anything to do write all month: one is billed for the hours in which it is told."""
+    return sum(
+        sum(name in WATCHED for _, metrics in METRICS[job] for name in metrics) * min(1.0, runs / prices.HOURS)
+        for job, runs in RUNS_A_MONTH.items()
+    )
+
+
+def idle_month(runs: Mapping[str, Usage], stored: int, deployment: Deployment) -> dict[str, float]:
+    """Dollars a month for a catalog that nobody calls, by what they are for: what the clock starts, the state, and on
+    Amazon what watches it."""
     store, compute = deployment.store, deployment.compute
     items = {
-        "walks": WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(deployment) + compute.schedule),
-        "state": stored / (1 << 30) * store.stored,
+        job: RUNS_A_MONTH[job] * (run.store_dollars(store) + run.compute_dollars(deployment) + compute.schedule)
+        for job, run in runs.items()
     }
+    items["state"] = stored / (1 << 30) * store.stored
     if compute.schedule_month:
-        items["schedule"] = compute.schedule_month
+        items["schedule"] = compute.schedule_month * len(runs)
     if compute is LAMBDA:
         items["queue"] = POLLS_A_MONTH * prices.QUEUE_REQUEST
         items["alarms"] = ALARMS * prices.ALARM_MONTH
-        items["metrics"] = WALK_METRICS * prices.METRIC_MONTH
+        items["metrics"] = quiet_metrics() * prices.METRIC_MONTH
         items["dashboard"] = prices.DASHBOARD_MONTH
     return items
 
@@ -258,18 +275,20 @@ async def run() -> None:
         told = [f"{used.billed_ms(deployment):,.0f} / {used.dollars(deployment) * MILLION:.2f}" for used in usages]
         print(f"| {deployment.name} | {' | '.join(told)} |")
     print()
-    walk, stored = await idle_walk()
+    runs, stored = await idle_runs()
     print(f"| a month without a call, {IDLE_TABLES:,} tables | $ | of which |\n| --- | --: | --- |")
     for deployment in DEPLOYMENTS:
-        items = idle_month(walk, stored, deployment)
+        items = idle_month(runs, stored, deployment)
         print(f"| {deployment.name} | {sum(items.values()):.2f} | {_told(items)} |")
     for name, rented in (("a small RDS and a container", SMALL_SERVICE), ("the same, two of each", AVAILABLE_SERVICE)):
         months = {item.name: item.a_month * rented.count(item) for item in rented}
         print(f"| {name} | {sum(months.values()):.2f} | {_told(months)} |")
-    print(
-        f"\nA walk of {IDLE_TABLES:,} unchanged tables: {walk.puts} LISTs and PUTs, {walk.gets} GETs, "
-        f"depth {walk.depth}; the state is {stored / (1 << 20):.1f} MB."
-    )
+    print()
+    for job, run in runs.items():
+        print(
+            f"`{job}`, {RUNS_A_MONTH[job]:,.0f} times: {run.puts} LISTs and PUTs, {run.gets} GETs, depth {run.depth}."
+        )
+    print(f"The state of {IDLE_TABLES:,} tables is {stored / (1 << 20):.1f} MB.")
 
 
 def _told(items: Mapping[str, float]) -> str:
