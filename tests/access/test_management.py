@@ -340,3 +340,19 @@ async def test_a_key_makes_no_second_answer_of_the_first_and_stores_no_secret() 
     assert [answer.status for answer in answers] == [201, 409]
     assert [answer.status for answer in reset] == [200, 200]
     assert [name for name in [*store.keys()] if "idempotency" in name] == []
+
+
+async def test_whoever_asks_for_a_place_that_a_catalog_has_not_learns_which_it_has_and_who_gives_others() -> None:
+    app = await realm()
+    manager = await app.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
+    assert (await manager.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
+
+    refused = await manager.post(
+        "/v1/lake/namespaces/db/tables", {**table_request("t"), "location": "memory:///other/t"}
+    )
+
+    assert (refused.status, refused.message) == (
+        400,
+        "Location memory:///other/t is outside the allowed locations: memory:///lake. "
+        "To allow others, change allowedLocations of the catalog",
+    )

@@ -334,6 +334,15 @@ async def test_what_is_no_notification_is_refused(external: HttpService, what: s
     assert refused(await external.client.post(NOTIFICATIONS, BAD[what])) == (400, "BadRequestException")
 
 
+async def test_an_unknown_type_is_refused_with_those_that_there_are(external: HttpService) -> None:
+    answer = await external.client.post(f"{DB}/tables/t/notifications", {"notification-type": "create"})
+
+    assert refused(answer) == (400, "BadRequestException")
+    assert answer.message == (
+        "Invalid request.notification-type: expected 'CREATE' or 'UPDATE' or 'DROP' or 'VALIDATE', found 'create'"
+    )
+
+
 def operator(service: HttpService) -> Session:
     request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
     return service.catalog().session(request)
