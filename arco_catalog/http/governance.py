@@ -1,42 +1,50 @@
-"""Handlers of governance: owners, qualities and tags. A change is a JSON merge patch."""
+"""Handlers of governance: owners, qualities and tags. A change is a JSON merge patch. They serve the catalog's own API
+and that of management."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response, json_response
 from arco_catalog.operations import governance
+from arco_catalog.protocol.catalog import Session
 
 
 async def of_namespace(context: RequestContext) -> Response:
     """The document of a namespace."""
-    return json_response(await governance.namespace_governance(context.session(), context.namespace))
+    return json_response(await governance.namespace_governance(await _session(context), context.namespace))
 
 
 async def of_table(context: RequestContext) -> Response:
     """The document of a table."""
-    return json_response(
-        await governance.relation_governance(context.session(), context.namespace, context.table, "table")
-    )
+    session = await _session(context)
+    return json_response(await governance.relation_governance(session, context.namespace, context.table, "table"))
 
 
 async def of_view(context: RequestContext) -> Response:
     """The document of a view."""
-    return json_response(
-        await governance.relation_governance(context.session(), context.namespace, context.view, "view")
-    )
+    session = await _session(context)
+    return json_response(await governance.relation_governance(session, context.namespace, context.view, "view"))
 
 
 async def change_of_namespace(context: RequestContext) -> Response:
     """Changes that of a namespace."""
-    patch = context.body or {}
-    return answer_response(await governance.govern_namespace(context.session(), context.namespace, patch))
+    session, patch = await _session(context), context.body or {}
+    return answer_response(await governance.govern_namespace(session, context.namespace, patch))
 
 
 async def change_of_table(context: RequestContext) -> Response:
     """Changes that of a table."""
-    session, patch = context.session(), context.body or {}
+    session, patch = await _session(context), context.body or {}
     return answer_response(await governance.govern_relation(session, context.namespace, context.table, "table", patch))
 
 
 async def change_of_view(context: RequestContext) -> Response:
     """Changes that of a view."""
-    session, patch = context.session(), context.body or {}
+    session, patch = await _session(context), context.body or {}
     return answer_response(await governance.govern_relation(session, context.namespace, context.view, "view", patch))
+
+
+async def _session(context: RequestContext) -> Session:
+    """A session with the catalog that the path names, as either API does. Raises what `catalog_session` does."""
+    if context.route.has_prefix:
+        return context.session()
+    context.required()  # what is wrong with the path is told whether there is such a catalog or not
+    return await context.catalog_session(context.params["catalog"])

@@ -38,6 +38,10 @@ if TYPE_CHECKING:  # a cold start without realms does not pay for them
     from arco_catalog.operations.realms import Realm
 
 
+ENTITIES = frozenset({"principal", "principal-role", "catalog", "catalog-role"})
+"""What paths of management routes name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What one app serves at `routes`: `warehouses` by their names, to whomever `authentication` knows, or the catalogs
@@ -264,12 +268,14 @@ class RequestContext:
 
     def _registry_session(self, access: Access | None) -> Session:
         assert self.realm is not None
+        self._check_entities()
         return self.realm.registry.session(self._operation(self.realm.registry, self._source()), access)
 
     async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
         """A session with the registry of a catalog that the path of a management route names; with `judged` for a
-        request that was judged already. Raises `NotFound`, and `Forbidden` for a caller who may not know that there is
-        none of this name."""
+        request that was judged already. Raises `NotFound`, `Forbidden` for a caller who may not know that there is none
+        of this name, and `BadRequest` for a name that none can have."""
+        self._check_entities()
         try:
             await self.look_up(name)
         except NoSuchWarehouse:
@@ -277,6 +283,13 @@ class RequestContext:
         source = self._source()
         request = self._operation(self.catalog, source)
         return self.catalog.session(request, None if judged else self._access(self.catalog, source, hides=False))
+
+    def _check_entities(self) -> None:
+        """Raises `BadRequest` if the path of a management route names something that can't be there."""
+        from arco_catalog.operations.management.entities import check_entity_name
+
+        for parameter in ENTITIES & self.params.keys():
+            check_entity_name(self.params[parameter], parameter.replace("-", " "))
 
     async def _unknown_catalog(self, name: str) -> Refusal:
         from arco_catalog.protocol.rights import refuse_unknown

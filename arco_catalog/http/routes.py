@@ -6,9 +6,10 @@ Handlers are named, and imported with the first request for them: a cold start p
 from collections.abc import Sequence
 
 from arco_catalog.http import requires as on
+from arco_catalog.http.governance_routes import governance_of
 from arco_catalog.http.polaris.routes import POLARIS
 from arco_catalog.http.requires import needs
-from arco_catalog.http.route import JSON, Effect, Route
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
@@ -21,53 +22,7 @@ TABLE = f"{TABLES}/{{table}}"
 VIEWS = f"{NAMESPACE}/views"
 VIEW = f"{VIEWS}/{{view}}"
 
-MERGE_PATCH = (*JSON, "application/merge-patch+json")
-"""How a body may be said to be a JSON merge patch (RFC 7386)."""
-
-GOVERNANCE: Sequence[Route] = (
-    Route(
-        "GET",
-        f"{NAMESPACE}/governance",
-        "governance.of_namespace",
-        requires=needs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace),
-    ),
-    Route(
-        "POST",
-        f"{NAMESPACE}/governance",
-        "governance.change_of_namespace",
-        MUTATES,
-        body_types=MERGE_PATCH,
-        requires=on.governs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace),
-    ),
-    Route(
-        "GET",
-        f"{TABLE}/governance",
-        "governance.of_table",
-        requires=needs(Privilege.TABLE_READ_PROPERTIES, on.table),
-    ),
-    Route(
-        "POST",
-        f"{TABLE}/governance",
-        "governance.change_of_table",
-        MUTATES,
-        body_types=MERGE_PATCH,
-        requires=on.governs(Privilege.TABLE_READ_PROPERTIES, on.table),
-    ),
-    Route(
-        "GET",
-        f"{VIEW}/governance",
-        "governance.of_view",
-        requires=needs(Privilege.VIEW_READ_PROPERTIES, on.view),
-    ),
-    Route(
-        "POST",
-        f"{VIEW}/governance",
-        "governance.change_of_view",
-        MUTATES,
-        body_types=MERGE_PATCH,
-        requires=on.governs(Privilege.VIEW_READ_PROPERTIES, on.view),
-    ),
-)
+GOVERNANCE = governance_of(NAMESPACE, advertised=True)
 """Endpoints of our own (docs/design/polaris.md#governance)."""
 
 HEALTH: Sequence[Route] = (

@@ -46,6 +46,7 @@ _COMMIT_RETRIES = (
 )
 _ENCRYPTION = (ENCRYPTION_KEY_ID, "encryption.data-key-length")
 _RESERVED_PREFIX = "arco."
+_POLARIS_PREFIX = "polaris."
 MAX_PROPERTIES = 100_000
 """Properties that one update sets or removes, or a create sets: a map is copied and compared in one step, during which
 the process does nothing else."""
@@ -56,11 +57,20 @@ def is_reserved(name: str) -> bool:
     return name.casefold().startswith(_RESERVED_PREFIX)
 
 
+def may_be_set(name: str) -> bool:
+    """Whether clients may set a property of that name, and remove it: neither the catalog's own, nor what Apache
+    Polaris keeps from them, so that what works with the one works with the other."""
+    return not (is_reserved(name) or name.startswith(_POLARIS_PREFIX))
+
+
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` if a name is the catalog's own."""
-    reserved = sorted(filter(is_reserved, names))
+    """Raises `BadRequest` if a name is nothing that clients set."""
+    refused = sorted(name for name in names if not may_be_set(name))
+    reserved = [name for name in refused if is_reserved(name)]
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
+    if refused:
+        raise BadRequest(f"Properties with the reserved prefix {_POLARIS_PREFIX!r} are not taken: {', '.join(refused)}")
 
 
 def refuse_too_many(properties: object) -> None:

@@ -124,7 +124,8 @@ def one_of(*words: str) -> Shape[str]:
 
     def shape(value: JsonValue) -> str:
         if STRING(value) not in words:
-            raise ShapeError(f"expected {' or '.join(repr(word) for word in words)}, found {quoted(cast(str, value))}")
+            known = " or ".join(repr(str(word)) for word in words)  # those of an enumeration would be its members
+            raise ShapeError(f"expected {known}, found {quoted(cast(str, value))}")
         return cast(str, value)
 
     return shape

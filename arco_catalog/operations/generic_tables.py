@@ -7,6 +7,7 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import refuse_reserved
 from arco_catalog.operations.described import drop_described, load_described
 from arco_catalog.operations.properties import check_properties
 from arco_catalog.planning.answers import Answer, Document
@@ -42,13 +43,14 @@ class GenericTable:
     properties: Mapping[str, str]
 
     def check(self) -> None:
-        """Raises `BadRequest` for a format or a text that is too long."""
+        """Raises `BadRequest` for a format or a text that is too long, and for a property that is not its users'."""
         if not 0 < len(self.format) <= MAX_FORMAT or not self.format.isprintable():
             raise BadRequest(f"Invalid request.format: it must have 1 to {MAX_FORMAT} printable characters")
         if (size := len((self.doc or "").encode())) > MAX_DOC_BYTES:
             raise BadRequest(
                 f"Invalid request.doc: it is {size:,} bytes long, and at most {MAX_DOC_BYTES:,} are allowed"
             )
+        refuse_reserved(self.properties)
 
     @property
     def described(self) -> JsonObject:

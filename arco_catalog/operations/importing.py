@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, Refusal
-from arco_catalog.iceberg.properties import is_reserved
+from arco_catalog.iceberg.properties import may_be_set
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, table_registration
 from arco_catalog.operations.rehearsal import Rehearsal
@@ -147,7 +147,7 @@ class Importer:
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
         """Those that are its users' own: where tables go, and who governs, is said anew."""
         properties = await self._properties_of(namespace)
-        return {name: value for name, value in properties.items() if name != LOCATION and not is_reserved(name)}
+        return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
 
     # The same without `apply`: planned, not written.
 

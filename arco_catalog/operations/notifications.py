@@ -46,9 +46,7 @@ async def notify(session: Session, namespace: Namespace, name: str, notification
     drop of one that there is not."""
     if not session.settings.external:
         await session.head()
-        raise BadRequest(
-            f"Cannot update internal catalog {session.settings.warehouse} by notifications: its tables are its own"
-        )
+        raise BadRequest("Cannot update internal catalog via notifications")
     mutation = {Event.DROP: _Drop, Event.VALIDATE: _Validate}.get(notification.event, _Follow)
     return await run(session, mutation(session, namespace, name, notification))
 

@@ -193,7 +193,9 @@ class Realm:
             store=deployment.store,
             paths=paths,
             mounts=deployment.mounts,
-            locations=AllowedLocations(allowed, forbidden=[self.state, deployment.base.below(paths.state)]),
+            locations=AllowedLocations(
+                allowed, [self.state, deployment.base.below(paths.state)], "change allowedLocations of the catalog"
+            ),
             warehouse=allowed[0],
             runtime=deployment.runtime,
             caches=Caches(caches.segments, caches.pointers, caches.values),

@@ -43,7 +43,10 @@ class IdempotencyKey:
         """Reads the header. Raises `BadRequest`."""
         if dialect is Dialect.POLARIS:
             if not _POLARIS_KEY.fullmatch(text):
-                raise BadRequest("Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores")
+                raise BadRequest(
+                    "Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores, and begin with a "
+                    "letter or a digit"
+                )
             return cls(text, dialect, None)
         if not _UUID_V7.fullmatch(text):
             raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")

@@ -203,10 +203,12 @@ def slug(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllowedLocations:
-    """Where tables may live: inside one of `prefixes`, and never in or around a catalog's own state."""
+    """Where tables may live: inside one of `prefixes`, and never in or around a catalog's own state. `advice` tells how
+    other places are allowed."""
 
     prefixes: Sequence[Location]
     forbidden: Sequence[Location]
+    advice: str = "set --allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
 
     def check(self, text: str) -> Location:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
@@ -217,10 +219,9 @@ class AllowedLocations:
             raise BadRequest(f"Not a valid location: {text!r}: the character {control} is not allowed")
         refuse_reserved(location)
         if not any(location.written_below(prefix) for prefix in self.prefixes):
-            allowed = ", ".join(prefix.uri for prefix in self.prefixes)
+            allowed = ", ".join(dict.fromkeys(prefix.uri for prefix in self.prefixes))
             raise BadRequest(
-                f"Location {text} is outside the allowed locations: {allowed}. To allow others, set "
-                "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
+                f"Location {text} is outside the allowed locations: {allowed}. To allow others, {self.advice}"
             )
         if self._touches_state(location):
             raise BadRequest(f"Location {text} is reserved for the catalog's own files")

@@ -20,6 +20,7 @@ _CATALOGS = f"{_MANAGEMENT}/catalogs"
 _CATALOG = f"{_CATALOGS}/{{catalog}}"
 _CATALOG_ROLES = f"{_CATALOG}/catalog-roles"
 _CATALOG_ROLE = f"{_CATALOG_ROLES}/{{catalog-role}}"
+_GOVERNED = f"{_CATALOG}/namespaces/{{namespace}}"
 _PRINCIPALS = f"{_MANAGEMENT}/principals"
 _PRINCIPAL = f"{_PRINCIPALS}/{{principal}}"
 _PRINCIPAL_ROLES = f"{_MANAGEMENT}/principal-roles"
@@ -120,6 +121,12 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_CATALOG_ROLE}/grants": "listGrantsForCatalogRole",
     f"PUT {_CATALOG_ROLE}/grants": "addGrantToCatalogRole",
     f"POST {_CATALOG_ROLE}/grants": "revokeGrantFromCatalogRole",
+    f"GET {_GOVERNED}/governance": "getCatalogNamespaceGovernance",
+    f"POST {_GOVERNED}/governance": "updateCatalogNamespaceGovernance",
+    f"GET {_GOVERNED}/tables/{{table}}/governance": "getCatalogTableGovernance",
+    f"POST {_GOVERNED}/tables/{{table}}/governance": "updateCatalogTableGovernance",
+    f"GET {_GOVERNED}/views/{{view}}/governance": "getCatalogViewGovernance",
+    f"POST {_GOVERNED}/views/{{view}}/governance": "updateCatalogViewGovernance",
 }
 """By endpoint, as routes are named in `/v1/config`."""
 

@@ -107,3 +107,84 @@ async def test_it_is_one_realms_own() -> None:
     assert (await (await governor(lake)).post(f"{DB}/governance", OWNED)).status == 200
 
     assert (await other.get(f"{DB}/governance")).json == {}
+
+
+MANAGED = "/api/management/v1/catalogs/lake/namespaces/db"
+IN_BOTH = (DB, MANAGED), (T, f"{MANAGED}/tables/t"), (f"{DB}/views/v", f"{MANAGED}/views/v")
+"""The same thing in the API of a catalog, and in the one of management."""
+
+
+class TestManagement:
+    """The API of management has the same documents, under the same rules."""
+
+    @pytest.mark.parametrize(("ours", "managed"), IN_BOTH)
+    async def test_what_is_said_in_one_api_is_shown_in_the_other(self, ours: str, managed: str) -> None:
+        lake = await Lake().start()
+        client = await governor(lake)
+
+        answer = await client.post(f"{managed}/governance", {**OWNED, "arco.tag.a": "b"})
+        assert (answer.status, answer.json) == (200, {**OWNED, "arco.tag.a": "b"})
+        assert (await client.get(f"{ours}/governance")).json == answer.json
+        assert (await client.post(f"{ours}/governance", {"arco.tag.a": None})).json == OWNED
+
+        assert (await client.get(f"{managed}/governance")).json == OWNED
+
+    @pytest.mark.parametrize(("ours", "managed"), IN_BOTH)
+    @pytest.mark.parametrize("grants", [READS, ("CATALOG_MANAGE_CONTENT",), ("CATALOG_MANAGE_ACCESS",)], ids=" ".join)
+    async def test_nobody_else_may_there_either(self, ours: str, managed: str, grants: Sequence[str]) -> None:
+        lake = await Lake().start()
+        client = await lake.app.principal("somebody", *map(on_catalog, grants))
+
+        refused = await client.post(f"{managed}/governance", OWNED)
+
+        assert (refused.status, refused.error_type) == (403, "NotAuthorizedException")
+        assert (await (await governor(lake)).get(f"{ours}/governance")).json == {}
+
+    async def test_one_table_may_be_governed_there_and_no_other(self) -> None:
+        lake = await Lake().start()
+        steward = await lake.app.principal(
+            "steward", on_table("CATALOG_MANAGE_ACCESS", "db", "t"), on_table("TABLE_READ_PROPERTIES", "db", "t")
+        )
+
+        assert (await steward.post(f"{MANAGED}/tables/t/governance", OWNED)).status == 200
+        for other in (f"{MANAGED}/tables/u", f"{MANAGED}/views/v", MANAGED):
+            assert (await steward.post(f"{other}/governance", OWNED)).status == 403
+
+    @pytest.mark.parametrize("body", ['{"arco.owner": ""}', '{"owner": "me"}', "[]", "{"])
+    async def test_what_is_no_governance_is_refused_there_too(self, body: str) -> None:
+        lake = await Lake().start()
+
+        answer = await (await governor(lake)).send(
+            "POST", f"{MANAGED}/governance", body.encode(), {"content-type": "application/merge-patch+json"}
+        )
+
+        assert (answer.status, answer.error_type) == (400, "BadRequestException")
+
+    @pytest.mark.parametrize(("path", "kind"), [("", "Namespace"), ("/tables/x", "Table"), ("/views/x", "View")])
+    async def test_what_is_missing_is_said_to_be_missing(self, path: str, kind: str) -> None:
+        lake = await Lake().start()
+        client, managed = await governor(lake), MANAGED if path else f"{MANAGED}x"
+
+        for answer in (
+            await client.get(f"{managed}{path}/governance"),
+            await client.post(f"{managed}{path}/governance", {}),
+        ):
+            assert (answer.status, answer.error_type) == (404, f"NoSuch{kind}Exception")
+
+    async def test_a_path_that_is_wrong_does_not_tell_whether_there_is_such_a_catalog(self) -> None:
+        lake = await Lake().start()
+        stranger = await lake.app.principal("stranger")
+        answers = [
+            await stranger.get(f"/api/management/v1/catalogs/{catalog}/namespaces/db%1F/governance")
+            for catalog in ("lake", "nowhere")
+        ]
+
+        assert {(each.status, each.body) for each in answers} == {(400, answers[0].body)}
+
+    async def test_a_table_that_follows_another_catalogs_is_governed_by_its_own(self) -> None:
+        app = await RealmApp().start()
+        await app.catalog(kind="EXTERNAL")
+        client = await app.principal("governor", *map(on_catalog, ("CATALOG_MANAGE_CONTENT", "CATALOG_MANAGE_ACCESS")))
+        assert (await client.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
+
+        assert (await client.post(f"{MANAGED}/governance", OWNED)).status == 200

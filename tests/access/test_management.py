@@ -1,5 +1,7 @@
 """What the management API answers, beyond its specification: as Polaris's own tests of its service expect it."""
 
+from urllib.parse import quote
+
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -255,7 +257,8 @@ async def test_a_catalog_admin_hands_out_catalog_roles_of_its_own_catalog_alone(
         await app.ok("DELETE", "principal-roles/second-role/catalog-roles/lake/cr", client=by)
 
     gone = await app.manage("DELETE", "principal-roles/second-role/catalog-roles/lake/cr")
-    assert (gone.status, gone.error_type) == (404, "NotFoundException")
+    assert (gone.status, gone.error_type) == (400, "BadRequestException")
+    assert "Operation failed: GRANT_NOT_FOUND" in gone.message
     wrong = await app.manage("PUT", "principal-roles/second-role/catalog-roles/other", role, admin)
     assert wrong.status == 403
 
@@ -340,3 +343,50 @@ async def test_a_key_makes_no_second_answer_of_the_first_and_stores_no_secret() 
     assert [answer.status for answer in answers] == [201, 409]
     assert [answer.status for answer in reset] == [200, 200]
     assert [name for name in [*store.keys()] if "idempotency" in name] == []
+
+
+async def test_whoever_asks_for_a_place_that_a_catalog_has_not_learns_which_it_has_and_who_gives_others() -> None:
+    app = await realm()
+    manager = await app.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
+    assert (await manager.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
+
+    refused = await manager.post(
+        "/v1/lake/namespaces/db/tables", {**table_request("t"), "location": "memory:///other/t"}
+    )
+
+    assert (refused.status, refused.message) == (
+        400,
+        "Location memory:///other/t is outside the allowed locations: memory:///lake. "
+        "To allow others, change allowedLocations of the catalog",
+    )
+
+
+@pytest.mark.parametrize("kind", ["catalogs", "principals", "principal-roles", "catalogs/lake/catalog-roles"])
+@pytest.mark.parametrize("name", [name for name in BAD_NAMES if name])
+async def test_a_path_that_names_what_nothing_is_called_is_refused(kind: str, name: str) -> None:
+    app = await realm()
+    stranger = await app.principal("stranger")
+
+    answers = [await app.manage("GET", f"{kind}/{quote(name)}", client=client) for client in (app.root, stranger)]
+
+    for answer in answers:
+        assert (answer.status, answer.error_type) == (400, "BadRequestException")
+        assert "Invalid value:" in answer.message
+
+
+@pytest.mark.parametrize(
+    "path", ["principals/somebody/principal-roles/some", "catalogs/lake/catalog-roles/some/grants"]
+)
+async def test_what_was_not_given_can_not_be_taken_away(path: str) -> None:
+    app = await realm()
+    await app.ok("POST", "principals", {"principal": {"name": "somebody"}})
+    await app.ok("POST", "principal-roles", {"principalRole": {"name": "some"}})
+    await app.ok("POST", "catalogs/lake/catalog-roles", {"catalogRole": {"name": "some"}})
+    grants = path.endswith("/grants")
+
+    taken = await app.manage(
+        "POST" if grants else "DELETE", path, {"grant": on_catalog("TABLE_LIST")} if grants else None
+    )
+
+    assert (taken.status, taken.error_type) == (400, "BadRequestException")
+    assert taken.message.startswith("Operation failed: GRANT_NOT_FOUND: ")

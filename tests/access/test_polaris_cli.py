@@ -384,7 +384,9 @@ def test_privileges(realm: Realm) -> None:
         assert polaris.lines(listed) == [{**shown, "privilege": privilege}]
         polaris(f"privileges {kind} revoke {role} {on} --cascade {privilege}")
         assert polaris.lines(listed) == []
-        assert polaris.refused(f"privileges {kind} revoke {role} {on} {privilege}").startswith("NotFoundException")
+        assert polaris.refused(f"privileges {kind} revoke {role} {on} {privilege}").startswith(
+            "BadRequestException: Operation failed: GRANT_NOT_FOUND"
+        )
 
     for kind, (on, _, _) in cases.items():
         if kind != "view":

@@ -1,5 +1,5 @@
-"""A long campaign: other requests in every run, at catalogs in memory and at a real server, and what commits cost; ends
-1 for a fault.
+"""A long campaign: other requests in every run, at catalogs and realms in memory and at a real server, and what commits
+cost; ends 1 for a fault.
 
 `python -m tests.fuzz --minutes 10` is what `make fuzz` does. What it finds belongs into the corpus.
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +21,15 @@ from pathlib import Path
 from hypothesis import given, seed
 
 from storage_backends.open import open_store
-from tests.fuzz import growth
+from tests.fuzz import growth, management
 from tests.fuzz.campaign import Tally, bounds, exchange, in_memory, run, sequences
 from tests.fuzz.checks import audit
 from tests.fuzz.corpus import entries
+from tests.fuzz.live_realms import realm_server
 from tests.fuzz.requests import Fuzz
 from tests.fuzz.services import Address, LiveService, Request, keep_files, model_version
 from tests.fuzz.services import seed as plant
-from tests.fuzz.specification import operations
+from tests.fuzz.specification import management_operations, operations
 from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 EXAMPLES = 40
@@ -36,7 +37,8 @@ EXAMPLES = 40
 
 
 def main() -> int:
-    """Runs the campaigns: a tenth of the time for what commits cost, half of it at a real server."""
+    """Runs the campaigns: a tenth of the time for what commits cost, half of it at a real server; a third of both
+    kinds is for the API of management."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long (default 10)")
     parser.add_argument("--seed", type=int, default=None, help="where to begin; printed if not given")
@@ -45,10 +47,12 @@ def main() -> int:
     print(f"seed {number}")
     tally, faults = Tally(), 0
     faults += _growth(number, time.monotonic() + 6 * parsed.minutes)
-    faults += _in_memory(tally, number, time.monotonic() + 24 * parsed.minutes)
+    faults += _in_memory(tally, number, time.monotonic() + 16 * parsed.minutes)
+    faults += _realms_in_memory(tally, number, time.monotonic() + 8 * parsed.minutes)
     with tempfile.TemporaryDirectory(prefix="arco-fuzz-") as folder:
-        faults += _live(tally, number, time.monotonic() + 30 * parsed.minutes, Path(folder))
-    for label in operations():
+        faults += _live(tally, number, time.monotonic() + 20 * parsed.minutes, Path(folder))
+        faults += _realms_live(tally, number, time.monotonic() + 10 * parsed.minutes, Path(folder))
+    for label in (*operations(), *management_operations()):
         print(f"{tally.success(label):4.0%} {label} {dict(tally.by_status(label))}")
     print(f"{tally.requests:,} requests, slowest {tally.slowest:.2f} s, {faults} faults")
     return 1 if faults else 0
@@ -86,9 +90,32 @@ def _live(tally: Tally, number: int, until: float, folder: Path) -> int:
     return faults
 
 
-def _runs(number: int, until: float) -> Iterator[tuple[str, int]]:
+def _realms_in_memory(tally: Tally, number: int, until: float) -> int:
+    fresh, faults = management.in_memory(), 0
+    for label, seed_of_run in _runs(number, until, management_operations()):
+        with _told(label, seed_of_run) as failed:
+            tally.add(management.run(label, fresh, EXAMPLES, number=seed_of_run))
+        faults += len(failed)
+    return faults
+
+
+def _realms_live(tally: Tally, number: int, until: float, folder: Path) -> int:
+    """At one server after another, each with a realm of its own."""
+    faults = 0
+    for label, seed_of_run in _runs(number, until, management_operations()):
+        store = folder / f"realm-{seed_of_run}"
+        with realm_server(store, folder) as server, _told(label, seed_of_run) as failed:
+            bounds(EXAMPLES)(
+                seed(seed_of_run)(given(management.sequences(label, server.address))(server.player(tally)))
+            )()
+        faults += len(failed)
+        shutil.rmtree(store)
+    return faults
+
+
+def _runs(number: int, until: float, known: Iterable[str] | None = None) -> Iterator[tuple[str, int]]:
     """Operations in random order, each with a seed of its own, until time is over."""
-    chance, labels = random.Random(number), [*operations()]
+    chance, labels = random.Random(number), [*(operations() if known is None else known)]
     while True:
         for label in chance.sample(labels, len(labels)):
             if time.monotonic() > until:

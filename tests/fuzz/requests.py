@@ -26,7 +26,7 @@ from tests.fuzz.services import (
     Request,
     joined,
 )
-from tests.fuzz.specification import operations
+from tests.fuzz.specification import management_operations, operations
 
 RELATIONS = {
     "table": TABLES,
@@ -52,20 +52,20 @@ def one_in(count: int) -> st.SearchStrategy[bool]:
 
 
 @lru_cache
-def _cases(label: str, *, positive: bool, body: bool) -> st.SearchStrategy[Any]:
+def cases(label: str, *, positive: bool, body: bool) -> st.SearchStrategy[Any]:
     """What schemathesis generates for an operation, its body only where that is wanted."""
     mode = schemathesis.GenerationMode.POSITIVE if positive else schemathesis.GenerationMode.NEGATIVE
-    operation = operations()[label]
+    operation = operations().get(label) or management_operations()[label]
     given = {"body": {}, "media_type": "application/json"} if operation.body and not body else {}
     cases: st.SearchStrategy[Any] = operation.as_strategy(mode, **given)
     return cases
 
 
-def _segment(value: str) -> str:
+def segment(value: str) -> str:
     return quote(value, safe="", errors="surrogatepass")
 
 
-hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(_segment) | st.text("%0aFf/+.=&;", max_size=10)
+hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(segment) | st.text("%0aFf/+.=&;", max_size=10)
 
 
 @st.composite
@@ -75,12 +75,12 @@ def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], addre
     likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES)))}
     if named is not None:
         namespace, name = draw(st.sampled_from(RELATIONS[named]))
-        likely |= {"namespace": joined(namespace), named: _segment(name)}
+        likely |= {"namespace": joined(namespace), named: segment(name)}
 
     def value(parameter: str) -> str:
         if draw(one_in(40 if parameter == "prefix" else 12)):
             return draw(
-                hostile_segments | st.just(str(generated.get(parameter, ""))) | st.sampled_from(FRESH).map(_segment)
+                hostile_segments | st.just(str(generated.get(parameter, ""))) | st.sampled_from(FRESH).map(segment)
             )
         return likely.get(parameter, "x")
 
@@ -149,7 +149,7 @@ def _headers(draw: st.DrawFn, generated: Mapping[str, object], address: Address)
 
 
 @st.composite
-def _body(draw: st.DrawFn, right: st.SearchStrategy[JsonObject], generated: JsonValue, wrong: int) -> bytes:
+def sent_body(draw: st.DrawFn, right: st.SearchStrategy[JsonObject], generated: JsonValue, wrong: int) -> bytes:
     """`generated` None: a right body, or one out of `wrong` a mutant of it."""
     if generated is not None and draw(one_in(2)):
         return dumps(generated)
@@ -183,7 +183,7 @@ def _request(draw: st.DrawFn, label: str, address: Address, fuzz: Fuzz) -> Reque
     method, _, template = label.partition(" ")
     right = body_of(label, address)
     by_specification = right is None or draw(one_in(fuzz.generated))
-    case = draw(_cases(label, positive=draw(one_in(4)) is False, body=by_specification))
+    case = draw(cases(label, positive=draw(one_in(4)) is False, body=by_specification))
     path = draw(_path(template, case.path_parameters or {}, address))
     if right is not None and template.endswith("/notifications"):
         right = right.map(partial(addressed_to, unquote(path.split("/")[-2], errors="replace")))
@@ -193,19 +193,19 @@ def _request(draw: st.DrawFn, label: str, address: Address, fuzz: Fuzz) -> Reque
     if label == OAUTH:
         body = urlencode(case.body, errors="surrogatepass").encode() if isinstance(case.body, dict) else b"x"
     elif method in ("POST", "PUT"):
-        generated = _jsonable(case.body) if by_specification and case.body is not NOT_SET else None
-        body = dumps(generated or {}) if right is None else draw(_body(right, generated, fuzz.wrong))
+        generated = jsonable(case.body) if by_specification and case.body is not NOT_SET else None
+        body = dumps(generated or {}) if right is None else draw(sent_body(right, generated, fuzz.wrong))
     target = f"{path}?{query}" if query else path
     return Request(label, method, target, headers, body)
 
 
-def _jsonable(value: object) -> JsonValue:
+def jsonable(value: object) -> JsonValue:
     """What schemathesis generated, as JSON has it: text without lone surrogates, numbers that are numbers."""
     match value:
         case dict():
-            return {_text(str(name)): _jsonable(inner) for name, inner in value.items()}
+            return {_text(str(name)): jsonable(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_jsonable(inner) for inner in value]
+            return [jsonable(inner) for inner in value]
         case str():
             return _text(value)
         case None | bool() | int():

@@ -271,6 +271,29 @@ def typed(request: Request) -> list[tuple[str, str]]:
     return [*json, *request.headers]
 
 
+async def exchanged(client: Client, request: Request) -> Answer:
+    """The answer of an app that is called directly."""
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in typed(request)]
+    scope = {**scope_of(request.method, request.target, {}), "headers": headers}
+    messages: list[Message] = [{"type": "http.request", "body": request.body, "more_body": False}]
+    return await client.exchange(scope, messages)
+
+
+def sent_over_http(host: str, request: Request) -> Answer:
+    """The answer of a server, by a connection of its own."""
+    connection = http.client.HTTPConnection(host, timeout=60)
+    try:
+        connection.putrequest(request.method, request.target, skip_accept_encoding=True)
+        for name, value in typed(request):
+            connection.putheader(name, value.encode("latin-1"))
+        connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body)
+        answer = connection.getresponse()
+        return Answer(answer.status, dict(answer.getheaders()), answer.read())
+    finally:
+        connection.close()
+
+
 class InMemoryService:
     """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
 
@@ -293,10 +316,7 @@ class InMemoryService:
         return copied
 
     async def send(self, request: Request) -> Answer:
-        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in typed(request)]
-        scope = {**scope_of(request.method, request.target, {}), "headers": headers}
-        messages: list[Message] = [{"type": "http.request", "body": request.body, "more_body": False}]
-        return await self._client.exchange(scope, messages)
+        return await exchanged(self._client, request)
 
     def stopwatch(self) -> float:
         """Of this process's CPU, where the catalog is: others may be at work on this machine."""
@@ -318,23 +338,10 @@ class LiveService:
         self._catalog = build_catalog(Settings(address.warehouse), store, url, (), SystemRuntime())
 
     async def send(self, request: Request) -> Answer:
-        return await asyncio.to_thread(self._send, request)
+        return await asyncio.to_thread(sent_over_http, self._host, request)
 
     def stopwatch(self) -> float:
         return time.perf_counter()
-
-    def _send(self, request: Request) -> Answer:
-        connection = http.client.HTTPConnection(self._host, timeout=60)
-        try:
-            connection.putrequest(request.method, request.target, skip_accept_encoding=True)
-            for name, value in typed(request):
-                connection.putheader(name, value.encode("latin-1"))
-            connection.putheader("Content-Length", str(len(request.body)))
-            connection.endheaders(request.body)
-            answer = connection.getresponse()
-            return Answer(answer.status, dict(answer.getheaders()), answer.read())
-        finally:
-            connection.close()
 
     def session(self) -> Session:
         return _audit_session(self._catalog.session, SystemRuntime())

@@ -302,6 +302,33 @@ async def test_no_create_sets_what_is_reserved(client: Client) -> None:
         assert (answer.status, "are reserved: arco.owner" in answer.message) == (400, True)
 
 
+async def test_no_property_is_set_that_polaris_would_refuse(views: HttpService) -> None:
+    """So Polaris's own tests expect it: `test...WithReservedProperty`, `testRemoveReservedPropertyFromNamespace`."""
+    client, theirs = views.client, {"polaris.reserved": "x"}
+    removal = {"action": "remove-properties", "removals": [*theirs]}
+    answers = [
+        await client.post("/v1/wh/namespaces", {"namespace": ["new"], "properties": theirs}),
+        await client.post(f"{DB}/properties", {"updates": theirs}),
+        await client.post(f"{DB}/properties", {"removals": [*theirs]}),
+        await client.post(f"{DB}/tables", {"name": "new", "schema": schema("x"), "properties": theirs}),
+        await client.post(f"{DB}/views", view_request("new", {**theirs})),
+        await client.post(f"/polaris{DB}/generic-tables", {"name": "new", "format": "csv", "properties": theirs}),
+        await client.post(T, set_property("polaris.reserved", "x")),
+        await client.post(V, set_property("polaris.reserved", "x")),
+        await client.post(T, {"requirements": [], "updates": [removal]}),
+    ]
+
+    for answer in answers:
+        assert (answer.status, answer.error_type) == (400, "BadRequestException")
+        assert "reserved prefix 'polaris.' are not taken: polaris.reserved" in answer.message
+
+
+async def test_a_generic_table_takes_no_name_that_is_reserved(client: Client) -> None:
+    answer = await client.post(f"/polaris{DB}/generic-tables", {"name": "g", "format": "csv", "properties": OWNED})
+
+    assert (answer.status, "'arco.' are reserved: arco.owner" in answer.message) == (400, True)
+
+
 async def test_properties_of_a_registered_file_govern_nothing(service: HttpService) -> None:
     """They are another catalog's words: they stay where they are, in the file, and no label says them."""
     location = await service.keep_metadata("kept", properties={"arco.owner": "mallory"})

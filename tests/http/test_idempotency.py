@@ -280,6 +280,16 @@ async def test_the_polaris_dialect_takes_its_own_keys(service_with: Callable[...
     assert elsewhere.status == 200, "path and method are part of the key"
 
 
+@pytest.mark.parametrize("key", ["", "-x", ".x", "_x", "a b", "x" * 256, "\xfc"])
+async def test_the_polaris_dialect_says_which_keys_it_takes(service_with: Callable[..., HttpService], key: str) -> None:
+    service = service_with(dialect=Dialect.POLARIS)
+
+    answer = await make(service, CREATE_NAMESPACE, key)
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert answer.message.endswith("dashes or underscores, and begin with a letter or a digit")
+
+
 @pytest.mark.parametrize(
     ("age_ms", "change", "status", "type_name"),
     [

@@ -227,7 +227,7 @@ async def test_a_catalog_that_owns_its_tables_takes_none(service: HttpService, o
     answer = await service.client.post(NOTIFICATIONS, told(owned, event, 1, f"{ROOT}/t/1.metadata.json"))
 
     assert refused(answer) == (400, "BadRequestException")
-    assert "Cannot update internal catalog" in answer.message
+    assert answer.message == "Cannot update internal catalog via notifications"
 
 
 async def test_a_file_is_looked_at_before_it_is_believed(external: HttpService, owned: JsonObject) -> None:
@@ -332,6 +332,15 @@ BAD: dict[str, JsonObject] = {
 @pytest.mark.parametrize("what", BAD)
 async def test_what_is_no_notification_is_refused(external: HttpService, what: str) -> None:
     assert refused(await external.client.post(NOTIFICATIONS, BAD[what])) == (400, "BadRequestException")
+
+
+async def test_an_unknown_type_is_refused_with_those_that_there_are(external: HttpService) -> None:
+    answer = await external.client.post(f"{DB}/tables/t/notifications", {"notification-type": "create"})
+
+    assert refused(answer) == (400, "BadRequestException")
+    assert answer.message == (
+        "Invalid request.notification-type: expected 'CREATE' or 'UPDATE' or 'DROP' or 'VALIDATE', found 'create'"
+    )
 
 
 def operator(service: HttpService) -> Session:

@@ -11,7 +11,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
-from arco_catalog.http.management.routes import BASE, MANAGEMENT
+from arco_catalog.http.management.routes import BASE, MANAGEMENT, SPECIFIED
 from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -720,4 +720,4 @@ class TestNames:
             for method, said in item.items()
             if method in METHODS
         }
-        assert {nameless(route.endpoint): operation(route.endpoint) for route in MANAGEMENT} == ids
+        assert {nameless(route.endpoint): operation(route.endpoint) for route in SPECIFIED} == ids

@@ -6,6 +6,7 @@
 import os
 import unittest
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from tests.simulation.explore import REPLAY
 from tests.simulation.faults import FaultPlan
 from tests.simulation.history import render
 from tests.simulation.programs.campaign import BATCH, Campaign, Make, Schedule, part, quietly, replayed, schedule
-from tests.simulation.programs.focused import FOCUSED
+from tests.simulation.programs.focused import FOCUSED, one_name_that_is_followed_and_made
 from tests.simulation.programs.profiles import PROFILES
-from tests.simulation.programs.requests import READS, WORK, Kind
+from tests.simulation.programs.requests import READS, WORK, Kind, Name, Program, Request
 from tests.simulation.programs.run import failure, program_of
 from tests.simulation.thoroughness import count
 
@@ -69,6 +70,55 @@ def test_programs_ask_for_everything_there_is() -> None:
             asked |= {sending.request.kind for client in program_of(seed, about).clients for sending in client}
     assert asked == set(Kind.__args__)  # type: ignore[attr-defined]
     assert asked >= READS | WORK
+
+
+TAKES: frozenset[Kind] = frozenset(
+    {
+        "create",
+        "create-view",
+        "create-generic",
+        "create-model",
+        "register",
+        "rename",
+        "rename-view",
+        "undrop",
+        "follow",
+    }
+)
+"""Requests that give a name to something, besides transactions."""
+
+
+def taken(request: Request) -> Iterator[Name]:
+    """The names that a request gives to something."""
+    if request.kind in TAKES:
+        yield request.to or request.names[0]
+    yield from request.creates
+
+
+def meetings(program: Program) -> set[frozenset[Kind]]:
+    """Which two kinds of requests, of different clients, take one name."""
+    takers: dict[Name, set[tuple[int, Kind]]] = {}
+    for number, client in enumerate(program.clients):
+        for sending in client:
+            for name in taken(sending.request):
+                takers.setdefault(name, set()).add((number, sending.request.kind))
+    return {
+        frozenset({one, other})
+        for found in takers.values()
+        for (mine, one), (theirs, other) in combinations(found, 2)
+        if mine != theirs
+    }
+
+
+def test_every_two_ways_to_take_a_name_meet() -> None:
+    met = set().union(*(meetings(program_of(seed, PROFILES["names"])) for seed in range(100)))
+    followed = meetings(one_name_that_is_followed_and_made())
+
+    ways = {*TAKES, "transaction"} - {"follow"}  # which is for catalogs whose tables nobody makes
+    assert met == {frozenset({one, other}) for one in ways for other in ways}
+    assert followed >= {
+        frozenset({"follow", other}) for other in ("follow", "create-generic", "create-model", "undrop")
+    }
 
 
 def test_a_seed_gives_the_same_run() -> None:

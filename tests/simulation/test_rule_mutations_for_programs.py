@@ -48,6 +48,8 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.ones_own_claim_taken_for_anothers, "claims_that_failures_beside_them_cancel"),
     (rule_mutations.a_definite_no_that_no_final_slot_holds, "denials_of_what_another_sending_does"),
     (rule_mutations.a_name_that_is_free_unless_a_table_has_it, "one_name_for_four_things"),
+    (rule_mutations.a_name_that_is_free_unless_a_table_has_it, "one_name_that_is_followed_and_made"),
+    (rule_mutations_for_polaris.a_version_not_looked_at, "names"),
     (a_purge_that_asks_nobody, "purging"),
     (rule_mutations.governance_replaced_whole, "governance_of_a_table_that_changes_hands"),
     (rule_mutations.an_undrop_that_forgets_governance, "governance_of_a_table_that_changes_hands"),

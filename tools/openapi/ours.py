@@ -4,11 +4,12 @@
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TEXT, NOT_CONTROL, OWNER, QUALITY
-from tools.openapi.specifications import Json
+from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
 TAG = "Arco API"
 _NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/{{namespace}}"
 
 
 def _reference(kind: str, name: str) -> Json:
@@ -39,7 +40,7 @@ _MERGE_PATCH: Json = {
 
 def _governance(of: str, path: str, *parameters: str) -> Mapping[str, Json]:
     """The two operations on the governance of something."""
-    named: Json = {"tags": [TAG], "parameters": _in_path("prefix", "namespace", *parameters)}
+    named: Json = {"tags": [TAG], "parameters": _in_path(*parameters)}
     responses: Json = {"200": _json(_GOVERNANCE)}
     return {
         f"GET {path}/governance": {**named, "operationId": f"get{of}Governance", "responses": responses},
@@ -53,9 +54,12 @@ def _governance(of: str, path: str, *parameters: str) -> Mapping[str, Json]:
 
 
 OPERATIONS: Mapping[str, Json] = {
-    **_governance("Namespace", _NAMESPACE),
-    **_governance("Table", _TABLE, "table"),
-    **_governance("View", f"{_NAMESPACE}/views/{{view}}", "view"),
+    **_governance("Namespace", _NAMESPACE, "prefix", "namespace"),
+    **_governance("Table", _TABLE, "prefix", "namespace", "table"),
+    **_governance("View", f"{_NAMESPACE}/views/{{view}}", "prefix", "namespace", "view"),
+    **_governance("CatalogNamespace", _GOVERNED, "catalog", "namespace"),
+    **_governance("CatalogTable", f"{_GOVERNED}/tables/{{table}}", "catalog", "namespace", "table"),
+    **_governance("CatalogView", f"{_GOVERNED}/views/{{view}}", "catalog", "namespace", "view"),
     "GET /health": _health("health"),
     "HEAD /health": _health("healthExists"),
     "GET /openapi.json": {
@@ -118,6 +122,12 @@ REFUSALS: Mapping[str, Sequence[str]] = {
 
 PARAMETERS: Mapping[str, Json] = {
     "if-none-match": {"name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"}},
+    "catalog": {
+        "name": "catalog",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+    },
 }
 
 _NAMED: Json = {

@@ -1,8 +1,10 @@
-"""The routes of the management API (`polaris-management-service.yml`). What is done to principals, roles and catalogs
-is judged by the realm's registry; what is done to catalog roles and grants by the catalog's."""
+"""The routes of the management API (`polaris-management-service.yml`), and of governance beside them. What is done to
+principals, roles and catalogs is judged by the realm's registry; what is done to catalog roles, grants and governance
+by the catalog's."""
 
 from collections.abc import Sequence
 
+from arco_catalog.http.governance_routes import governance_of
 from arco_catalog.http.management.bodies import granted_on
 from arco_catalog.http.requires import Requires, needs
 from arco_catalog.http.route import Effect, Route
@@ -53,7 +55,7 @@ TOKENS = Route(
 )
 """In the place of the route that refuses to give tokens."""
 
-MANAGEMENT: Sequence[Route] = (
+SPECIFIED: Sequence[Route] = (
     _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),
     _changes("POST", CATALOGS, "catalogs.create", Privilege.CATALOG_CREATE),
     _reads(CATALOG, "catalogs.get", Privilege.CATALOG_READ_PROPERTIES),
@@ -101,4 +103,10 @@ MANAGEMENT: Sequence[Route] = (
     ),
     _changes("POST", f"{CATALOG_ROLE}/grants", "catalog_roles.revoke", Privilege.CATALOG_MANAGE_ACCESS),
 )
-"""All 33 operations."""
+"""All 33 operations of the specification."""
+
+MANAGEMENT: Sequence[Route] = (
+    *SPECIFIED,
+    *governance_of(f"{CATALOG}/namespaces/{{namespace}}", advertised=False),
+)
+"""Those, and governance, which no specification has."""

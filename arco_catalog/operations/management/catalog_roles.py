@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
     entries,
     found,
+    grant_not_found,
     listing,
 )
 from arco_catalog.operations.management.roles import RoleKind
@@ -92,7 +93,7 @@ async def assign_catalog_role(session: Session, principal_role: RoleEntry, name:
 
 
 async def revoke_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
-    """Takes a catalog role from a principal role. Raises `NotFound`."""
+    """Takes a catalog role from a principal role. Raises `NotFound`, and `BadRequest` for one that it has not."""
     await run(session, _Assign(session, principal_role, name, used=False))
 
 
@@ -131,5 +132,7 @@ class _Assign(EntityChange):
         role = CATALOG_ROLE.existing(index, self.name)
         yield Needs(keys=[usage_key(self.principal_role.entity, role.entity)])
         if not self.used and index.get(usage_key(self.principal_role.entity, role.entity)) is None:
-            raise NotFound(f"Principal role {self.principal_role.name} does not have the catalog role {self.name}")
+            raise grant_not_found(
+                f"Principal role {self.principal_role.name} does not have the catalog role {self.name}"
+            )
         return usage_edits(self.principal_role, role, self.used), None

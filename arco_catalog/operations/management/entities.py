@@ -68,6 +68,11 @@ def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
         raise BadRequest(f"The properties of a {what} may take {MAX_PROPERTIES_BYTES:,} bytes at most, not {size:,}")
 
 
+def grant_not_found(why: str) -> BadRequest:
+    """The refusal of what is to be taken away and was not given, as Polaris words it."""
+    return BadRequest(f"Operation failed: GRANT_NOT_FOUND: {why}")
+
+
 def check_version(entry: Described, expected: int | None, what: str) -> None:
     """Raises `CommitFailed` if the entity has changed since the caller read it."""
     if expected is not None and expected != entry.version:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalog_roles import CATALOG_ROLE
-from arco_catalog.operations.management.entities import EntityChange, listing
+from arco_catalog.operations.management.entities import EntityChange, grant_not_found, listing
 from arco_catalog.planning.access import Securable, absent, chain_of
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
@@ -82,7 +82,7 @@ async def add_grant(session: Session, role: str, grant: Grant) -> None:
 
 async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
     """Takes a privilege from a catalog role; with `cascade` also on all that lies inside of the securable. Raises the
-    same, and `NotFound` if it does not hold it."""
+    same, and `BadRequest` if it does not hold it."""
     await run(session, _Change(session, role, grant, add=False, cascade=cascade))
 
 
@@ -122,7 +122,7 @@ class _Change(EntityChange):
         )
         privilege = self.grant.privilege.value
         if not self.add and privilege not in held.privileges:
-            raise NotFound(f"Catalog role {self.role} does not hold {privilege} on {securable}")
+            raise grant_not_found(f"Catalog role {self.role} does not hold {privilege} on {securable}")
         kept = {*held.privileges, privilege} if self.add else {*held.privileges} - {privilege}
         edits = dict(grant_edits(role.entity, held.with_privileges(kept)))
         if self.cascade:

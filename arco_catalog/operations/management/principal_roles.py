@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
     entries,
     found,
+    grant_not_found,
     listing,
 )
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, shown
@@ -113,7 +114,7 @@ async def assign_principal_role(session: Session, principal: str, role: str) -> 
 
 
 async def revoke_principal_role(session: Session, principal: str, role: str) -> None:
-    """Takes a principal role from a principal. Raises `NotFound`."""
+    """Takes a principal role from a principal. Raises `NotFound`, and `BadRequest` for one that it has not."""
     await run(session, _Assign(session, principal, role, member=False))
 
 
@@ -155,5 +156,5 @@ class _Assign(EntityChange):
         if not self.member and (self.principal, self.role) == (ROOT_PRINCIPAL, SERVICE_ADMIN):
             raise BadRequest(f"The root principal keeps {SERVICE_ADMIN}: else nobody could manage the realm")
         if not self.member and index.get(roles_of(principal.entity) + role.entity) is None:
-            raise NotFound(f"Principal {self.principal} does not have the principal role {self.role}")
+            raise grant_not_found(f"Principal {self.principal} does not have the principal role {self.role}")
         return membership_edits(principal, role, self.member), None

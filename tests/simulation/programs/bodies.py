@@ -17,7 +17,7 @@ from arco_catalog.operations.policies.attachments import attach_policy, detach_p
 from arco_catalog.operations.policies.policies import PolicyText, create_policy, drop_policy, update_policy
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
-from arco_catalog.operations.semantic_models import create_semantic_model, drop_semantic_model
+from arco_catalog.operations.semantic_models import create_semantic_model, drop_semantic_model, replace_semantic_model
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.access import Securable
@@ -92,6 +92,11 @@ def policy_type(choice: int) -> str:
 def policy_text(principal: str) -> PolicyText:
     """What a policy says, and by whom, in content that either type allows."""
     return PolicyText(principal, '{"enable": true}')
+
+
+def new_model(principal: str) -> JsonObject:
+    """The document of a semantic model, which tells whose it is."""
+    return {"version": "0.1.1", "semantic_model": f'{{"name": "{principal}"}}'}
 
 
 def followed_folder(name: Name) -> str:
@@ -240,6 +245,9 @@ def performing(request: Request, body: JsonObject) -> Perform:
             return lambda session: notify(session, namespace, name, told)
         case "create-model":
             return lambda session: create_semantic_model(session, namespace, name, body)
+        case "replace-model":
+            document, expected = new_model(str(body["by"])), str(body["expected"])
+            return lambda session: replace_semantic_model(session, namespace, name, expected, document)
         case "drop-model":
             return lambda session: drop_semantic_model(session, namespace, name)
         case "govern" | "govern-view":

@@ -291,6 +291,28 @@ def one_name_for_four_things() -> Program:
     )
 
 
+def one_name_that_is_followed_and_made() -> Program:
+    """A name in a catalog that follows another is a table there, a generic table or a semantic model, and one of
+    them."""
+    things = (
+        (
+            Request("follow", (T,), choice=1),
+            Request("drop-followed", (T,), choice=3),
+            Request("follow", (T,), choice=5),
+        ),
+        (Request("create-model", (T,)), Request("replace-model", (T,)), Request("drop-model", (T,))),
+        (Request("create-generic", (T,), choice=0), Request("drop-generic", (T,)), Request("undrop", (T,))),
+        (Request("follow", (T,), choice=2), Request("create-model", (T,)), Request("follow", (T,), choice=4)),
+    )
+    clients = enumerate(things, 1)
+    return Program(
+        Conditions(warm=True, rate=0.05, external=True),
+        (),
+        (),
+        tuple(tuple(sent(each, f"p{place % 3 + 1}", "p1", after=0.02) for each in client) for place, client in clients),
+    )
+
+
 def governance_of_a_table_that_changes_hands() -> Program:
     """What is said of a table stays with it, whatever becomes of its name, and nobody's word is lost."""
     words = (Request("govern", (T,)), Request("govern", (T,), choice=1), Request("load-governance", (T,)))
@@ -309,6 +331,7 @@ def governance_of_a_table_that_changes_hands() -> Program:
 FOCUSED = (
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,
+    one_name_that_is_followed_and_made,
     commits_that_are_forgotten,
     keyless_commit_while_its_name_changes_hands,
     commit_while_its_name_changes_hands,

@@ -1,6 +1,7 @@
 """Holds what clients were told against what was so: each done once, each refused for a reason that was one, each read
 shown something that was there."""
 
+import itertools
 from collections.abc import Callable, Iterable
 
 from arco_catalog.iceberg.errors import Refusal
@@ -98,10 +99,23 @@ def _done(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
         body = told.body if isinstance(told, Document) and told.body is not None else {}
         if mapping(body, "policy").get("version") != (request.needs or 0) + 1:
             wrong.append(f"{asked} was to replace version {request.needs}, and was answered with {body}")
+    if request.kind == "replace-model":
+        wrong += _replaced(history, asked, effects)
     for effect in effects:
         if effect.kind.startswith("drop-") and effect.entity in state.marks:
             wrong += _marked(history, state, asked, effect)
     return wrong
+
+
+def _replaced(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
+    """The version that was named is the one that was replaced, and by the one that was told."""
+    told = asked.told.body if isinstance(asked.told, Document) else None
+    change = (str(asked.body["expected"]), str((told or {}).get("entity-version")))
+    for effect in effects:
+        versions = [each.state.models.get(effect.entity) for each in history.window(asked.since, effect.at)]
+        if change not in itertools.pairwise(versions):
+            return [f"{asked} was told {change[1]}, and {effect.entity} had the versions {versions}"]
+    return []
 
 
 def _said_of_governance(history: History, asked: Asked, effects: list[Effect]) -> list[str]:

@@ -13,6 +13,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.semantic_models import load_semantic_model
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
@@ -180,6 +181,13 @@ class Player:
             assert isinstance(base, dict)
             self._write_manifest_list(base, number)
             return bodies.commit_body(request, principal, base, number)
+        if request.kind == "replace-model":
+            process = self.process(sending.process)
+            try:
+                model = await process.run(load_semantic_model(self.fixture(process).session(), *request.names[0]))
+            except (Refusal, StoreError):
+                return None
+            return None if isinstance(model, Died) else {"by": principal, "expected": model["entity-version"]}
         if request.kind == "register":
             files = sorted(self.history.state.files.items())
             kinds = {entity: pointer.get("type") for entity, pointer in self.recorder.pointers.items()}
@@ -215,7 +223,7 @@ class Player:
             case "create-policy" | "update-policy":
                 return {"by": principal}
             case "create-model":
-                return {"version": "0.1.1", "semantic_model": "{}"}
+                return bodies.new_model(principal)
             case (
                 "drop"
                 | "unregister"

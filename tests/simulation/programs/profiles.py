@@ -43,6 +43,32 @@ REGISTRY = Profile(
 )
 """Names that are given, taken and given back."""
 
+NAMES = Profile(
+    weights={
+        "create": 3,
+        "create-view": 4,
+        "create-generic": 4,
+        "create-model": 5,
+        "replace-model": 6,
+        "register": 3,
+        "transaction": 3,
+        "rename": 4,
+        "rename-view": 4,
+        "drop": 3,
+        "drop-view": 2,
+        "drop-generic": 2,
+        "drop-model": 3,
+        "undrop": 4,
+        "load-model": 1,
+    },
+    names=(1, 2),
+    clients=(3, 4),
+    requests=(2, 3, 4),
+    gap=0.4,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Every way to take a name, met by every other."""
+
 TRANSACTIONS = Profile(
     weights={"transaction": 10, "commit": 3, "create": 3, "rename": 2, "drop": 2, "list": 4, "load": 3, "schema": 2},
     keyless=0.4,
@@ -191,6 +217,7 @@ PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
     "registry": REGISTRY,
+    "names": NAMES,
     "transactions": TRANSACTIONS,
     "cleaning": CLEANING,
     "short memory": SHORT_MEMORY,

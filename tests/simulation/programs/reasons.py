@@ -20,6 +20,7 @@ from arco_catalog.iceberg.errors import (
     PolicyInUse,
     PolicyVersionMismatch,
     Refusal,
+    SemanticModelVersionMismatch,
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import no_such
@@ -101,6 +102,9 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
             return request.to is not None and bool(request.to[1]) and state.target(request.to) is None
         case NoSuchPolicy() | NoSuchMapping() | PolicyInUse() | PolicyVersionMismatch() | ConflictPolicyAttachment():
             return _of_policy(state, asked, refusal)
+        case SemanticModelVersionMismatch():
+            model = state.relation(request.names[0], kind)
+            return model is not None and state.models.get(model.entity) != asked.body["expected"]
         case NoSuchTable() | NoSuchView() | NoSuchSemanticModel():
             if type(refusal) is not type(no_such(kind, (), "")):
                 return False

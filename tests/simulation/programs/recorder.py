@@ -255,6 +255,7 @@ class Recorder:
         files, marks = dict(before.files), dict(before.marks)
         governance: dict[str, Mapping[str, str]] = {}
         spaces: dict[Namespace, str] = {}
+        models: dict[str, str] = {}
         for key, entry in self._entries.items():
             transaction = entry.get("transaction")
             if key.startswith("namespace\n"):
@@ -269,6 +270,8 @@ class Recorder:
                 entity = text(entry, "entity")
                 names[_name(key)] = Relation(text(entry, "type"), entity, texts(entry, "locations"))
                 governance[entity] = RelationEntry(entry).governance
+                if names[_name(key)].kind == "semantic-model":
+                    models[entity] = text(entry, "value")
                 if (followed := Followed.of(entry)) is not None:
                     files[entity] = followed.metadata.location
                     self.document(files[entity])
@@ -284,7 +287,7 @@ class Recorder:
         governed = {entity: said for entity, said in governance.items() if said}
         policies, attached = self._policies(names)
         return CatalogState(
-            namespaces, names, stones, files, governed, marks, policies, attached, spaces, before.notified
+            namespaces, names, stones, files, governed, marks, policies, attached, models, spaces, before.notified
         )
 
     def _policies(self, names: Mapping[Name, Relation]) -> tuple[Mapping[Name, Policy], frozenset[tuple[str, str]]]:

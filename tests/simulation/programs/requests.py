@@ -28,6 +28,7 @@ Kind = Literal[
     "create-generic",
     "drop-generic",
     "create-model",
+    "replace-model",
     "drop-model",
     "create-policy",
     "update-policy",
@@ -65,7 +66,7 @@ VIEWS: frozenset[Kind] = frozenset(
     {"create-view", "commit-view", "drop-view", "rename-view", "govern-view", "load-view"}
 )
 GENERIC: frozenset[Kind] = frozenset({"create-generic", "drop-generic", "load-generic"})
-MODELS: frozenset[Kind] = frozenset({"create-model", "drop-model", "load-model"})
+MODELS: frozenset[Kind] = frozenset({"create-model", "replace-model", "drop-model", "load-model"})
 POLICIES: frozenset[Kind] = frozenset({"create-policy", "update-policy", "attach", "detach", "drop-policy"})
 NOTIFICATIONS: frozenset[Kind] = frozenset({"follow", "drop-followed"})
 

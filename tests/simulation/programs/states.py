@@ -60,6 +60,8 @@ class CatalogState:
     marks: Mapping[str, str | None] = field(default_factory=dict)
     policies: Mapping[Name, Policy] = field(default_factory=dict)
     attached: frozenset[tuple[str, str]] = frozenset()
+    models: Mapping[str, str] = field(default_factory=dict)
+    """The versions of semantic models that have a name, by their ids."""
     spaces: Mapping[Namespace, str] = field(default_factory=dict)
     """Ids of namespaces."""
     notified: Mapping[Name, int] = field(default_factory=dict)

@@ -1,0 +1,74 @@
+"""The API of management, driven from its specification, and governance beside it: never a failure, an undocumented
+status, or an answer that is not as described; and nothing that is listed can't be looked at. The same requests each
+time; `make fuzz` sends others."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from arco_catalog.http.management.routes import MANAGEMENT
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management import catalogs, grants
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.realm import CatalogEntry
+from tests.fuzz.management import in_memory, run
+from tests.fuzz.realms import InMemoryRealm, audit
+from tests.fuzz.specification import management_operations
+from tools.openapi.specifications import MANAGEMENT_BASE, nameless
+
+EXAMPLES = 10
+LEAST_SUCCESS = 0.2
+"""The share of right answers that an operation must give at least, lest requests die where names are looked up."""
+ROLE = f"{MANAGEMENT_BASE}/catalogs/{{catalogName}}/catalog-roles/{{catalogRoleName}}"
+SELDOM: Mapping[str, float] = {
+    f"POST {ROLE}/grants": 0.05,  # it must be held
+    f"POST {ROLE.removesuffix('/{catalogRoleName}')}": 0.1,  # under a name that is free, and that it may have
+    f"PUT {MANAGEMENT_BASE}/principals/{{principalName}}/principal-roles": 0.1,  # one that it has not
+    f"POST {MANAGEMENT_BASE}/principals/{{principalName}}/rotate": 0.1,  # its own
+}
+"""Operations that few requests can succeed at."""
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Callable[[], InMemoryRealm]:
+    """Realms with principals, roles, catalogs and grants in them."""
+    return in_memory()
+
+
+def test_every_route_of_management_is_fuzzed() -> None:
+    assert {nameless(label) for label in management_operations()} == {nameless(each.endpoint) for each in MANAGEMENT}
+
+
+@pytest.mark.parametrize("label", [*management_operations()])
+def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[], InMemoryRealm]) -> None:
+    tally = run(label, fresh, EXAMPLES)
+
+    print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
+    assert tally.success(label) >= SELDOM.get(label, LEAST_SUCCESS), tally.by_status(label)
+
+
+def test_an_answer_that_is_not_as_described_is_found(
+    fresh: Callable[[], InMemoryRealm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(catalog: CatalogEntry) -> JsonObject:
+        return {"type": catalog.kind, "name": catalog.name, "entityVersion": "one"}
+
+    monkeypatch.setattr(catalogs, "shown_catalog", shown)
+
+    with pytest.raises(AssertionError, match="JsonSchemaError"):
+        run(f"GET {MANAGEMENT_BASE}/catalogs/{{catalogName}}", fresh, EXAMPLES)
+
+
+def test_what_is_listed_and_can_not_be_looked_at_is_found(
+    fresh: Callable[[], InMemoryRealm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(session: Session, name: str) -> JsonObject:
+        raise NotFound(f"Catalog role does not exist: {name}")
+
+    assert asyncio.run(audit(fresh())) > 30
+    monkeypatch.setattr(grants, "list_grants", lost)
+
+    with pytest.raises(AssertionError, match="grants is listed and can't be looked at"):
+        asyncio.run(audit(fresh()))
