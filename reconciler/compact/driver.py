@@ -26,7 +26,7 @@ from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NA
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.current import demote, known_newest
 from reconciler.compact.joining import Join
-from reconciler.compact.readers import readers, replace_all
+from reconciler.compact.readers import tell_readers
 from reconciler.compact.registry import commits_after
 from reconciler.compact.rewriting import NOTHING, Rewritten, without
 from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new, listed
@@ -108,21 +108,17 @@ class Compaction:
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Tells who may load what, before anything that this run finds: what was revoked by now hides that, too."""
-        if self.realm is None:
-            return
-        table = self.system.open(tables.READERS)
-        rows = await readers(self.realm, self.session)
-        replacement = replace_all(table, rows, self.session.runtime.uuid)
-        if replacement is None:
-            return
-        if replacement.added or replacement.gone:
-            table.commit(replacement.added, replacement.watermarks, replacement.gone)
-            self.stats.committed(table.definition, replacement.added)
-        else:
-            table.mark(replacement.watermarks)
-            self.stats.commits += 1
-        self.progress(self.stats)
+        """Tells who may load what, before anything that this run finds: what was revoked by now hides that, too. Having
+        told it, it looks again: another run may have found meanwhile that there is nothing to tell any more."""
+        for _ in range(TRIES):
+            if self.realm is None:
+                return
+            table = self.system.open(tables.READERS)
+            added = await tell_readers(table, self.realm, self.session, self.session.runtime.uuid)
+            if added is None:
+                return
+            self.stats.committed(table.definition, added)
+            self.progress(self.stats)
 
     async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
         for _ in range(TRIES - 1):

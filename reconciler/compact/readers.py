@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile
@@ -43,17 +42,13 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
     return sorted(rows, key=lambda row: [*((value is not None, value or "") for value in row.values())])
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """All files of the table that are to be, those that were, and the watermark."""
-
-    added: Sequence[DataFile]
-    gone: Sequence[DataFile]
-    watermarks: Mapping[str, str]
-
-
-def replace_all(table: OpenTable, rows: Sequence[ReaderRow], new_uuid: Callable[[], str]) -> Replacement | None:
-    """Writes the rows anew; None if they are those that the table has."""
+async def tell_readers(
+    table: OpenTable, realm: Session, catalog: Session, new_uuid: Callable[[], str]
+) -> Sequence[DataFile] | None:
+    """Commits what grants come to, if that is anything else than the table says. Returns the new files, None if there
+    was nothing to tell. Raises `Superseded`; the table was opened before the grants are read, so what is committed is
+    never older than what it says."""
+    rows = await readers(realm, catalog)
     digest = hashlib.sha256(dumps([{**row} for row in rows])).hexdigest()
     if table.watermark(READERS) == digest:
         return None
@@ -61,4 +56,9 @@ def replace_all(table: OpenTable, rows: Sequence[ReaderRow], new_uuid: Callable[
     for row in rows:
         writer.add(table.definition.name, row)
     added = writer.finish().get(table.definition.name, ())
-    return Replacement(added, [each.file for each in table.files(AlwaysTrue())], {READERS: digest})
+    gone = [each.file for each in table.files(AlwaysTrue())]
+    if added or gone:
+        table.commit(added, {READERS: digest}, gone)
+    else:
+        table.mark({READERS: digest})
+    return added
