@@ -157,6 +157,16 @@ async def test_one_grant_is_one_row_however_many_tables_it_covers() -> None:
     assert found == [{"principal": "reader", "entity_type": "table", "namespace": "a", "entity": None}]
 
 
+async def test_who_reads_all_tables_keeps_the_views_that_it_was_granted() -> None:
+    app = await lake()
+    grants = on_catalog("TABLE_READ_DATA"), on_namespace("TABLE_READ_DATA", "a"), on_namespace("VIEW_FULL_METADATA", "d")
+    await app.principal("reader", *grants)
+
+    found = [tuple(row.values())[1:] for row in await rows(app) if row["principal"] == "reader"]
+
+    assert found == [("table", None, None), ("view", "d", None)]
+
+
 async def test_a_principal_that_must_rotate_or_has_no_role_reads_nothing() -> None:
     app = await lake()
     body: JsonObject = {"principal": {"name": "fresh"}, "credentialRotationRequired": True}
@@ -187,6 +197,10 @@ async def test_what_was_dropped_is_readable_again_when_it_is_back() -> None:
     assert await told() == set()
     assert (await owner.post(f"{path(('a',))}/tables/t/undrop", {})).status in (200, 204)
     assert await told() == {entity}
+
+    assert (await owner.delete(f"{path(('a',))}/tables/t")).status == 204
+    assert (await owner.post(f"{path(('a',))}/tables", table_request("t"))).status == 200
+    assert await told() == set(), "under that name is another table"
 
 
 async def test_who_was_dropped_is_told_of_no_more() -> None:
