@@ -3,7 +3,8 @@
 
 Who asks is `current_user`, by the name of its principal, and `readers` tells what that may load. A row is judged by its
 entity, or by the namespace that its table or view has today: that of the row, unless a rename has moved it since. All
-joins are by equality, but for one: the distinct namespaces of a table with the grants of one principal.
+joins are by equality, but for one: the distinct namespaces of a table with the grants of one principal. Only the
+columns by which files are pruned are told so plainly that a condition on them reaches the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,9 +83,8 @@ class Shown:
         """The view."""
         table = self.table
         columns = [(each.name, each.field_type) for each in schema_of(table).fields]
-        told = ",\n".join(
-            f"  {self.instead[name]} AS {name}" if name in self.instead else f"  x.{name}" for name, _ in columns
-        )
+        pruned = {table.day, "current" if table.has_current else None}
+        told = ",\n".join(f"  {self.instead.get(name) or _told(name, name in pruned)}" for name, _ in columns)
         joins = "\n".join(filter(None, [self.joined, *(side.joins(table.name) for side in self.sides)]))
         seen = " OR ".join(side.seen for side in self.sides)
         about = "" if self.about is None else f"({self.about})\n  AND "
@@ -93,14 +93,20 @@ class Shown:
         return Question(f"{PREFIX}{table.name}", asks, columns, sql, hides=True)
 
 
+def _told(name: str, plain: bool) -> str:
+    """A column as it is. Unless it is told `plain`, no engine asks a reader's condition of it before it has hidden rows:
+    conditions are not moved below what is not deterministic. Else the error of a cast would tell of what is hidden."""
+    return f"x.{name}" if plain else f"CASE WHEN random() >= 0 THEN x.{name} END AS {name}"
+
+
 def _unless(side: Side, *columns: str) -> Mapping[str, str]:
     """Columns that are null where a side may not be seen."""
-    return {name: f"CASE WHEN {side.seen} THEN x.{name} END" for name in columns}
+    return {name: f"CASE WHEN {side.seen} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
 
 
 def _never(*columns: str) -> Mapping[str, str]:
     """Columns that are null for everybody, by a text that all engines read."""
-    return {name: f"CASE WHEN 1 = 0 THEN x.{name} END" for name in columns}
+    return {name: f"CASE WHEN 1 = 0 THEN x.{name} END AS {name}" for name in columns}
 
 
 _EITHER = Side(kind="x.entity_type")
@@ -114,7 +120,7 @@ _LINEAGE = Shown(
         **_unless(_INPUT, *(f"input_{name}" for name in _SIDE)),
         **_unless(_OUTPUT, *(f"output_{name}" for name in _SIDE)),
         **_unless(_OUTPUT, "commit_key", "task_id", "job_namespace", "job_name"),
-        "edge_id": f"CASE WHEN {_INPUT.seen} AND {_OUTPUT.seen} THEN x.edge_id END",
+        "edge_id": f"CASE WHEN {_INPUT.seen} AND {_OUTPUT.seen} AND random() >= 0 THEN x.edge_id END AS edge_id",
     },
 )
 """Who sees one end of an edge alone is told nothing of the other: jobs are called after what they write."""

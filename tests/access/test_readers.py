@@ -159,7 +159,11 @@ async def test_one_grant_is_one_row_however_many_tables_it_covers() -> None:
 
 async def test_who_reads_all_tables_keeps_the_views_that_it_was_granted() -> None:
     app = await lake()
-    grants = on_catalog("TABLE_READ_DATA"), on_namespace("TABLE_READ_DATA", "a"), on_namespace("VIEW_FULL_METADATA", "d")
+    grants = (
+        on_catalog("TABLE_READ_DATA"),
+        on_namespace("TABLE_READ_DATA", "a"),
+        on_namespace("VIEW_FULL_METADATA", "d"),
+    )
     await app.principal("reader", *grants)
 
     found = [tuple(row.values())[1:] for row in await rows(app) if row["principal"] == "reader"]

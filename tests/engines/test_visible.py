@@ -63,6 +63,18 @@ def test_trino_s_users_read_no_table_beneath(trino_as: Ask, asker: str) -> None:
         trino_as(asker)(f"SELECT count(*) FROM {NAME}.system.growth")
 
 
+def test_a_condition_that_fails_on_hidden_rows_does_not_tell_of_them(trino_as: Ask, asker: str) -> None:
+    """An engine may ask what a reader wants to know before it hides rows: the message of an error would tell."""
+    spying = (
+        ("commits", "CASE WHEN namespace = 'salesforce' THEN CAST(name AS bigint) ELSE 1 END"),
+        ("tables", "CASE WHEN namespace = 'salesforce' THEN CAST(location AS bigint) ELSE 1 END"),
+        ("lineage", "CASE WHEN output_namespace = 'salesforce' THEN CAST(output_name AS bigint) ELSE 1 END"),
+    )
+    for view, condition in spying:
+        [[count]] = trino_as(asker)(f"SELECT count(*) FROM {NAME}.system.visible_{view} WHERE {condition} = 1")
+        assert int(str(count)) > 0
+
+
 def test_one_who_is_no_principal_sees_nothing(trino_as: Ask) -> None:
     assert trino_as("mallory")(f"SELECT * FROM {NAME}.system.visible_commits") == []
 
