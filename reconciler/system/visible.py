@@ -94,7 +94,7 @@ class Shown:
 
 
 def _told(name: str, plain: bool) -> str:
-    """A column as it is. Unless it is told `plain`, no engine asks a reader's condition of it before it has hidden rows:
+    """A column as it is. Unless it is told `plain`, no engine asks a reader's condition of it before it hides rows:
     conditions are not moved below what is not deterministic. Else the error of a cast would tell of what is hidden."""
     return f"x.{name}" if plain else f"CASE WHEN random() >= 0 THEN x.{name} END AS {name}"
 
