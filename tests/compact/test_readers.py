@@ -1,9 +1,11 @@
 """`readers` says what grants come to with each batch, in one commit if that is anything else by now
 (docs/design/pipeline.md#rule-16)."""
 
+import argparse
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -14,7 +16,7 @@ from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
 from reconciler.executors import Here
-from reconciler.system import questions, visible
+from reconciler.system import connection, questions, visible
 from reconciler.system.opened import SystemTables
 from reconciler.system.views import RUN_AS_OWNER, write_views
 from tests.compact.lake import Killed, Mortal, in_another_thread
@@ -138,6 +140,18 @@ async def test_a_run_that_dies_at_its_commit_leaves_what_the_next_one_tells(told
     await told.compact()
 
     assert told.of(name) == [("table", "sales", None)]
+
+
+def test_the_job_is_told_as_whom_views_run(told: Told, tmp_path: Path) -> None:
+    parser, credential = argparse.ArgumentParser(), tmp_path / "credential"
+    parser.add_argument("--warehouse")
+    connection.add_arguments(parser)
+    credential.write_text(told.pipeline)
+    said = ["--uri", told.principals.uri, "--warehouse", WAREHOUSE, "--credential-file", str(credential)]
+    said += ["--property", f"oauth2-server-uri={told.principals.uri}/v1/oauth/tokens"]
+    for owner in (None, "wall"):
+        parsed = parser.parse_args([*said, *([] if owner is None else ["--trino-owner", owner])])
+        assert connection.system_tables(parsed, SystemRuntime()).owner == owner
 
 
 def test_views_that_hide_rows_run_as_the_user_of_trino_s_who_is_named(told: Told) -> None:
