@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.catalogs import deployed_catalogs
+from arco_catalog.operations.catalogs import deployed_catalogs, realm_exists
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.memory import MAX_METADATA_BYTES
@@ -66,13 +67,28 @@ class CatalogConfig:
         Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
         """
         async with self.catalog() as catalog:
-            deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
-            yield catalog.session(
-                OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
-            )
+            yield _session(catalog)
+
+    @asynccontextmanager
+    async def realm_session(self) -> AsyncIterator[Session | None]:
+        """A session with the registry of the catalog's realm, opened here; None where the store has no realm. Raises
+        as `session` does."""
+        catalog, url = self._build()
+        try:
+            [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))
+            yield _session(realm.registry) if await realm_exists(realm) else None
+        finally:
+            await catalog.close()
 
     def _build(self) -> tuple[Catalog, str]:
         """The one catalog of the store, and the store's URL. Raises `ValueError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
         return build_catalog(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens), url
+
+
+def _session(catalog: Catalog) -> Session:
+    deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
+    return catalog.session(
+        OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+    )

@@ -117,7 +117,7 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     active = (role for role, name in has.items() if identity.activated is None or name in identity.activated)
     roles = tuple(sorted(active))
     yield Needs(keys=[grant_key(ROOT, role) for role in roles])
-    service = _allowed(privileges_held(index, ROOT, roles))
+    service = allowed_by(privileges_held(index, ROOT, roles))
     if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
         return None
     flags = principal.must_rotate, principal.names_sources, principal.runs_pipeline
@@ -149,7 +149,7 @@ def judge(
     the privileges of what it would lie in: whoever may not know of it is told the same as if it were there. Raises
     `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
-    roles = yield from _catalog_roles(index, standing)
+    roles = yield from catalog_roles_of(index, standing)
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     allowed_any = False
     for requirement in requirements:
@@ -197,7 +197,7 @@ def held_among(
     chain = yield from chain_of(index, on)
     if chain is None:
         return frozenset()
-    roles = yield from _catalog_roles(index, standing)
+    roles = yield from catalog_roles_of(index, standing)
     held = yield from _held_on(index, chain, roles)
     allowed_here = frozenset(privileges) & (held | standing.service)
     if standing.runs_pipeline:
@@ -205,7 +205,7 @@ def held_among(
     return frozenset(each for each in allowed_here if not is_reserved(each, on.namespace))
 
 
-def _catalog_roles(index: Index, standing: Standing) -> Steps[Sequence[str]]:
+def catalog_roles_of(index: Index, standing: Standing) -> Steps[Sequence[str]]:
     """The catalog roles that the caller's principal roles have, by their ids."""
     yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
     return sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
@@ -214,7 +214,7 @@ def _catalog_roles(index: Index, standing: Standing) -> Steps[Sequence[str]]:
 def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[frozenset[Privilege]]:
     """What these roles may do with the last of a chain."""
     yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
-    return _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
+    return allowed_by(name for securable in chain for name in privileges_held(index, securable, roles))
 
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:
@@ -262,7 +262,7 @@ def _check_rotated(standing: Standing) -> None:
         raise Forbidden(f"Principal {standing.name} must rotate credentials first, before it may do anything else")
 
 
-def _allowed(names: Iterable[str]) -> frozenset[Privilege]:
+def allowed_by(names: Iterable[str]) -> frozenset[Privilege]:
     """What privileges allow; names that a later version stored are passed over."""
     return allowed(Privilege(name) for name in set(names) if name in Privilege.__members__)
 

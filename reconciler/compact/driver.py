@@ -26,6 +26,7 @@ from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NA
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.current import demote, known_newest
 from reconciler.compact.joining import Join
+from reconciler.compact.readers import tell_readers
 from reconciler.compact.registry import commits_after
 from reconciler.compact.rewriting import NOTHING, Rewritten, without
 from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new, listed
@@ -43,10 +44,11 @@ from reconciler.compact.work import (
     write_versions,
 )
 from reconciler.executors import Executors, cut
-from reconciler.system import questions, tables
+from reconciler.system import questions, tables, visible
 from reconciler.system.conditions import among, equal
 from reconciler.system.definition import Row, SystemTable
 from reconciler.system.opened import OpenTable, Superseded, SystemTables
+from reconciler.system.questions import Question
 from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
 
@@ -75,6 +77,8 @@ class Compaction:
     session: Session
     system: SystemTables
     executors: Executors
+    realm: Session | None = None
+    """With the registry of the catalog's realm, where there is one."""
     batch_size: int = BATCH_SIZE
     progress: Progress = lambda stats: None
     stats: CompactStats = field(default_factory=CompactStats)
@@ -85,13 +89,36 @@ class Compaction:
         """Brings every table up to what the store holds now. Raises `Superseded` if other runs overtake this one again
         and again, and what Spark, the store and the catalog raise."""
         await self._until_done(self._lineage_events)
-        self.opened = [self.system.open(table) for table in tables.ALL]
-        await asyncio.to_thread(write_views, self.system.catalog, self.system.in_trino)
+        self.opened = [self.system.open(table) for table in self._tables]
+        await asyncio.to_thread(write_views, self.system.catalog, self.system.in_trino, self.views, self.system.owner)
+        await self._until_done(self._readers)
         joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
         for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
             await self._until_done(step)
         await self._until_done(partial(self._lineage, joinable))
         return self.stats
+
+    @property
+    def _tables(self) -> Sequence[SystemTable]:
+        return tables.ALL if self.realm is None else (*tables.ALL, tables.READERS)
+
+    @property
+    def views(self) -> Sequence[Question]:
+        """Those that the catalog is to have."""
+        return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
+
+    async def _readers(self) -> None:
+        """Tells who may load what, before anything that this run finds: what was revoked by now hides that, too. Having
+        told it, it looks again: another run may have found meanwhile that there is nothing to tell any more."""
+        for _ in range(TRIES):
+            if self.realm is None:
+                return
+            table = self.system.open(tables.READERS)
+            added = await tell_readers(table, self.realm, self.session, self.session.runtime.uuid)
+            if added is None:
+                return
+            self.stats.committed(table.definition, added)
+            self.progress(self.stats)
 
     async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
         for _ in range(TRIES - 1):
@@ -266,7 +293,7 @@ class Compaction:
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
         """The same of the views that answer usual questions: each has one version, or was replaced of late."""
         keys = set[str]()
-        for question in questions.ALL:
+        for question in self.views:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
             if pointer is not None:
                 current = await resolve_for_read(self.session.state, pointer)
@@ -284,8 +311,8 @@ async def compact(
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
     """One run over a catalog (`Compaction.run`)."""
-    async with config.session() as session:
-        return await Compaction(config, session, system, executors, batch_size, progress).run()
+    async with config.session() as session, config.realm_session() as realm:
+        return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 
 
 def _files(parts: Sequence[Written], table: SystemTable) -> list[DataFile]:

@@ -7,7 +7,15 @@ from arco_catalog.operations.history import OWN
 from arco_catalog.state.fields import text
 from arco_catalog.state.watermarks import NAMESPACE
 from reconciler.compact.source import source_columns
-from reconciler.compact.values import namespace_of, objects_of, required_long, required_time, text_of, texts_of
+from reconciler.compact.values import (
+    namespace_of,
+    object_of,
+    objects_of,
+    required_long,
+    required_time,
+    text_of,
+    texts_of,
+)
 from reconciler.system.definition import Row
 
 ELSEWHERE = frozenset(
@@ -29,6 +37,7 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
         if kind in OWN or _is_of_system(kind, operation):
             continue
         details: JsonObject = {name: value for name, value in operation.items() if name not in ELSEWHERE}
+        to = object_of(operation.get("to"))
         yield {
             **made,
             "event_id": text(operation, "id"),
@@ -36,6 +45,8 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
             "entity": text_of(operation.get("entity")),
             "namespace": namespace_of(operation.get("namespace")),
             "name": text_of(operation.get("name")),
+            "to_namespace": namespace_of(to.get("namespace")),
+            "to_name": text_of(to.get("name")),
             **source_columns(operation),
             "details": dumps(details, sort_keys=True).decode() if details else None,
         }

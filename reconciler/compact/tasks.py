@@ -1,8 +1,9 @@
 """A task that ended as a row of `tasks`."""
 
-from arco_catalog.iceberg.json import dumps
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps
 from arco_catalog.state.task import ENDED, Task
-from reconciler.compact.values import text_of, time_of
+from reconciler.compact.values import namespace_of, object_of, text_of, time_of
 from reconciler.system.definition import Row
 
 
@@ -11,11 +12,14 @@ def task_row(task: Task) -> Row | None:
     without its keys."""
     if task.status not in ENDED:
         return None
-    document = task.document
+    document, table = task.document, _table_of(task)
     return {
         "task_id": task.id,
         "task_version": task.number,
         "task_type": task.kind,
+        "entity": text_of(table.get("table_entity_id")),
+        "namespace": namespace_of(table.get("namespace_levels")),
+        "name": text_of(table.get("table_name")),
         "status": task.status.value,
         "created_at": time_of(document.get("created_ts")) or 0,
         "ended_at": time_of(document.get("last_status_change_ts")),
@@ -24,3 +28,12 @@ def task_row(task: Task) -> Row | None:
         "payload": text_of(document.get("task_payload")),
         "checkpoint": dumps(task.checkpoint, sort_keys=True).decode(),
     }
+
+
+def _table_of(task: Task) -> JsonObject:
+    """The table that it is about, in the words of its payload; nothing, if that says none."""
+    try:
+        payload = task.payload
+    except (InternalError, MalformedJson):
+        return {}
+    return object_of(object_of(payload.get("operation_parameters")).get("table_identity"))

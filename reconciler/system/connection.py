@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--uri", required=True, help="where the catalog answers: http://127.0.0.1:8181")
     parser.add_argument("--catalog", help="the name by which clients ask for it [default that of --warehouse]")
     parser.add_argument("--trino-catalog", help="what Trino calls it, for views [default the same name]")
+    parser.add_argument("--trino-owner", help="Trino's user as whom views run that hide rows [default who asks]")
     parser.add_argument("--credential-file", type=Path, help="file with CLIENT_ID:CLIENT_SECRET of the pipeline")
     parser.add_argument(
         "--property",
@@ -29,7 +30,7 @@ def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
     """The tables of `system` in the catalog that the options name."""
     properties = {**settings(parsed.property, "--property"), **credential(parsed)}
     named = parsed.catalog or parsed.warehouse
-    return SystemTables.connect(parsed.uri, named, properties, runtime, parsed.trino_catalog)
+    return SystemTables.connect(parsed.uri, named, properties, runtime, parsed.trino_catalog, parsed.trino_owner)
 
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:

@@ -38,19 +38,27 @@ class Superseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SystemTables:
-    """The tables of `system` in one catalog, and what Trino calls that, if somebody said."""
+    """The tables of `system` in one catalog; what Trino calls that, and as which of Trino's users the views run that
+    show each reader what he may see, if somebody said."""
 
     catalog: KeyedRestCatalog
     in_trino: str | None
+    owner: str | None = None
 
     @classmethod
     def connect(
-        cls, uri: str, warehouse: str, properties: Mapping[str, str], runtime: Runtime, in_trino: str | None = None
+        cls,
+        uri: str,
+        warehouse: str,
+        properties: Mapping[str, str],
+        runtime: Runtime,
+        in_trino: str | None = None,
+        owner: str | None = None,
     ) -> "SystemTables":
         """Connects to the catalog at `uri`; `properties` are PyIceberg's, such as `credential`. Trino calls the catalog
         as this one's clients do, unless another name is given."""
         named = {**properties, "uri": uri, "warehouse": warehouse}
-        return cls(KeyedRestCatalog(named, runtime), in_trino)
+        return cls(KeyedRestCatalog(named, runtime), in_trino, owner)
 
     @property
     def names(self) -> Sequence[str]:

@@ -16,12 +16,14 @@ _WEEK = "current_timestamp - INTERVAL '7' DAY"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the columns of its answer, and the SQL that answers it, with places for what differs."""
+    """A question, the columns of its answer, and the SQL that answers it, with places for what differs. The answer to
+    one that `hides` shows who asks only rows of what he may load."""
 
     name: str
     asks: str
     columns: Sequence[tuple[str, IcebergType]]
     sql: str
+    hides: bool = False
 
     def text(self, system: str = "") -> str:
         """The SQL, with what stands before the names of tables."""
@@ -126,13 +128,15 @@ SAVINGS = Question(
     (
         *_TABLE,
         *(("policy", _TEXT), ("procedure", _TEXT), ("calls", _NUMBER), ("data_files", _NUMBER)),
-        *(("bytes", _NUMBER), ("snapshots", _NUMBER)),
+        *(("bytes", _NUMBER), ("snapshots", _NUMBER), ("rewritten_bytes", _NUMBER), ("took_ms", _NUMBER)),
     ),
     """\
 SELECT namespace, name, policy, procedure, count(*) AS calls,
   CAST(sum(data_files_before - data_files_after) AS bigint) AS data_files,
   CAST(sum(bytes_before - bytes_after) AS bigint) AS bytes,
-  CAST(sum(snapshots_before - snapshots_after) AS bigint) AS snapshots
+  CAST(sum(snapshots_before - snapshots_after) AS bigint) AS snapshots,
+  CAST(sum(rewritten_bytes) AS bigint) AS rewritten_bytes,
+  CAST(sum(took_ms) AS bigint) AS took_ms
 FROM {system}maintenance
 GROUP BY namespace, name, policy, procedure""",
 )

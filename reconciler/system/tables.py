@@ -88,6 +88,8 @@ CATALOG_EVENTS = SystemTable(
         Column("entity", Type.STRING, "the table, view or namespace that it is about"),
         _NAMESPACE,
         _NAME,
+        Column("to_namespace", Type.STRING, "of a rename: the namespace that it has since"),
+        Column("to_name", Type.STRING, "of a rename: the name that it has since"),
         _PRINCIPAL,
         _SOURCE_KIND,
         _CLIENT,
@@ -235,6 +237,9 @@ TASKS = SystemTable(
         Column("task_id", Type.STRING, "the task", True),
         Column("task_version", Type.LONG, "the version of its record that ended it", True),
         Column("task_type", Type.STRING, "TABLE_PURGE, ...", True),
+        Column("entity", Type.STRING, "the table that it is about"),
+        _NAMESPACE,
+        _NAME,
         Column("status", Type.STRING, "SUCCESS or FAILURE", True),
         Column("created_at", Type.TIME, "when it was submitted", True),
         Column("ended_at", Type.TIME, "when it ended"),
@@ -379,7 +384,21 @@ MAINTENANCE = SystemTable(
     day="ended_at",
     watermark=None,
 )
+READERS = SystemTable(
+    "readers",
+    "One row for each thing that a principal may load the metadata of: what grants come to, in a realm.",
+    (
+        Column("principal", Type.STRING, "the principal's name", True),
+        Column("entity_type", Type.STRING, "table or view: of which it may load the metadata", True),
+        Column("namespace", Type.STRING, "in which it may, and below: levels joined by dots; null for everywhere"),
+        Column("entity", Type.STRING, "the only one that it may; null for all there"),
+    ),
+    order=("principal", "entity_type", "namespace", "entity"),
+    watermark=None,
+)
+"""Made in a realm only, and not one of `ALL`."""
 ALL = (
     *(COMMITS, CATALOG_EVENTS, TABLES, VIEWS, COLUMNS, REFS, SNAPSHOTS, FILES_HEALTH, TASKS),
     *(LINEAGE_EVENTS, LINEAGE, REPORTS, MAINTENANCE),
 )
+"""Those of every catalog."""

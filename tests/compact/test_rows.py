@@ -252,6 +252,26 @@ def test_a_task_is_a_row_when_it_has_ended() -> None:
     assert (row["task_id"], row["task_version"], row["created_at"], row["ended_at"]) == ("A", 4, 5, 9)
 
 
+def test_the_row_of_a_task_tells_of_which_table_it_is() -> None:
+    identity: JsonObject = {"table_entity_id": "T1", "namespace_levels": ["a", "b"], "table_name": "t"}
+    payload: JsonObject = {"operation_parameters": {"table_identity": identity}}
+    task = Task.submitted(record="r", task="A", kind=TABLE_PURGE, payload=payload, at_ms=5, not_before_ms=6)
+    row = task_row(Task({**task.document, "status": "SUCCESS"}))
+    assert row is not None
+    assert (row["entity"], row["namespace"], row["name"]) == ("T1", "a.b", "t")
+
+
+def test_the_event_of_a_rename_tells_where_the_table_is_since() -> None:
+    renamed: JsonObject = {
+        **{"id": "E", "kind": "rename-table", "entity": "T1", "namespace": ["a"], "name": "t"},
+        "to": {"namespace": ["b", "c"], "name": "u"},
+    }
+    commit: JsonObject = {"id": "C", "sequence": 1, "at_ms": 5, "operations": [renamed]}
+    [row] = event_rows(commit)
+    assert (row["namespace"], row["name"]) == ("a", "t")
+    assert (row["to_namespace"], row["to_name"]) == ("b.c", "u")
+
+
 def test_health_counts_live_files() -> None:
     def entry(status: int, size: int, content: int = 0, day: int = 1) -> JsonObject:
         file: JsonObject = {"content": content, "record_count": 2, "file_size_in_bytes": size, "partition": {"d": day}}
@@ -276,7 +296,7 @@ def test_health_counts_live_files() -> None:
     }
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*tables.ALL, tables.READERS], ids=lambda table: table.name)
 def test_a_definition_is_whole(table: SystemTable) -> None:
     schema = schema_of(table)
     ids = [field.field_id for field in schema.fields]

@@ -57,3 +57,9 @@ async def test_trino_is_told_another_name_only_by_who_says_one(lake: ServedLake)
     for said, named in (("other", "other"), (None, "other"), (WAREHOUSE, WAREHOUSE)):
         write_views(catalog, said)
         assert shown(lake)["trino"] == GROWTH.text(f'"{named}".system.')
+
+
+async def test_where_there_is_no_realm_nothing_tells_who_may_read_what(lake: ServedLake) -> None:
+    await lake.compact()
+    assert not lake.client.table_exists("system.readers")
+    assert sorted(lake.client.list_views("system")) == sorted(("system", question.name) for question in ALL)

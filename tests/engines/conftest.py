@@ -1,8 +1,9 @@
 """One catalog on local files, one on S3, and the engines that know both. All live while this folder's tests run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from trino.dbapi import Connection
 
 from tests.engines import asking
 from tests.engines.lake import Lake, lake
@@ -10,7 +11,8 @@ from tests.engines.purging import WINDOW
 from tests.engines.realm import Realm, realm_served
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_properties, spark_shell
-from tests.engines.trino_server import run, trino_properties, trino_server
+from tests.engines.trino_server import as_user, run, trino_properties, trino_server
+from tests.engines.walled import Walled, walled_lake
 from tools.support.s3_servers import S3Server
 
 BUCKET = "engines"
@@ -74,6 +76,13 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield served
 
 
+@pytest.fixture(scope="package")
+def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walled]:
+    """The catalog `walled` of a realm, on local files, which has the tables of `system`."""
+    with walled_lake(tmp_path_factory.mktemp("walled")) as filled:
+        yield filled
+
+
 @pytest.fixture(params=["s3", pytest.param("rest", marks=pytest.mark.slow)])
 def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake) -> Lake:
     """Each of them in turn: the catalog on local files with `make test-thorough`."""
@@ -87,28 +96,44 @@ def spark(
     purging_lakes: tuple[Lake, Lake],
     telling_lake: Lake,
     realm: Realm,
+    walled: Walled,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Sql]:
     """Spark SQL."""
     catalogs = {
-        lake.name: spark_properties(lake) for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes)
+        lake.name: spark_properties(lake)
+        for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes, walled.lake)
     }
     with spark_shell(catalogs, tmp_path_factory.mktemp("spark")) as sql:
         yield sql
 
 
 @pytest.fixture(scope="package")
-def trino(
+def trino_connection(
     local_lake: Lake,
     s3_lake: Lake,
     purging_lakes: tuple[Lake, Lake],
     telling_lake: Lake,
     realm: Realm,
+    walled: Walled,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Sql]:
-    """Trino's SQL."""
+) -> Iterator[Connection]:
+    """Trino, whose user `test` may do everything."""
     catalogs = {
-        lake.name: trino_properties(lake) for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes)
+        lake.name: trino_properties(lake)
+        for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes, walled.lake)
     }
     with trino_server(catalogs, tmp_path_factory.mktemp("trino")) as connection:
-        yield lambda statement: run(connection, statement)
+        yield connection
+
+
+@pytest.fixture(scope="package")
+def trino(trino_connection: Connection) -> Sql:
+    """Trino's SQL."""
+    return lambda statement: run(trino_connection, statement)
+
+
+@pytest.fixture(scope="package")
+def trino_as(trino_connection: Connection) -> Callable[[str], Sql]:
+    """Trino's SQL, of another user."""
+    return lambda user: lambda statement: run(as_user(trino_connection, user), statement)

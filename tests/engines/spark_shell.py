@@ -20,6 +20,8 @@ from tests.engines.shell import Sql, answer, outcomes, shell
 from tools.demo.engines import PROJECT, spark_session
 from tools.demo.server import WAREHOUSE
 
+SPARK_USER = "asker"
+"""Who Spark takes itself to be asked by: by the variable of this name, if anybody sets it."""
 LOCAL = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 S3 = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
 
@@ -34,7 +36,8 @@ def spark_properties(lake: Lake) -> dict[str, str]:
 def spark_shell(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Sql]:
     """Spark's SQL, with these catalogs. Its log is `scratch/spark.log`."""
     arguments = [text for name, properties in catalogs.items() for text in (name, json.dumps(dict(properties)))]
-    with shell([sys.executable, "-m", "tests.engines.spark_shell", str(scratch), *arguments], PROJECT, scratch) as sql:
+    command = [sys.executable, "-m", "tests.engines.spark_shell", str(scratch), *arguments]
+    with shell(command, PROJECT, scratch, {"SPARK_USER": SPARK_USER}) as sql:
         yield sql
 
 

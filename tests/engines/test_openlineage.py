@@ -15,9 +15,9 @@ from pyiceberg.catalog import Catalog
 
 from arco_catalog.cli.client_config import ICEBERG, SCALA_OF_SPARK
 from reconciler.system import tables
-from tests.access.test_pipeline_principal import Principals
 from tests.compact.lake import ServedLake
 from tests.docs.pages import blocks
+from tests.engines.principals import Principals
 from tests.engines.realm import realm_served
 from tests.engines.shell import EngineError, Sql, shell
 from tests.support.realm_service import on_catalog

@@ -1,5 +1,6 @@
 """Trino in a process of its own, on loopback: `.jars/trino-476`, as the Makefile puts it together."""
 
+import json
 import socket
 import subprocess
 import time
@@ -48,6 +49,21 @@ CATALOG = {
 }
 
 
+OWNER = "wall"
+"""Trino's user as whom the views run that hide rows."""
+RULES = {
+    "catalogs": [{"allow": "all"}],
+    "schemas": [{"user": "test", "owner": True}],
+    "tables": [
+        {"user": "test", "privileges": ["SELECT", "INSERT", "DELETE", "UPDATE", "OWNERSHIP", "GRANT_SELECT"]},
+        {"user": OWNER, "catalog": "walled", "schema": "system", "privileges": ["SELECT", "GRANT_SELECT"]},
+        {"catalog": "walled", "schema": "system", "table": "visible_.*", "privileges": ["SELECT"]},
+    ],
+    "procedures": [{"user": "test", "privileges": ["EXECUTE"]}],
+}
+"""Who may do what, as docs/pipeline.md tells the user. The user `test` may do everything."""
+
+
 @contextmanager
 def trino_server(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Connection]:
     """Trino with these catalogs, by their properties. Its log is `scratch/trino.log`. Raises `LookupError` if it is not
@@ -60,7 +76,11 @@ def trino_server(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> It
 
 def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int) -> Iterator[Connection]:
     here = f"http://127.0.0.1:{port}"
-    _write(scratch / "config.properties", {**SERVER, "http-server.http.port": str(port), "discovery.uri": here})
+    rules, access = scratch / "rules.json", scratch / "access-control.properties"
+    rules.write_text(json.dumps(RULES))
+    _write(access, {"access-control.name": "file", "security.config-file": str(rules)})
+    own = {"http-server.http.port": str(port), "discovery.uri": here, "access-control.config-files": str(access)}
+    _write(scratch / "config.properties", {**SERVER, **own})
     for name, properties in catalogs.items():
         _write(scratch / "catalog" / f"{name}.properties", properties)
     node = {
@@ -83,6 +103,11 @@ def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int) ->
                 yield connection
         finally:
             process.kill()
+
+
+def as_user(connection: Connection, user: str) -> Connection:
+    """A connection to the same Trino, of another user."""
+    return Connection(host=connection.host, port=connection.port, user=user, catalog=connection.catalog)
 
 
 def run(connection: Connection, statement: str) -> Rows:

@@ -144,6 +144,14 @@ def test_a_job_reads_the_state_and_deletes_marks(plan: Plan, deployment: str) ->
 
 
 @deployment
+def test_a_job_reads_who_has_which_roles_in_the_realm(plan: Plan, deployment: str) -> None:
+    """`readers` is what the realm's roles and the catalog's grants come to, whatever parts their registries have."""
+    for folder in (f"{BUCKET}/_realm/core", f"{STATE}/core"):
+        for key in ("manifest.json", "commits/01J.json", "index/01J.json"):
+            assert may(plan, deployment, "s3:GetObject", f"{folder}/{key}")
+
+
+@deployment
 @pytest.mark.parametrize("action", [*WRITES, "s3:DeleteObjectVersion"])
 def test_a_job_changes_nothing_else_of_the_state(plan: Plan, deployment: str, action: str) -> None:
     """What becomes of a table the API decides: a job that could write pointers would need no grant."""

@@ -1,0 +1,94 @@
+"""Who may load what: the grants of a realm and of one of its catalogs, told as what each principal reaches
+(docs/design/access.md#privileges).
+
+It asks what `judge` asks, by the same rules, but for all principals at once. A principal is taken with all roles that
+it has: a token that activates fewer may load less.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from arco_catalog.planning.access import Identity, Standing, allowed_by, catalog_roles_of, standing_of
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.index import Index, Namespace, relation_key
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import PrincipalEntry, principals
+from arco_catalog.state.roles import GrantEntry, granted_to
+
+Loaded: TypeAlias = Literal["table", "view"]
+"""What may be loaded."""
+
+LOADS: Mapping[Loaded, Privilege] = {
+    "table": Privilege.TABLE_READ_PROPERTIES,
+    "view": Privilege.VIEW_READ_PROPERTIES,
+}
+"""The privilege that the load of a table or a view requires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What may be loaded of one kind: all of the catalog; all in `namespace` and below it; or the one `entity`, which
+    lies in `namespace`."""
+
+    kind: Loaded
+    namespace: Namespace | None = None
+    entity: str | None = None
+
+
+def standings_of(index: Index) -> Steps[Sequence[Standing]]:
+    """What each principal amounts to by a realm's registry, if it has any role and need not rotate its credentials
+    first."""
+    yield Needs(scans=[Scan(principals())])
+    entities = [PrincipalEntry(entry).entity for _, entry in index.scan(principals())]
+    found: list[Standing] = []
+    for entity in entities:
+        standing = yield from standing_of(index, Identity(entity))
+        if standing is not None and standing.roles and not standing.must_rotate:
+            found.append(standing)
+    return found
+
+
+def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str, frozenset[Reach]]]:
+    """What each of these principals may load, by its name and a catalog's registry. On what was dropped nobody holds
+    anything. Grants inside of what a principal may load all of are left out."""
+    of_roles: dict[str, frozenset[Reach]] = {}
+    found: dict[str, frozenset[Reach]] = {}
+    for standing in standings:
+        roles = yield from catalog_roles_of(index, standing)
+        for role in roles:
+            if role not in of_roles:
+                of_roles[role] = yield from _reach_of(index, role)
+        own = {Reach(kind) for kind, privilege in LOADS.items() if privilege in standing.service}
+        held = _without_inner(own.union(*(of_roles[role] for role in roles)))
+        if held:
+            found[standing.name] = held
+    return found
+
+
+def _reach_of(index: Index, role: str) -> Steps[frozenset[Reach]]:
+    """What a catalog role lets load."""
+    yield Needs(scans=[Scan(granted_to(role))])
+    grants = [GrantEntry(entry) for _, entry in index.scan(granted_to(role))]
+    yield Needs(keys=[relation_key(each.namespace, each.name) for each in grants if each.name is not None])
+    found: set[Reach] = set()
+    for grant in grants:
+        held = allowed_by(grant.privileges)
+        for kind, privilege in LOADS.items():
+            if privilege not in held:
+                continue
+            if grant.kind == "catalog":
+                found.add(Reach(kind))
+            elif grant.kind == "namespace":
+                found.add(Reach(kind, grant.namespace))
+            elif grant.kind == kind and grant.name is not None:
+                relation = find_relation(index, grant.namespace, grant.name)
+                if relation is not None and relation.entity == grant.securable:
+                    found.add(Reach(kind, grant.namespace, grant.securable))
+    return frozenset(found)
+
+
+def _without_inner(held: Collection[Reach]) -> frozenset[Reach]:
+    everything = {each.kind for each in held if each.namespace is None}
+    return frozenset(each for each in held if each.namespace is None or each.kind not in everything)
