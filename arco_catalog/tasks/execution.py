@@ -12,13 +12,16 @@ from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.task import LEASED, Task
 from arco_catalog.state.task_log import append_task, read_task
-from arco_catalog.tasks.lease import Lease, LeaseLost
+from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from storage_backends import StoreError
 
 _LOG = logging.getLogger(__name__)
 
 RENEW_AFTER_MS = 30_000
 RENEW_AFTER_FILES = 10_000
+LATER_MS = 3_000
+"""How much later than earlier leases end a task is looked at again: its version is written a moment after its time is
+reckoned, and times of stores are whole seconds."""
 PRINCIPAL = "tasks"
 
 Guard = Callable[[Session], Awaitable[None]]
@@ -108,11 +111,14 @@ class Execution:
             raise LeaseLost("the lease has run out")
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
-    async def earlier_leases_end(self) -> None:
-        """Waits until nobody believes in an earlier lease any more."""
-        while (left_ms := self._quiet_left_ms()) > 0:
-            self.check()
-            await self.runtime.sleep(min(left_ms, RENEW_AFTER_MS) / 1000)
+    def require_earlier_leases_over(self) -> None:
+        """Raises `NotYet` while somebody may believe in an earlier lease, or a call of one be on its way: the task is
+        given back until then, so that no worker has to live that long. By then the time of a call has passed since this
+        lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
+        left_ms = self._quiet_left_ms()
+        if left_ms > 0:
+            when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
+            raise NotYet(when_ms, "what remains waits for earlier leases to run out")
 
     def _quiet_left_ms(self) -> int:
         return max(0, self._quiet_ms - self._began.elapsed_ms())

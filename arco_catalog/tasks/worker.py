@@ -35,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 
 CALLS_MS = 60_000
 """What the calls before and after an execution may take."""
+ROUNDED_MS = 1_000
+"""Times of stores are whole seconds."""
 GIVE_BACK_SECONDS = 5.0
 """What a worker that is stopped may take to give its task back."""
 
@@ -196,6 +198,7 @@ class Worker:
             raise
         except NotYet as early:
             await self._schedule(execution, early.when_ms, execution.task.attempts, str(early), None)
+            await self._notify(early.when_ms - self._session(execution.task.id).now_ms())
         except TaskFailed as failed:
             await self._fail(execution, executor, str(failed), None)
         except Exception as error:
@@ -217,8 +220,14 @@ class Worker:
             await self._fail(execution, executor, summary, extended)
         else:
             self.stats.retried += 1
-            later_ms = execution.session().now_ms() + policy.backoff_ms(failed)
-            await self._schedule(execution, later_ms, failed, summary, extended)
+            pause_ms = policy.backoff_ms(failed)
+            await self._schedule(execution, execution.session().now_ms() + pause_ms, failed, summary, extended)
+            await self._notify(pause_ms)
+
+    async def _notify(self, in_ms: int) -> None:
+        """Tells other workers when a task is due again: this one may not live that long."""
+        if (notify := self._catalog.notify_workers) is not None:
+            await notify(self._catalog.paths.root, max(0, in_ms))
 
     async def _schedule(
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
@@ -274,10 +283,11 @@ def _quiet_ms(stored: StoredTask) -> int:
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
-    said_ms = task.quiet_ms - max(0, age_ms)
+    passed_ms = max(0, age_ms - ROUNDED_MS)
+    said_ms = task.quiet_ms - passed_ms
     if task.status in LEASED:  # it looks expired; if that is because a clock was set back, it may last its whole length
         return max(0, said_ms, task.lease_ms if age_ms < 0 else 0)
-    return max(0, said_ms, MARGIN_MS - max(0, age_ms))
+    return max(0, said_ms, MARGIN_MS - passed_ms)
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:

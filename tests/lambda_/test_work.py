@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +19,8 @@ from arco_catalog.operations.collection.run import Stopped
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.invocation import MARGIN_MS
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.reach import ReachedFile
+from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths
@@ -126,14 +128,14 @@ def test_a_walk_that_is_not_complete_comes_again(handler: Handler, store: Path) 
 def test_no_message_is_begun_when_time_is_over(handler: Handler, store: Path) -> None:
     first, second = entities(store)[:2]
     messages = batch(a={**ALL, "entity": first}, b={**ALL, "entity": second})
-    begun, between_two_files = (IN_TIME, IN_TIME), (IN_TIME,)
+    begun, between_two_files = (IN_TIME, IN_TIME, IN_TIME), (IN_TIME,)
     assert failed(handler(messages, Invocation(*begun, *between_two_files, TOO_LATE))) == ["b"]
     assert len(receipts(store)) == 2
 
 
 def test_a_long_walk_of_one_entity_goes_on_where_time_cut_it(handler: Handler, store: Path) -> None:
     message = batch(a={**ALL, "entity": entities(store)[0]})
-    assert failed(handler(message, Invocation(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
+    assert failed(handler(message, Invocation(IN_TIME, IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
     assert len(receipts(store)) == 1
     assert failed(handler(message, Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 2
@@ -150,7 +152,7 @@ def test_a_message_earns_no_receipt_for_what_no_name_leads_to(handler: Handler, 
 
 
 def test_a_walk_that_time_cuts_short_comes_again(handler: Handler, store: Path) -> None:
-    assert failed(handler(batch(a=ALL), Invocation(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
+    assert failed(handler(batch(a=ALL), Invocation(IN_TIME, IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
     assert receipts(store) == []
     assert failed(handler(batch(a=ALL), Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 6
@@ -239,6 +241,44 @@ def test_a_purge_that_time_ends_is_gone_on_with_by_a_new_message(
     assert json.loads(again) == TASKS
     assert failed(handler(batch(a=again), Invocation(IN_TIME))) == []
     assert (files(dropped), queue()) == ([], [])
+
+
+def test_functions_that_live_a_few_seconds_purge_in_the_end(
+    handler: Handler, store: Path, dropped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has half of its time for the work, and none the time to wait for the calls of the one before."""
+    for module in ("worker", "execution"):
+        monkeypatch.setattr(f"arco_catalog.tasks.{module}.MARGIN_MS", 6_000)
+    sent: list[tuple[str, int]] = []
+
+    async def send(queue: WorkQueue, body: str, delay_ms: int = 0) -> None:
+        sent.append((body, delay_ms))
+
+    whole = Deletion._all
+
+    async def slowly(deletion: Deletion, files: Iterable[ReachedFile]) -> None:
+        await asyncio.sleep(0.7)
+        await whole(deletion, files)
+
+    monkeypatch.setattr(WorkQueue, "send", send)
+    monkeypatch.setattr(Deletion, "_all", slowly)
+    monkeypatch.setenv("ARCO_WORK_QUEUE", "http://localhost/queue")
+    invoked, body, delay_ms = 0, json.dumps(TASKS), 0
+    while not succeeded(store) and invoked < 12:
+        time.sleep(delay_ms / 1000)
+        assert failed(handler(batch(a=body), Invocation(*[4_000] * 3, 2_000))) == []
+        invoked += 1
+        if sent:
+            [(body, delay_ms)] = sent
+            sent.clear()
+    assert succeeded(store)
+    assert files(dropped) == []
+    assert invoked > 2
+
+
+def succeeded(store: Path) -> bool:
+    """Whether the one task of the catalog did."""
+    return any(json.loads(file.read_text())["status"] == "SUCCESS" for file in store.glob("wh/_catalog/tasks/*/*.json"))
 
 
 def test_without_a_queue_such_a_message_comes_again(
