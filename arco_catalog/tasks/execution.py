@@ -19,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 
 RENEW_AFTER_MS = 30_000
 RENEW_AFTER_FILES = 10_000
+FIRST_PROGRESS_MS = 1_000
+"""After how long a worker first writes down what it has done; then after twice as long, and so on."""
 LATER_MS = 3_000
 """How much later than earlier leases end a task is looked at again: its version is written a moment after its time is
 reckoned, and times of stores are whole seconds."""
@@ -165,11 +167,19 @@ class Execution:
                 self.task = stored.task  # a version of ours of which we did not hear
 
     async def heartbeat(self) -> None:
-        """Renews the lease again and again, for ever. Raises `LeaseLost` when that came to nothing for too long."""
+        """Renews the lease again and again, for ever. A young one is renewed sooner where there is progress to write
+        down, or a worker that is killed within seconds would leave none. Raises `LeaseLost` when that came to nothing
+        for too long."""
+        every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
+        young_ms = FIRST_PROGRESS_MS
         while True:
-            pause_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8, self._lease.left_ms())
+            left_ms = every_ms - self._lease.elapsed_ms()
+            pause_ms = min(young_ms, left_ms if left_ms > 0 else every_ms, self._lease.left_ms())
             await self.runtime.sleep(max(pause_ms, 0) / 1000)
             self.check()
+            young_ms *= 2
+            if self._lease.elapsed_ms() < every_ms and self._checkpoint == self.task.checkpoint:
+                continue
             try:
                 await self.renew()
             except StoreError as error:  # the lease is what it was: there is time to try again

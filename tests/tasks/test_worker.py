@@ -273,6 +273,26 @@ async def test_the_lease_is_renewed_while_the_work_goes_on(tasks: Tasks) -> None
     assert (await tasks.task()).number > 50
 
 
+async def test_progress_is_written_down_soon_where_there_is_any(tasks: Tasks) -> None:
+    """A worker that is killed within seconds leaves it to the next one."""
+    written: list[int] = []
+
+    async def gets_on(execution: Execution) -> None:
+        began = tasks.runtime.ms
+        await execution.progress({"done": 2}, files=1)
+        while execution.task.checkpoint != {"done": 2}:
+            await asyncio.sleep(0)
+        written.append(tasks.runtime.ms - began)
+        while tasks.runtime.ms - began < 300_000:
+            await asyncio.sleep(0)
+
+    await tasks.hint()
+    tasks.executor.steps = [gets_on]
+    assert await tasks.run() == 1
+    assert written[0] <= 2_000
+    assert (await tasks.task()).number < 20  # and no more often than every 30 seconds where there is none
+
+
 async def test_a_worker_that_cannot_renew_its_lease_stops(tasks: Tasks) -> None:
     """An unknown renewal extends nothing (docs/design/tasks.md#rule-5)."""
     stopped: list[bool] = []
