@@ -42,6 +42,10 @@ class NotYet(Exception):
         self.when_ms = when_ms
 
 
+class EarlierLeases(NotYet):
+    """All that is left to do has to wait until earlier leases have run out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The task is done: in a sentence, and in detail."""
@@ -114,13 +118,13 @@ class Execution:
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
-        """Raises `NotYet` while somebody may believe in an earlier lease, or a call of one be on its way: the task is
+        """Raises `EarlierLeases` while somebody may believe in an earlier lease, or a call of one be on its way: the task is
         given back until then, so that no worker has to live that long. By then the time of a call has passed since this
         lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
-            raise NotYet(when_ms, "what remains waits for earlier leases to run out")
+            raise EarlierLeases(when_ms, "what remains waits for earlier leases to run out")
 
     def _quiet_left_ms(self) -> int:
         return max(0, self._quiet_ms - self._began.elapsed_ms())

@@ -22,7 +22,7 @@ from arco_catalog.state.task_log import (
     read_task,
     remove_hint,
 )
-from arco_catalog.tasks.execution import Execution, Executor, Finished, NotYet, TaskFailed, task_session
+from arco_catalog.tasks.execution import EarlierLeases, Execution, Executor, Finished, NotYet, TaskFailed, task_session
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
@@ -37,6 +37,8 @@ CALLS_MS = 60_000
 """What the calls before and after an execution may take."""
 ROUNDED_MS = 1_000
 """Times of stores are whole seconds."""
+SHORT_WAIT_MS = 60_000
+"""How long whoever is to do one task waits for it."""
 GIVE_BACK_SECONDS = 5.0
 """What a worker that is stopped may take to give its task back."""
 
@@ -57,6 +59,8 @@ class Worker:
         self._submission = submission
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
+        self._waits_until_ms: int | None = None
+        """Until when the task that it was at last has to wait for earlier leases, if that is soon."""
         self.stats = WorkStats()
 
     @property
@@ -97,10 +101,17 @@ class Worker:
             due = await due_hints(self._session("open").state, due.after)
 
     async def run_task(self, task: str) -> bool:
-        """Does one task now, if it may be done. Returns whether it was executed. Raises `StoreError`, and
-        `CatalogError`."""
-        stored = await self._submitted(self._session(task), task)
-        return stored is not None and stored.task.status not in ENDED and await self._take(stored)
+        """Does one task now, if it may be done; where what is left has to wait a short while for earlier leases, it is
+        waited for here, without a lease. Returns whether it was executed. Raises `StoreError`, and `CatalogError`."""
+        executed = False
+        while True:
+            stored = await self._submitted(self._session(task), task)
+            if stored is None or stored.task.status in ENDED or not await self._take(stored):
+                return executed
+            executed = True
+            if (until_ms := self._waits_until_ms) is None:
+                return executed
+            await self._runtime.sleep(max(0, until_ms - self._session(task).now_ms()) / 1000)
 
     async def meet(self, hint: Hint) -> bool:
         """Does what there is to do for the task of a hint. Returns whether it was executed. Raises `StoreError`, and
@@ -160,6 +171,7 @@ class Worker:
         if taken_ms is None:
             return False
         self.stats.executed += 1
+        self._waits_until_ms = None
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
@@ -198,7 +210,10 @@ class Worker:
             raise
         except NotYet as early:
             await self._schedule(execution, early.when_ms, execution.task.attempts, str(early), None)
-            await self._notify(early.when_ms - self._session(execution.task.id).now_ms())
+            in_ms = early.when_ms - self._session(execution.task.id).now_ms()
+            if isinstance(early, EarlierLeases) and in_ms <= SHORT_WAIT_MS:
+                self._waits_until_ms = early.when_ms
+            await self._notify(in_ms)
         except TaskFailed as failed:
             await self._fail(execution, executor, str(failed), None)
         except Exception as error:

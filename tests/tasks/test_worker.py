@@ -489,6 +489,28 @@ async def test_who_waits_for_earlier_leases_makes_nobody_wait_for_itself(
     assert ((await tasks.task()).status, len(released)) == (Status.SUCCESS, 1)
 
 
+async def test_who_is_to_do_one_task_waits_for_earlier_leases_and_holds_nothing_meanwhile(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses: list[Status] = []
+    sleep = tasks.runtime.sleep
+
+    async def looks(seconds: float) -> None:
+        statuses.append((await tasks.task()).status)
+        await sleep(seconds)
+
+    async def waits(execution: Execution) -> None:
+        execution.require_earlier_leases_over()
+
+    monkeypatch.setattr("arco_catalog.tasks.worker.MARGIN_MS", 50_000)
+    await stopped_while(tasks, gets_further)
+    tasks.executor.steps = [waits, waits]
+    monkeypatch.setattr(tasks.runtime, "sleep", looks)
+    assert await tasks.worker().run_task(ID)
+    assert (await tasks.task()).status is Status.SUCCESS
+    assert Status.RETRY_SCHEDULED in statuses
+
+
 async def test_other_workers_are_told_when_a_task_is_due_again(tasks: Tasks) -> None:
     heard: list[tuple[str, int]] = []
 
