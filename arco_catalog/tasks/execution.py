@@ -118,9 +118,9 @@ class Execution:
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
-        """Raises `EarlierLeases` while somebody may believe in an earlier lease, or a call of one be on its way: the task is
-        given back until then, so that no worker has to live that long. By then the time of a call has passed since this
-        lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
+        """Raises `EarlierLeases` while somebody may believe in an earlier lease, or a call of one be on its way: the
+        task is given back until then, so that no worker has to live that long. By then the time of a call has passed
+        since this lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS

@@ -105,7 +105,7 @@ def test_of_what_a_live_neighbour_led_to_nobody_knows_when_it_is_gone(
     not (docs/design/purge.md#rule-19)."""
     table, taker = site.table("t"), site.table("taker")
     taker.add_files([table.inspect.files()["file_path"].to_pylist()[0]])
-    taken = [each.manifest_path for each in taker.current_snapshot().manifests(taker.io)]
+    taken = [each.manifest_path for each in taker.metadata.snapshots[-1].manifests(taker.io)]
     site.catalog.purge_table("db.t")
     task = str(site.purges.finish("db.t")["task_id"])
     for each in taken:
