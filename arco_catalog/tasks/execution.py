@@ -34,6 +34,10 @@ class TaskFailed(Exception):
     """The task can't be done, and trying again would not help."""
 
 
+class NoProgress(Exception):
+    """A failure by which an attempt counts, whatever was written into the checkpoint meanwhile."""
+
+
 class NotYet(Exception):
     """It is too early for the task: it is looked at again at `when_ms`, and no attempt has failed."""
 

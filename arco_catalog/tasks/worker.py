@@ -22,7 +22,16 @@ from arco_catalog.state.task_log import (
     read_task,
     remove_hint,
 )
-from arco_catalog.tasks.execution import EarlierLeases, Execution, Executor, Finished, NotYet, TaskFailed, task_session
+from arco_catalog.tasks.execution import (
+    EarlierLeases,
+    Execution,
+    Executor,
+    Finished,
+    NoProgress,
+    NotYet,
+    TaskFailed,
+    task_session,
+)
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
@@ -226,7 +235,8 @@ class Worker:
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
         """Schedules the next attempt after a failed one, if there is to be one."""
         policy = self._policies.of(execution.task.kind)
-        failed = execution.task.failed_attempts()
+        counts = isinstance(error, NoProgress)
+        failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()
         summary = f"{type(error).__name__}: {error}"
         extended = "".join(traceback.format_exception(error))
         if not isinstance(error, StoreError | CatalogError):
