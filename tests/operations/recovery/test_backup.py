@@ -27,9 +27,9 @@ from arco_catalog.operations.governance import (
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.recovery import archive as archives
 from arco_catalog.operations.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.operations.recovery.backup import CatalogBackup, backup
