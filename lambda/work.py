@@ -68,7 +68,7 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
 
 @asynccontextmanager
 async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
-    runtime, invocation = SystemRuntime(), Invocation(context)
+    runtime, invocation = SystemRuntime(), Invocation.begun(context)
     namespace = metrics_namespace(os.environ)
 
     def report(catalog: str, stats: WorkStats) -> None:
@@ -88,8 +88,17 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
     async with opened(os.environ, runtime) as inventory:
         request = invocation.request(method, "work", runtime)
         policies, delegate = task_policies_from_env(os.environ), delegate_from_env(os.environ, runtime)
-        should_stop = invocation.should_stop
-        yield Workplace(inventory, request, runtime, should_stop, policies, report, delegate, report_collection)
+        yield Workplace(
+            inventory,
+            request,
+            runtime,
+            invocation.should_stop,
+            policies,
+            report,
+            delegate,
+            report_collection,
+            margin_ms=invocation.margin_ms,
+        )
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:

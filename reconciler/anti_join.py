@@ -17,7 +17,7 @@ from pyspark import RDD, SparkContext, StorageLevel
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
-from arco_catalog.operations.purge.sharing import known_tables
+from arco_catalog.operations.purge.sharing import known_tables, require_dropped
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.tasks.execution import Execution, TaskFailed
@@ -36,6 +36,7 @@ from reconciler.purge_parts import (
     PurgeJob,
     Row,
     Shared,
+    Unmoved,
     delete_part,
     part_of,
     read_manifests,
@@ -78,7 +79,7 @@ class SparkAntiJoin:
         shared = SharedFiles(self.spark, jobs, job)
         try:
             tables = await known_tables(execution, tombstone.entity, tombstone.locations)
-            await shared.read([Owner(name, entity, 0) for name, entity in tables])
+            await shared.read(execution, [Owner(name, entity, 0) for name, entity in tables])
             yield SparkDeletion(execution, tombstone.locations, shared)
         finally:
             shared.forget()
@@ -99,10 +100,13 @@ class SharedFiles:
         """A row for each."""
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
-    async def read(self, tables: Sequence[Owner]) -> None:
+    async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads what these tables lead to. A table of which a file was gone when it came to be read may have been
-        written anew: it is read again, if its pointer has moved. Raises `TaskFailed` where something can't be read, and
-        `StoreUnavailable` where tables keep changing."""
+        written anew: it is read again, if its pointer has moved. Raises `TaskFailed` where something can't be read, or
+        is gone of the present state of a live table, unless locations are trusted; and `StoreUnavailable` where tables
+        keep changing."""
+        lost: dict[Owner, str] = {}
+        trusts = execution.session().settings.purge.trust_locations
         for _ in range(MAX_ROUNDS):
             if not tables:
                 break
@@ -110,6 +114,11 @@ class SharedFiles:
             facts = await self.jobs.run(rows.mapPartitions(_told).collect)
             _require_undamaged(facts)
             self.any = self.any or any(isinstance(fact, Shared) for fact in facts)
+            for fact in facts:
+                if isinstance(fact, Unmoved) and fact.owner in lost and not trusts:
+                    name = f"{fact.owner.name} (entity {fact.owner.entity})"
+                    await require_dropped(execution.session(), name, fact.owner.entity, lost[fact.owner])
+            lost = {fact.owner: fact.file for fact in facts if isinstance(fact, Gone) and fact.present}
             tables = sorted({fact.owner for fact in facts if isinstance(fact, Gone)})
         else:
             raise StoreUnavailable(f"{tables[0].name} changes faster than it can be read")
@@ -229,7 +238,7 @@ def _told(rows: Iterable[Row]) -> Iterator[Fact]:
     for _, fact in rows:
         if isinstance(fact, Outside):
             outside += fact.files
-        elif isinstance(fact, Damaged | Gone | Missing):
+        elif isinstance(fact, Damaged | Gone | Missing | Unmoved):
             told.add(fact)
         elif isinstance(fact, Shared) and not shares:
             shares = True

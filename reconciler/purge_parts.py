@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from arco_catalog.operations.purge.progress import Progress
-from arco_catalog.operations.purge.reach import ReachedFile, entries_of, manifests_of, reached_by
+from arco_catalog.operations.purge.reach import Reached, ReachedFile, entries_of, manifests_of, named_by, reached_by
 from arco_catalog.operations.purge.removal import AT_ONCE, Removal
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.pointer import Pointer
@@ -25,6 +25,7 @@ from reconciler.catalog_config import CatalogConfig
 A = TypeVar("A")
 B = TypeVar("B")
 
+NO_POINTER = -1
 CALL_MS = 120_000
 """What reading one file may take."""
 
@@ -40,7 +41,8 @@ class PurgeJob:
 
 
 class Owner(NamedTuple):
-    """Another table, and the sequence number that its pointer had when it was read."""
+    """Another table, and the sequence number that its pointer had when it was read: 0 before that, and `NO_POINTER`
+    where it had none."""
 
     name: str
     entity: str
@@ -61,9 +63,11 @@ class Shared(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A manifest that another table leads to: its location stands for the file."""
+    """A manifest that another table leads to: its location stands for the file. `present` if the table's present state
+    does, or the one that an undecided transaction would give it."""
 
     owner: Owner
+    present: bool = True
 
 
 class Outside(NamedTuple):
@@ -73,7 +77,16 @@ class Outside(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A file of another table was not there any more."""
+    """A file of another table was not there any more. `present` as that of `Manifest`: of what was current once, files
+    are gone whose snapshots have expired."""
+
+    owner: Owner
+    file: str
+    present: bool
+
+
+class Unmoved(NamedTuple):
+    """Another table has the state still in which it was read."""
 
     owner: Owner
 
@@ -90,7 +103,7 @@ class Damaged(NamedTuple):
     why: str
 
 
-Fact = Own | Shared | Manifest | Outside | Gone | Missing | Damaged
+Fact = Own | Shared | Manifest | Outside | Gone | Unmoved | Missing | Damaged
 Row = tuple[str, Fact]
 Facts = tuple[str, Iterable[Fact]]
 
@@ -133,33 +146,54 @@ def part_of(key: str) -> int:
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """What other tables lead to: files, and manifests that are still to be read. A table whose pointer still has the
-    sequence number that is told of it was read before, and leads to nothing else."""
+    sequence number that is told of it was read before, and leads to nothing else: that is told."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
         own = _keys(job, reading)
         for table in rest:
-            pointer = await reading.session().state.pointer(table.entity)
-            if pointer is None or pointer.sequence == table.sequence:
+            state = reading.session().state
+            pointer = await state.pointer(table.entity)
+            owner = table._replace(sequence=NO_POINTER if pointer is None else pointer.sequence)
+            if owner == table:
+                yield "", Unmoved(table)
                 continue
-            owner = table._replace(sequence=pointer.sequence)
-            gone: list[str] = []
+            if pointer is None:
+                yield "", Gone(owner, state.paths.pointer(table.entity), present=True)
+                continue
             try:
-                for state in _states(pointer):
-                    reached = await reached_by(reading, state)
-                    for file in (*reached.files, *reached.lists, *reached.statistics):
-                        if key := own(file):
-                            yield key, Shared(owner.name)
-                    async with aclosing(manifests_of(reading, reached, gone=gone)) as manifests:
-                        async for manifest in manifests:
-                            yield manifest.location, Manifest(owner)
-                    gone += [file for file in reached.gone if file == state.metadata.location]
+                for each in _states(pointer):
+                    async with aclosing(_led_to(reading, own, owner, each)) as rows:
+                        async for row in rows:
+                            yield row
             except TaskFailed as failed:
                 yield "", Damaged(f"{owner.name}: {failed}")
-            if gone:
-                yield "", Gone(owner)
 
     return _driven(job.config, tables, read)
+
+
+async def _led_to(
+    reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
+) -> AsyncGenerator[Row, None]:
+    """What a table leads to by one of its states, and by all before it."""
+    reached = await reached_by(reading, pointer)
+    for file in (*reached.files, *reached.lists, *reached.statistics):
+        if key := own(file):
+            yield key, Shared(owner.name)
+    now = await named_by(reading, [pointer.metadata.location])
+    before = Reached(
+        lists={each: None for each in reached.lists if each not in now.lists},
+        direct={each: None for each in reached.direct if each not in now.direct},
+    )
+    for file in now.gone:
+        yield "", Gone(owner, file, present=True)
+    for part, present in ((now, True), (before, False)):
+        gone: list[str] = []
+        async with aclosing(manifests_of(reading, part, gone=gone)) as manifests:
+            async for manifest in manifests:
+                yield manifest.location, Manifest(owner, present)
+        for file in gone:
+            yield "", Gone(owner, file, present)
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
@@ -169,7 +203,8 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
         reading = Reading(catalog, job.task)
         own = _keys(job, reading)
         for location, facts in rest:
-            owners, gone = {fact.owner for fact in facts if isinstance(fact, Manifest)}, list[str]()
+            told, gone = {fact for fact in facts if isinstance(fact, Manifest)}, list[str]()
+            owners = {fact.owner for fact in told}
             try:
                 async for key, _ in _files_in(reading, own, location, gone):
                     for owner in owners:
@@ -180,7 +215,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
                 if key := own(location):
                     yield key, Shared(owner.name)
                 if gone:
-                    yield "", Gone(owner)
+                    yield "", Gone(owner, location, present=Manifest(owner, present=True) in told)
 
     return _driven(job.config, manifests, read)
 

@@ -93,8 +93,7 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
         catalog = catalog_from_env(environment, runtime)
     else:
         catalog = await _open_tested(environment, runtime)
-    queue = WorkQueue.from_env(environment, runtime)
-    return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
+    return _notifying(catalog, environment, runtime)
 
 
 @asynccontextmanager
@@ -102,7 +101,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
     """Every catalog of the deployment, and what else has state, for as long as the context lasts. Raises what
     `catalog_from_env` does, `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores
     conditions: it would lose commits, so the function must fail visibly."""
-    catalog = await _open_tested(environment, runtime)
+    catalog = _notifying(await _open_tested(environment, runtime), environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
@@ -114,6 +113,12 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
         yield await take_inventory(catalog, url, REALM.read(environment))
     finally:
         await catalog.close()
+
+
+def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+    """The catalog, which tells the queue of workers, if there is one, when a task will be due."""
+    queue = WorkQueue.from_env(environment, runtime)
+    return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:

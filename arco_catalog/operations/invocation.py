@@ -1,7 +1,7 @@
 """One invocation of a function that works beside requests: for the reconciler, and within a time limit."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
@@ -32,9 +32,15 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """An invocation, and how long it lasts."""
+    """An invocation, and how long it lasts. `margin_ms` is kept of its time at the end."""
 
     context: Context
+    margin_ms: int = MARGIN_MS
+
+    @classmethod
+    def begun(cls, context: Context) -> Self:
+        """An invocation that begins now; of one that is short the margin is half."""
+        return cls(context, min(MARGIN_MS, context.get_remaining_time_in_millis() // 2))
 
     def request(self, method: str, path: str, runtime: Runtime) -> OperationRequest:
         """A request of the reconciler, whose deadline is the end of the invocation."""
@@ -43,4 +49,4 @@ class Invocation:
 
     def should_stop(self) -> bool:
         """Whether too little time is left to begin anything."""
-        return self.context.get_remaining_time_in_millis() < MARGIN_MS
+        return self.context.get_remaining_time_in_millis() < self.margin_ms

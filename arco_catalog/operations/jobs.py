@@ -68,6 +68,8 @@ class Workplace:
     delegate: Delegate | None = None
     """The delegation service that purges for these catalogs, if one does."""
     report_collection: ReportCollection = _unreported
+    margin_ms: int = MARGIN_MS
+    """Kept of the request's time, to give back what is under way."""
 
 
 async def run_job(body: str, workplace: Workplace) -> None:
@@ -131,7 +133,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 async def _tasks(message: Fields, workplace: Workplace) -> None:
     """Does one task, in the catalog that has it, or what is due in each."""
     task, total = message.optional("task", STRING), WorkStats()
-    end_ms = workplace.request.deadline_ms - MARGIN_MS
+    end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
         workplace.inventory.catalogs, workplace.runtime, end_ms, workplace.policies, task, delegate=workplace.delegate
     )

@@ -125,7 +125,7 @@ class Task:
 
     @property
     def attempts(self) -> int:
-        """How many attempts failed or were lost."""
+        """How many attempts in a row failed, or were lost, and got no further."""
         return integer(self.document, "attempt_count")
 
     @property
@@ -174,14 +174,14 @@ class Task:
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
         """The version by which a worker takes the task, or takes it over. An attempt that was lost counts, unless it
-        got further."""
+        got further: then those before it count no more, either."""
         lost = self.status in LEASED
         return self._next(
             record,
             self.status if lost else Status.ACQUIRING_RESOURCES,
             at_ms,
             {
-                "attempt_count": self.attempts + (lost and not self.advanced),
+                "attempt_count": self.failed_attempts() if lost else self.attempts,
                 "lease_id": record,
                 "lease_version": self.number + 1,
                 "lease_acquired_ts": at_ms,
@@ -200,13 +200,13 @@ class Task:
         return self._next(record, Status.RUNNING, at_ms, {})
 
     def failed_attempts(self) -> int:
-        """How many attempts have failed if the present one does."""
-        return self.attempts + (not self.advanced)
+        """How many attempts in a row have failed if the present one does."""
+        return 0 if self.advanced else self.attempts + 1
 
     def scheduled(
         self, *, record: str, at_ms: int, next_run_ms: int, attempts: int, summary: str, extended: str | None
     ) -> "Task":
-        """The attempt failed, for a reason that may pass."""
+        """The attempt failed, for a reason that may pass, or it is too early for the rest."""
         changes: JsonObject = {"next_run_ts": next_run_ms, "attempt_count": attempts, **_result(summary, extended)}
         return self._next(record, Status.RETRY_SCHEDULED, at_ms, changes)
 

@@ -12,13 +12,18 @@ from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.task import LEASED, Task
 from arco_catalog.state.task_log import append_task, read_task
-from arco_catalog.tasks.lease import Lease, LeaseLost
+from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from storage_backends import StoreError
 
 _LOG = logging.getLogger(__name__)
 
 RENEW_AFTER_MS = 30_000
 RENEW_AFTER_FILES = 10_000
+FIRST_PROGRESS_MS = 1_000
+"""After how long a worker first writes down what it has done; then after twice as long, and so on."""
+LATER_MS = 3_000
+"""How much later than earlier leases end a task is looked at again: its version is written a moment after its time is
+reckoned, and times of stores are whole seconds."""
 PRINCIPAL = "tasks"
 
 Guard = Callable[[Session], Awaitable[None]]
@@ -29,12 +34,20 @@ class TaskFailed(Exception):
     """The task can't be done, and trying again would not help."""
 
 
+class NoProgress(Exception):
+    """A failure by which an attempt counts, whatever was written into the checkpoint meanwhile."""
+
+
 class NotYet(Exception):
     """It is too early for the task: it is looked at again at `when_ms`, and no attempt has failed."""
 
     def __init__(self, when_ms: int, reason: str) -> None:
         super().__init__(reason)
         self.when_ms = when_ms
+
+
+class EarlierLeases(NotYet):
+    """All that is left to do has to wait until earlier leases have run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +121,14 @@ class Execution:
             raise LeaseLost("the lease has run out")
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
-    async def earlier_leases_end(self) -> None:
-        """Waits until nobody believes in an earlier lease any more."""
-        while (left_ms := self._quiet_left_ms()) > 0:
-            self.check()
-            await self.runtime.sleep(min(left_ms, RENEW_AFTER_MS) / 1000)
+    def require_earlier_leases_over(self) -> None:
+        """Raises `EarlierLeases` while somebody may believe in an earlier lease, or a call of one be on its way: the
+        task is given back until then, so that no worker has to live that long. By then the time of a call has passed
+        since this lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
+        left_ms = self._quiet_left_ms()
+        if left_ms > 0:
+            when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
+            raise EarlierLeases(when_ms, "what remains waits for earlier leases to run out")
 
     def _quiet_left_ms(self) -> int:
         return max(0, self._quiet_ms - self._began.elapsed_ms())
@@ -159,11 +175,19 @@ class Execution:
                 self.task = stored.task  # a version of ours of which we did not hear
 
     async def heartbeat(self) -> None:
-        """Renews the lease again and again, for ever. Raises `LeaseLost` when that came to nothing for too long."""
+        """Renews the lease again and again, for ever. A young one is renewed sooner where there is progress to write
+        down, or a worker that is killed within seconds would leave none. Raises `LeaseLost` when that came to nothing
+        for too long."""
+        every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
+        young_ms = FIRST_PROGRESS_MS
         while True:
-            pause_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8, self._lease.left_ms())
+            left_ms = every_ms - self._lease.elapsed_ms()
+            pause_ms = min(young_ms, left_ms if left_ms > 0 else every_ms, self._lease.left_ms())
             await self.runtime.sleep(max(pause_ms, 0) / 1000)
             self.check()
+            young_ms *= 2
+            if self._lease.elapsed_ms() < every_ms and self._checkpoint == self.task.checkpoint:
+                continue
             try:
                 await self.renew()
             except StoreError as error:  # the lease is what it was: there is time to try again

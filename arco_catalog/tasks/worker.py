@@ -22,7 +22,16 @@ from arco_catalog.state.task_log import (
     read_task,
     remove_hint,
 )
-from arco_catalog.tasks.execution import Execution, Executor, Finished, NotYet, TaskFailed, task_session
+from arco_catalog.tasks.execution import (
+    EarlierLeases,
+    Execution,
+    Executor,
+    Finished,
+    NoProgress,
+    NotYet,
+    TaskFailed,
+    task_session,
+)
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
@@ -35,6 +44,10 @@ _LOG = logging.getLogger(__name__)
 
 CALLS_MS = 60_000
 """What the calls before and after an execution may take."""
+ROUNDED_MS = 1_000
+"""Times of stores are whole seconds."""
+SHORT_WAIT_MS = 60_000
+"""How long whoever is to do one task waits for it."""
 GIVE_BACK_SECONDS = 5.0
 """What a worker that is stopped may take to give its task back."""
 
@@ -55,6 +68,8 @@ class Worker:
         self._submission = submission
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
+        self._waits_until_ms: int | None = None
+        """Until when the task that it was at last has to wait for earlier leases, if that is soon."""
         self.stats = WorkStats()
 
     @property
@@ -95,10 +110,17 @@ class Worker:
             due = await due_hints(self._session("open").state, due.after)
 
     async def run_task(self, task: str) -> bool:
-        """Does one task now, if it may be done. Returns whether it was executed. Raises `StoreError`, and
-        `CatalogError`."""
-        stored = await self._submitted(self._session(task), task)
-        return stored is not None and stored.task.status not in ENDED and await self._take(stored)
+        """Does one task now, if it may be done; where what is left has to wait a short while for earlier leases, it is
+        waited for here, without a lease. Returns whether it was executed. Raises `StoreError`, and `CatalogError`."""
+        executed = False
+        while True:
+            stored = await self._submitted(self._session(task), task)
+            if stored is None or stored.task.status in ENDED or not await self._take(stored):
+                return executed
+            executed = True
+            if (until_ms := self._waits_until_ms) is None:
+                return executed
+            await self._runtime.sleep(max(0, until_ms - self._session(task).now_ms()) / 1000)
 
     async def meet(self, hint: Hint) -> bool:
         """Does what there is to do for the task of a hint. Returns whether it was executed. Raises `StoreError`, and
@@ -158,6 +180,7 @@ class Worker:
         if taken_ms is None:
             return False
         self.stats.executed += 1
+        self._waits_until_ms = None
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
@@ -196,6 +219,10 @@ class Worker:
             raise
         except NotYet as early:
             await self._schedule(execution, early.when_ms, execution.task.attempts, str(early), None)
+            in_ms = early.when_ms - self._session(execution.task.id).now_ms()
+            if isinstance(early, EarlierLeases) and in_ms <= SHORT_WAIT_MS:
+                self._waits_until_ms = early.when_ms
+            await self._notify(in_ms)
         except TaskFailed as failed:
             await self._fail(execution, executor, str(failed), None)
         except Exception as error:
@@ -208,7 +235,8 @@ class Worker:
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
         """Schedules the next attempt after a failed one, if there is to be one."""
         policy = self._policies.of(execution.task.kind)
-        failed = execution.task.failed_attempts()
+        counts = isinstance(error, NoProgress)
+        failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()
         summary = f"{type(error).__name__}: {error}"
         extended = "".join(traceback.format_exception(error))
         if not isinstance(error, StoreError | CatalogError):
@@ -217,8 +245,14 @@ class Worker:
             await self._fail(execution, executor, summary, extended)
         else:
             self.stats.retried += 1
-            later_ms = execution.session().now_ms() + policy.backoff_ms(failed)
-            await self._schedule(execution, later_ms, failed, summary, extended)
+            pause_ms = policy.backoff_ms(failed)
+            await self._schedule(execution, execution.session().now_ms() + pause_ms, failed, summary, extended)
+            await self._notify(pause_ms)
+
+    async def _notify(self, in_ms: int) -> None:
+        """Tells other workers when a task is due again: this one may not live that long."""
+        if (notify := self._catalog.notify_workers) is not None:
+            await notify(self._catalog.paths.root, max(0, in_ms))
 
     async def _schedule(
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
@@ -274,10 +308,11 @@ def _quiet_ms(stored: StoredTask) -> int:
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
-    said_ms = task.quiet_ms - max(0, age_ms)
+    passed_ms = max(0, age_ms - ROUNDED_MS)
+    said_ms = task.quiet_ms - passed_ms
     if task.status in LEASED:  # it looks expired; if that is because a clock was set back, it may last its whole length
         return max(0, said_ms, task.lease_ms if age_ms < 0 else 0)
-    return max(0, said_ms, MARGIN_MS - max(0, age_ms))
+    return max(0, said_ms, MARGIN_MS - passed_ms)
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,11 @@
 """Who else may have files where a table's lie: nothing that deletes files runs then
 (docs/design/pipeline.md#rule-11)."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.purge.reach import Reached, entries_of, manifests_of
@@ -18,6 +19,11 @@ from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Index, locations_at, released_at, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.tasks.execution import TaskFailed
+from storage_backends import StoreUnavailable
+
+MAX_ROUNDS = 20
+"""How often a table is read again that changed while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +46,42 @@ class _Alone:
 
 async def file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
     """A file outside of the table's own places that one of its snapshots names; None if there is none. All manifests
-    are read, as they are when snapshots expire. Raises `TaskFailed` for one that can't be read, and `StoreError`."""
-    found = await current_file(session, entry.entity)
-    if found is None:
-        return None
-    file, body = found
-    session.files.forget(file.location)
-    reached, alone = Reached(), _Alone(session)
-    reached.add(parse_metadata(body, file.location))
-    own = frozenset(entry.locations)
-    async with aclosing(manifests_of(alone, reached)) as manifests:
+    are read, as they are when snapshots expire. Where something is gone the table is read again, if it has another
+    state by then: its manifests may have been rewritten. Raises `TaskFailed` for what can't be read, or is gone of a
+    state that stays; and `StoreError`, which a table raises as well that changes all the time."""
+    own, read, gone = frozenset(entry.locations), "", list[str]()
+    for _ in range(MAX_ROUNDS):
+        try:
+            found = await current_file(session, entry.entity)
+        except NotFound as missing:
+            raise TaskFailed(f"its metadata file is gone: {missing.message}") from missing
+        if found is None:
+            return None
+        file, body = found
+        session.files.forget(file.location)
+        if file.location == read:
+            raise TaskFailed(f"{gone[0]} is gone, so nobody knows which files its snapshots have")
+        read, gone = file.location, []
+        reached = Reached()
+        reached.add(parse_metadata(body, file.location))
+        async with aclosing(_files_of(_Alone(session), reached, gone)) as files:
+            async for each in files:
+                if not _is_inside(each, own):
+                    return each
+        if not gone:
+            return None
+    raise StoreUnavailable(f"entity {entry.entity} changes faster than it can be read")
+
+
+async def _files_of(alone: "_Alone", reached: Reached, gone: list[str]) -> AsyncGenerator[str, None]:
+    """All manifests that some metadata leads to, and what they name. What is not there is added to `gone`."""
+    async with aclosing(manifests_of(alone, reached, gone=gone)) as manifests:
         async for manifest in manifests:
-            if not _is_inside(manifest.location, own):
-                return manifest.location
-            async with aclosing(entries_of(alone, manifest.location)) as blocks:
+            yield manifest.location
+            async with aclosing(entries_of(alone, manifest.location, gone)) as blocks:
                 async for files in blocks:
                     for each in files:
-                        if not _is_inside(each.location, own):
-                            return each.location
-    return None
+                        yield each.location
 
 
 def _is_inside(file: str, places: frozenset[str]) -> bool:

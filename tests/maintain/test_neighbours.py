@@ -7,13 +7,17 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.purge import PurgeSettings
-from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from reconciler.maintain.calls import Procedure
+from reconciler.maintain.figures import Figures, read_figures
+from reconciler.maintain.looking import Named, still_there
+from reconciler.maintain.neighbours import file_elsewhere
 from tests.maintain.lake import DAY_MS, Lake, Procedures
+from tests.support.scripted_store import Rule, anything
 from tests.support.table_files import append, commit_files
 from tools.support.catalog_fixture import NS
 
@@ -119,6 +123,47 @@ async def test_a_table_that_took_a_data_file_of_another_expires_no_snapshot() ->
     assert procedures.of("t") == [DATA, ORPHANS]
     [looked] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
     assert [held.reason for held in looked.plan.held_back] == [f"it names a file outside of its places: {taken}"]
+
+
+@pytest.mark.parametrize("kind", ["/snap-", "-m0.avro"])
+async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str) -> None:
+    """What is gone may have named a file of another."""
+    lake = await shared()
+    gone = min(key for key in lake.store.keys("wh/warehouse/place/metadata/") if kind in key)
+    looked = read_figures
+
+    async def first(session: Session, entity: str) -> Figures | None:
+        figures = await looked(session, entity)
+        await lake.store.delete(gone)
+        return figures
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconciler.maintain.looking.read_figures", first)
+        procedures = Procedures(lake)
+        await lake.run(procedures)
+    assert EXPIRE not in procedures.of("t")
+    [table] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
+    held = {each.procedure: each.reason for each in table.plan.held_back}
+    assert held[EXPIRE] == f"memory:///{gone} is gone, so nobody knows which files its snapshots have"
+
+
+async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read_again() -> None:
+    """Else a file of another that the old and the new ones name would be in neither."""
+    lake = await shared()
+    other = await append(lake.fixture, await lake.fixture.table("other"), "a", name="other")
+    taken = f"{other.metadata_location.partition('/metadata/')[0]}/data/a"
+    state = await commit_files(lake.fixture, await load_table(lake.fixture.session(), NS, "t"), [taken])
+    entry = await still_there(lake.fixture.session(), Named(NS, "t", state.entity))
+    assert entry is not None
+    lists = [key for key in lake.store.keys("wh/warehouse/place/metadata/") if "/snap-" in key]
+
+    async def rewritten() -> None:
+        await commit_files(lake.fixture, await load_table(lake.fixture.session(), NS, "t"), [taken])
+        for key in lists:
+            await lake.store.delete(key)
+
+    lake.store.rules = [Rule(anything("/snap-"), first=rewritten, times=1)]
+    assert await file_elsewhere(lake.fixture.another().session(), entry) == taken
 
 
 async def test_a_place_that_a_policy_names_must_be_the_table_s() -> None:

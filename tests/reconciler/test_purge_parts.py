@@ -15,6 +15,7 @@ from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import LeaseLost
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
+    NO_POINTER,
     Damaged,
     Deleted,
     Fact,
@@ -28,6 +29,7 @@ from reconciler.purge_parts import (
     PurgeJob,
     Reading,
     Shared,
+    Unmoved,
     delete_part,
     read_manifests,
     read_manifests_of_others,
@@ -100,14 +102,36 @@ def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dr
 def test_a_table_whose_pointer_has_not_moved_is_not_read_again(dropped: Dropped) -> None:
     [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
     assert owner.sequence > 0
-    assert [*read_others(dropped.job, [owner])] == []
+    assert [*read_others(dropped.job, [owner])] == [("", Unmoved(owner))]
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
 def test_what_is_gone_is_told(dropped: Dropped, name: str) -> None:
     dropped.path(f"metadata/{name}").unlink()
     [gone] = [fact for _, fact in dropped.others() if isinstance(fact, Gone)]
-    assert gone.owner.entity == dropped.neighbour.entity
+    assert (gone.owner.entity, gone.file, gone.present) == (
+        dropped.neighbour.entity,
+        f"{dropped.place}/metadata/{name}",
+        True,
+    )
+
+
+def test_a_pointer_that_is_gone_is_told_and_then_that_nothing_has_changed(dropped: Dropped) -> None:
+    [pointer] = (dropped.folder / "store").rglob(f"{dropped.neighbour.entity}.json")
+    pointer.unlink()
+    [(_, gone)] = read_others(dropped.job, [dropped.neighbour])
+    assert isinstance(gone, Gone)
+    assert (gone.owner.sequence, gone.present) == (NO_POINTER, True)
+    assert [*read_others(dropped.job, [gone.owner])] == [("", Unmoved(gone.owner))]
+
+
+def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -> None:
+    dropped.path("metadata/0-m0.avro").unlink()
+    [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
+    gone = f"{dropped.place}/metadata/0-m0.avro"
+    for facts, present in (([Manifest(owner, False)], False), ([Manifest(owner, False), Manifest(owner)], True)):
+        rows = read_manifests_of_others(dropped.job, [(gone, facts)])
+        assert [fact for _, fact in rows if isinstance(fact, Gone)] == [Gone(owner, gone, present)]
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])

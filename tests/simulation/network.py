@@ -77,6 +77,8 @@ class Network:
         self._durations = loop.stream("stuck")
         self._own_context = copy_context()  # what is under way lands whatever becomes of its sender
         self._quiet_at = 0.0
+        self.abandoned_s = math.inf
+        """After how long a call has landed, or never does, of which whoever sent it is gone."""
 
     def next_call(self, process: str, kind: Kind, key: str, when: When | None) -> tuple[int, Fault]:
         """Counts a call and says what befalls it."""
@@ -227,6 +229,7 @@ class Link:
         self._network.record(call, "abandoned", f"lands {lands.name.lower()}")
         if lands is Lands.LATER:
             due_in = self._later()
+        due_in = min(due_in, self._network.abandoned_s)
         if lands is not Lands.NEVER:
             self._network.after(due_in, self._network.land, call, "lands unheard")
 

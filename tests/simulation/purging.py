@@ -4,6 +4,7 @@ place or the files; and an auditor who judges every file that goes (docs/design/
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
@@ -22,8 +23,10 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.task import ENDED, LEASED, TRANSITIONS, Status, Task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
+from arco_catalog.tasks.lease import MARGIN_MS
 from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends import ABSENT, ObjectStore, StoreError, Version
+from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.runtime import EPOCH_MS
@@ -35,9 +38,12 @@ PATHS = Paths("wh")
 FILES = "wh/warehouse/"
 PLACE = "memory:///wh/warehouse/place"
 MINUTE = 60_000
-STOPPED_WITHIN_S = 15
 STORE_TICK_S = 1
 """The store's clock tells whole seconds: by it, a lease may end so much sooner, which its holder's margin covers."""
+STOPPED_WITHIN_S = 15
+ONE_CALL_S = MARGIN_MS / 1000 - STORE_TICK_S
+SHORT_LIVED = 1_000
+"""Stops of workers none of which lives longer than a few seconds."""
 AT_ONCE = Settings("wh", purge=PurgeSettings(undrop_window_ms=0))
 IN_A_MINUTE = Settings("wh", purge=PurgeSettings(undrop_window_ms=MINUTE))
 SHARED = Settings("wh", allow_location_overlap=True, purge=PurgeSettings(undrop_window_ms=0, trust_locations=True))
@@ -165,6 +171,10 @@ class PurgeAuditor:
                 found.setdefault(task.id, []).append(task)
         return {task: sorted(versions, key=lambda each: each.number) for task, versions in found.items()}
 
+    def began(self) -> bool:
+        """Whether the purge of anything has begun."""
+        return any(Tombstone(entry).state in (PURGING, PURGED) for _, entry in self.entries()["dropped"])
+
     def over(self) -> bool:
         """Whether there is nothing left to do."""
         return not self._world.keys(PATHS.open_tasks)
@@ -243,16 +253,18 @@ class Purging:
         busy_s: float = 0,
         pause_s: float = 40,
         stops: int = 0,
+        stopped_s: tuple[float, float] = (0, STOPPED_WITHIN_S),
         through: Callable[[ObjectStore], ObjectStore] = lambda store: store,
     ) -> None:
         """Works until there is nothing left to do, and so many seconds at least; where it dies, another takes its
-        place. So many times it is stopped within some seconds. It reaches the store `through` another."""
+        place. So many times it is stopped after some seconds. It reaches the store `through` another."""
         until = self.world.loop.time() + busy_s
         for _ in range(400):
             process = self.world.process(name, skew_ms)
             catalog = CatalogFixture(through(process.store), process.runtime, self.settings).catalog
             catalog = replace(catalog, entry=("id", 1)) if self.vends else catalog
-            seconds = STOPPED_WITHIN_S * self.world.runtime.random() if stops else None
+            least, most = stopped_s
+            seconds = least + (most - least) * self.world.runtime.random() if stops else None
             stops = max(0, stops - 1)
             try:
                 async with asyncio.timeout(seconds):
@@ -354,18 +366,20 @@ def a_purge_an_undrop_and_another_drop(purging: Purging) -> Iterable[Awaitable[o
     return [purging.worker("w1"), purging.worker("w2", 10 * MINUTE), purging.client("c1", 100, undo_and_drop_again)]
 
 
+async def wants_the_place(fixture: CatalogFixture) -> object:
+    """Creates a table where the purged one lies, by an engine that is so unwise as to use names again."""
+    made = await fixture.table("u", None, location=PLACE)
+    for name in ("0-a", "0-b", "1-a", "1-b"):
+        await fixture.store.put(f"{FILES}place/data/{name}.parquet", b"new", ABSENT)
+    return made
+
+
 @scenario(SHARED, SHORT, location=PLACE)
 def a_purge_and_a_table_at_its_place(purging: Purging) -> Iterable[Awaitable[object]]:
-    async def create(fixture: CatalogFixture) -> object:
-        made = await fixture.table("u", None, location=PLACE)
-        for name in ("0-a", "0-b", "1-a", "1-b"):  # an engine that is so unwise as to use names again
-            await fixture.store.put(f"{FILES}place/data/{name}.parquet", b"new", ABSENT)
-        return made
-
     return [
         purging.worker("w1", pause_s=2),
         purging.worker("w2", pause_s=10),
-        purging.client("c1", 4, create, tries=100),
+        purging.client("c1", 4, wants_the_place, tries=100),
     ]
 
 
@@ -403,7 +417,25 @@ def a_purge_by_workers_that_are_stopped(purging: Purging) -> Iterable[Awaitable[
     return [purging.worker("w1", stops=4, pause_s=2), purging.worker("w2", stops=4)]
 
 
+@scenario(SHARED, SHORT, location=PLACE)
+def a_purge_by_workers_none_of_which_lives_long(purging: Purging) -> Iterable[Awaitable[object]]:
+    async def short(name: str) -> None:
+        slow = partial(DelayingStore, seconds=0.03)
+        await purging.worker(name, stops=SHORT_LIVED, stopped_s=(3, 5), pause_s=4, through=slow)
+        for versions in purging.auditor.tasks().values():
+            assert versions[-1].status is Status.SUCCESS, f"{versions[-1].status}: {versions[-1].summary}"
+
+    async def client() -> None:
+        while not purging.auditor.began():  # who has the place before that keeps it
+            await purging.world.runtime.sleep(0.1)
+        await purging.client("c1", 4, wants_the_place, tries=100)
+
+    purging.world.bound_abandoned_calls(ONE_CALL_S)  # docs/design/purge.md#rule-5 tells what later ones can do
+    return [short("w1"), short("w2"), client()]
+
+
 SCENARIOS = [
+    a_purge_by_workers_none_of_which_lives_long,
     an_undrop_while_it_is_purged,
     a_drop_by_a_client_that_may_die,
     a_purge_by_two_workers,

@@ -26,7 +26,7 @@ from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.task_log import Hint, remove_hint
 from arco_catalog.state.tombstone import PURGING, Tombstone
-from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed, task_session
+from arco_catalog.tasks.execution import Execution, Executor, NotYet, Sessions, TaskFailed, task_session
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
 
@@ -182,10 +182,27 @@ def a_later_lease_that_writes_no_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_release_while_an_earlier_lease_lasts(patch: pytest.MonkeyPatch) -> None:
-    async def at_once(self: Execution) -> None:
-        return None
+    patch.setattr(Execution, "require_earlier_leases_over", lambda self: None)
 
-    patch.setattr(Execution, "earlier_leases_end", at_once)
+
+def a_wait_for_earlier_leases_that_begins_anew(patch: pytest.MonkeyPatch) -> None:
+    """Whoever comes next waits for the lease that has waited."""
+    require = Execution.require_earlier_leases_over
+
+    def at_once(self: Execution) -> None:
+        try:
+            require(self)
+        except NotYet as early:
+            raise NotYet(self.session().now_ms(), str(early)) from early
+
+    patch.setattr(Execution, "require_earlier_leases_over", at_once)
+
+
+def a_failed_attempt_that_nobody_makes_again(patch: pytest.MonkeyPatch) -> None:
+    async def failed(self: Worker, execution: Execution, executor: Executor, error: Exception) -> None:
+        await self._fail(execution, executor, str(error), None)
+
+    patch.setattr(Worker, "_retry", failed)
 
 
 def deletes_that_outlive_their_lease(patch: pytest.MonkeyPatch) -> None:
@@ -277,6 +294,8 @@ BUGS: list[Mutation] = [
     a_purge_that_begins_without_the_mark_and_the_walk,
     a_later_lease_that_writes_no_fence,
     a_release_while_an_earlier_lease_lasts,
+    a_wait_for_earlier_leases_that_begins_anew,
+    a_failed_attempt_that_nobody_makes_again,
     deletes_that_outlive_their_lease,
     manifests_counted_before_their_files_are_deleted,
     what_is_damaged_taken_for_gone,

@@ -79,6 +79,16 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
         purge_dangers.a_purge_and_a_store_whose_clock_is_set_back,
         (),
     ),
+    (
+        rule_mutations_for_purges.a_wait_for_earlier_leases_that_begins_anew,
+        purging.a_purge_by_workers_none_of_which_lives_long,
+        (),
+    ),
+    (
+        rule_mutations_for_purges.a_failed_attempt_that_nobody_makes_again,
+        purging.a_purge_by_workers_none_of_which_lives_long,
+        (UNAVAILABLE,),
+    ),
     (rule_mutations_for_purges.deletes_that_outlive_their_lease, purging.a_purge_and_a_table_at_its_place, (FREEZE,)),
     (
         rule_mutations_for_purges.manifests_counted_before_their_files_are_deleted,

@@ -97,6 +97,10 @@ class World:
         """Sets the clock of the store: by how much it is ahead of the true time."""
         self._store_off_ms = off_ms
 
+    def bound_abandoned_calls(self, seconds: float) -> None:
+        """From now on, a call lands within this time after whoever sent it is gone, or never."""
+        self._network.abandoned_s = seconds
+
     def draw_faults(self, chance: Chance | None) -> None:
         """From now on, calls that no plan names meet what `chance` draws."""
         self._network.chance = chance

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.tasks import retry_task
-from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.catalog import NotifyWorkers, Session
 from arco_catalog.state.task import TABLE_MAINTENANCE, Status, Task
 from arco_catalog.state.task_log import all_hints, append_task, put_hint, read_task
 from arco_catalog.tasks.execution import Execution, Finished, NotYet, TaskFailed
@@ -66,6 +66,7 @@ class Tasks:
         self.named = True
         self.asked = 0
         self.then: Callable[[], None] = lambda: None
+        self.notify: NotifyWorkers | None = None
 
     async def submission(self, session: Session, task: str) -> Task | None:
         self.asked += 1
@@ -76,10 +77,17 @@ class Tasks:
         return Task.submitted(record="r", task=task, kind=KIND, payload={}, at_ms=now_ms, not_before_ms=now_ms)
 
     def worker(self) -> Worker:
-        return Worker(self.fixture.another().catalog, {KIND: self.executor}, self.submission, POLICIES)
+        catalog = replace(self.fixture.another().catalog, notify_workers=self.notify)
+        return Worker(catalog, {KIND: self.executor}, self.submission, POLICIES)
 
     async def run(self) -> int:
         return await self.worker().run_due(lambda: False)
+
+    async def until_done(self) -> None:
+        """Has workers look whenever the task is due."""
+        while (await self.run()) and (task := await self.task()).status is Status.RETRY_SCHEDULED:
+            self.runtime.ms = max(self.runtime.ms, task.next_run_ms)
+        assert (await self.task()).status is Status.SUCCESS
 
     async def hint(self, in_ms: int = 0) -> None:
         await put_hint(self.fixture.session().state, ID, self.runtime.ms + in_ms)
@@ -265,6 +273,26 @@ async def test_the_lease_is_renewed_while_the_work_goes_on(tasks: Tasks) -> None
     assert (await tasks.task()).number > 50
 
 
+async def test_progress_is_written_down_soon_where_there_is_any(tasks: Tasks) -> None:
+    """A worker that is killed within seconds leaves it to the next one."""
+    written: list[int] = []
+
+    async def gets_on(execution: Execution) -> None:
+        began = tasks.runtime.ms
+        await execution.progress({"done": 2}, files=1)
+        while execution.task.checkpoint != {"done": 2}:  # noqa: ASYNC110 - the heartbeat's time passes meanwhile
+            await asyncio.sleep(0)
+        written.append(tasks.runtime.ms - began)
+        while tasks.runtime.ms - began < 300_000:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    await tasks.hint()
+    tasks.executor.steps = [gets_on]
+    assert await tasks.run() == 1
+    assert written[0] <= 2_000
+    assert (await tasks.task()).number < 20  # and no more often than every 30 seconds where there is none
+
+
 async def test_a_worker_that_cannot_renew_its_lease_stops(tasks: Tasks) -> None:
     """An unknown renewal extends nothing (docs/design/tasks.md#rule-5)."""
     stopped: list[bool] = []
@@ -315,11 +343,11 @@ async def test_who_was_taken_over_does_nothing_more(tasks: Tasks) -> None:
 
 async def test_after_a_clock_was_set_back_an_earlier_lease_is_waited_for(tasks: Tasks) -> None:
     """It looks expired, and its holder may count by another clock (docs/design/purge.md#rule-6)."""
-    waited_until: list[int] = []
+    released: list[int] = []
 
     async def waits(execution: Execution) -> None:
-        await execution.earlier_leases_end()
-        waited_until.append(tasks.runtime.ms)
+        execution.require_earlier_leases_over()
+        released.append(tasks.runtime.ms)
 
     first = Task.submitted(
         record="r", task=ID, kind=KIND, payload={}, at_ms=0, not_before_ms=tasks.runtime.ms - 60 * MINUTE
@@ -328,19 +356,20 @@ async def test_after_a_clock_was_set_back_an_earlier_lease_is_waited_for(tasks: 
     for version in (first, held):
         await append_task(tasks.fixture.session().state, version)
     tasks.runtime.ms -= 10 * MINUTE
-    tasks.executor.steps = [waits]
+    tasks.executor.steps = [waits, waits]
     began = tasks.runtime.ms
-    assert await tasks.worker().run_task(ID)
-    assert waited_until[0] - began >= 5 * MINUTE
+    await tasks.hint()
+    await tasks.until_done()
+    assert released[0] - began >= 5 * MINUTE
 
 
 async def test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_was_stopped(tasks: Tasks) -> None:
     """The clock was set back, so the second worker waits for the first; the third knows of it by the record alone."""
-    waited_until: list[int] = []
+    released: list[int] = []
 
     async def waits(execution: Execution) -> None:
-        await execution.earlier_leases_end()
-        waited_until.append(tasks.runtime.ms)
+        execution.require_earlier_leases_over()
+        released.append(tasks.runtime.ms)
 
     async def a_minute(execution: Execution) -> None:
         await execution.save({"on": True})
@@ -357,9 +386,9 @@ async def test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_wa
     await stopped_while(tasks, a_minute)
     assert (await tasks.task()).status is Status.RETRY_SCHEDULED
     tasks.runtime.ms += MINUTE
-    tasks.executor.steps = [waits]
-    assert await tasks.run() == 1
-    assert 5 * MINUTE <= waited_until[0] - began < 6 * MINUTE
+    tasks.executor.steps = [waits, waits]
+    await tasks.until_done()
+    assert 5 * MINUTE <= released[0] - began < 6 * MINUTE
 
 
 async def stopped_while(tasks: Tasks, step: Callable[[Execution], Awaitable[None]]) -> None:
@@ -424,17 +453,79 @@ async def test_calls_of_a_worker_that_was_stopped_are_waited_for_before_anything
 ) -> None:
     """They were cancelled on their way, and may land for as long as a call may take."""
     monkeypatch.setattr("arco_catalog.tasks.worker.MARGIN_MS", 10 * MINUTE)
-    waited_until: list[int] = []
+    released: list[int] = []
 
     async def waits(execution: Execution) -> None:
-        await execution.earlier_leases_end()
-        waited_until.append(tasks.runtime.ms)
+        execution.require_earlier_leases_over()
+        released.append(tasks.runtime.ms)
 
     await stopped_while(tasks, gets_further)
-    tasks.executor.steps = [waits]
+    tasks.executor.steps = [waits, waits]
     stopped = tasks.runtime.ms
+    await tasks.until_done()
+    assert released[0] - stopped >= 10 * MINUTE
+
+
+async def test_who_waits_for_earlier_leases_makes_nobody_wait_for_itself(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a purge would never end whose workers live a few seconds (docs/design/tasks.md#rule-8)."""
+    monkeypatch.setattr("arco_catalog.tasks.worker.MARGIN_MS", 10 * MINUTE)
+    released: list[int] = []
+
+    async def waits(execution: Execution) -> None:
+        execution.require_earlier_leases_over()
+        released.append(tasks.runtime.ms)
+
+    await stopped_while(tasks, gets_further)
+    stopped = tasks.runtime.ms
+    tasks.executor.steps = [waits, waits]
     assert await tasks.run() == 1
-    assert waited_until[0] - stopped >= 10 * MINUTE
+    task = await tasks.task()
+    assert (task.status, task.attempts) == (Status.RETRY_SCHEDULED, 0)
+    assert 10 * MINUTE <= task.next_run_ms - stopped < 11 * MINUTE
+    tasks.runtime.ms = task.next_run_ms
+    assert await tasks.run() == 1
+    assert ((await tasks.task()).status, len(released)) == (Status.SUCCESS, 1)
+
+
+async def test_who_is_to_do_one_task_waits_for_earlier_leases_and_holds_nothing_meanwhile(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses: list[Status] = []
+    sleep = tasks.runtime.sleep
+
+    async def looks(seconds: float) -> None:
+        statuses.append((await tasks.task()).status)
+        await sleep(seconds)
+
+    async def waits(execution: Execution) -> None:
+        execution.require_earlier_leases_over()
+
+    monkeypatch.setattr("arco_catalog.tasks.worker.MARGIN_MS", 50_000)
+    await stopped_while(tasks, gets_further)
+    tasks.executor.steps = [waits, waits]
+    monkeypatch.setattr(tasks.runtime, "sleep", looks)
+    assert await tasks.worker().run_task(ID)
+    assert (await tasks.task()).status is Status.SUCCESS
+    assert Status.RETRY_SCHEDULED in statuses
+
+
+async def test_other_workers_are_told_when_a_task_is_due_again(tasks: Tasks) -> None:
+    heard: list[tuple[str, int]] = []
+
+    async def notify(root: str, in_ms: int) -> None:
+        heard.append((root, in_ms))
+
+    await tasks.hint()
+    tasks.notify = notify
+    early = NotYet(tasks.runtime.ms + 60 * MINUTE, "too early")
+    tasks.executor.steps = [fails(early), fails(Unavailable("the store is down"))]
+    await tasks.run()
+    assert heard == [("wh", early.when_ms - tasks.runtime.ms)]
+    tasks.runtime.ms += 60 * MINUTE
+    await tasks.run()
+    assert heard[1:] == [("wh", 30_000)]
 
 
 async def test_a_worker_counts_what_it_met_and_did(tasks: Tasks) -> None:

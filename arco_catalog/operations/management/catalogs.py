@@ -1,6 +1,8 @@
 """The catalogs of a realm. Each has a registry of its own, in a folder that no other catalog ever had."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NotFound
@@ -17,9 +19,11 @@ from arco_catalog.operations.management.entities import (
     looked_up,
 )
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import dotted
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING
 from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Edits, Index, namespaces_in
@@ -34,7 +38,12 @@ from arco_catalog.state.roles import (
     grant_edits,
     usage_edits,
 )
+from arco_catalog.state.tombstone import PURGED, Tombstone
 
+_LOG = logging.getLogger(__name__)
+
+MAX_NAMED = 20
+"""Tables that a warning names."""
 BASE_LOCATION = "default-base-location"
 STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
     "S3": ("s3",),
@@ -189,8 +198,28 @@ async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = Fal
 
 
 async def end_catalog(session: Session) -> None:
-    """Lets nothing more be made in a catalog, if it is empty. Raises `NamespaceNotEmpty`."""
+    """Lets nothing more be made in a catalog, if it is empty. The log names the purges of dropped tables that have yet
+    to end: nobody works on them any more (docs/design/collection.md#dropped-catalogs). Raises `NamespaceNotEmpty`."""
     await run(session, _End(session))
+    left = await _unfinished_purges(session)
+    if left:
+        _LOG.warning(
+            "catalog %s is dropped before %s of its tables are purged, and their files stay: %s",
+            session.settings.warehouse,
+            len(left),
+            ", ".join(left[:MAX_NAMED]),
+        )
+
+
+async def _unfinished_purges(session: Session) -> Sequence[str]:
+    """The names of the tables of a catalog whose purge has not ended."""
+    left: list[str] = []
+    async with aclosing(entries_in(session.state, (await session.state.head()).index, "tombstone\n")) as entries:
+        async for _, entry in entries:
+            tombstone = Tombstone(entry)
+            if tombstone.task is not None and tombstone.state != PURGED:
+                left.append(dotted(tombstone.namespace, tombstone.name))
+    return left
 
 
 async def remove_catalog(session: Session, name: str) -> None:

@@ -21,7 +21,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.tombstone import Tombstone
-from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
+from arco_catalog.tasks.execution import Execution, NoProgress, NotYet, TaskFailed
 from storage_backends import StoreUnavailable
 
 if TYPE_CHECKING:  # whoever hands nothing over pays for none of it
@@ -38,8 +38,9 @@ _OPEN_TO_ALL = ("file", "memory")
 _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
-class DelegateFailed(StoreUnavailable):
-    """The service did not delete the files; the next attempt hands them over again."""
+class DelegateFailed(NoProgress, StoreUnavailable):
+    """The service did not delete the files; the next attempt hands them over again. That it was asked is in the
+    checkpoint, and is no progress."""
 
 
 @dataclass(frozen=True, slots=True)

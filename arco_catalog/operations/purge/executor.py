@@ -132,7 +132,7 @@ class _Purge:
         await self._begin(tombstone)
         execution.guard = self._guard(tombstone)
         progress, left = await self._look_after(tombstone, await self._delete(tombstone))
-        await execution.earlier_leases_end()
+        execution.require_earlier_leases_over()
         execution.guard = None  # the release looks for itself, and what is released is not purging any more
         session = execution.session()
         await _change(

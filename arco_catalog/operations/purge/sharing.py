@@ -161,12 +161,9 @@ async def _file_inside(execution: Sessions, other: _Other, folders: Collection[s
             return None
     else:
         raise StoreUnavailable(f"{other} changes faster than it can be read")
-    if other.live and await _is_live(execution.session(), other.entity):
-        raise TaskFailed(
-            f"{other} leads to {gone[0]}, which is gone, so nobody knows which files it has: bring that file back, or "
-            "drop that table, and retry this task"
-        )
-    return None  # engines delete the files of what they drop, and other purges do
+    if other.live:
+        await require_dropped(execution.session(), str(other), other.entity, gone[0])
+    return None
 
 
 async def _metadata_files(session: Session, entity: str) -> Sequence[str]:
@@ -192,6 +189,17 @@ async def _files_of(execution: Sessions, metadata: Sequence[str], gone: list[str
                 async for entries in blocks:
                     for entry in entries:
                         yield entry.location
+
+
+async def require_dropped(session: Session, name: str, entity: str, gone: str) -> None:
+    """Raises `TaskFailed` for a live table that leads to a file which is gone: that, or what it named, may have led to
+    any file. What is gone of a dropped one leads nowhere: engines delete the files of what they drop, and other purges
+    do."""
+    if await _is_live(session, entity):
+        raise TaskFailed(
+            f"{name} leads to {gone}, which is gone, so nobody knows which files it has: bring that file back, or "
+            "drop that table, and retry this task"
+        )
 
 
 async def _is_live(session: Session, entity: str) -> bool:

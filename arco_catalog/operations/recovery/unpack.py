@@ -15,7 +15,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state
 from arco_catalog.state.registry import Operation, RegistryState
-from arco_catalog.state.tombstone import DROPPED, Tombstone, task_key
+from arco_catalog.state.tombstone import DROPPED, PURGING, Tombstone, task_key
 from storage_backends import Applied
 
 AT_ONCE = 16
@@ -74,15 +74,20 @@ async def _begin(session: Session, state: State, head: bytes) -> JsonObject:
     """A commit upon the HEAD in the archive becomes HEAD.
 
     It takes back what drops asked for later: a purge that had not begun is no business of this catalog, for the one
-    that was backed up may have restored the table since, and the files may be the same.
+    that was backed up may have restored the table since, and the files may be the same. One that had begun goes on, but
+    empties no place as a whole: it may have ended in the other catalog, and the place have been used again since.
     """
     known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
     edits: dict[str, JsonObject | None] = {}
+    taken_back = 0
     async for key, entry in entries_in(state, known.index, "tombstone\n"):
         tombstone = Tombstone(entry)
         if tombstone.task is not None and tombstone.state == DROPPED:
             edits[key] = {name: value for name, value in entry.items() if name not in ("task", "purge_after")}
             edits[task_key(tombstone.task)] = None
+            taken_back += 1
+        elif tombstone.made is not None and tombstone.state == PURGING:
+            edits[key] = {**entry, "shared": True}
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
     operation = Operation(session.runtime.ulid(), "restore", {**author, "from_commit": known.id}, None)
     prepared = await PreparedCommit.of(state, known, edits, [operation])
@@ -95,5 +100,5 @@ async def _begin(session: Session, state: State, head: bytes) -> JsonObject:
         "manifest": state.paths.manifest,
         "from_commit": known.id,
         "head": now.id,
-        "purges_taken_back": len(edits) // 2,
+        "purges_taken_back": taken_back,
     }

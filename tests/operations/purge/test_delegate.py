@@ -247,6 +247,26 @@ async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purge
     assert (await purges.tombstone()).state == PURGING
 
 
+@pytest.mark.parametrize("code", ["TASK_FAILED", "CREDENTIALS_NEEDED"])
+async def test_a_service_that_fails_each_time_is_left_in_the_end(purges: Purges, service: InProcess, code: str) -> None:
+    """That it was asked is written down each time, which gets the purge no further (docs/design/tasks.md#rule-6)."""
+    await made(purges)
+    task = await dropped(purges)
+    before = purges.files()
+
+    class Failing(InProcess):
+        async def submit(self, payload: JsonObject, key: str) -> Handed:
+            return Handed("a-task", "FAILED_TERMINAL", code, "its disk is on fire")
+
+    for _ in range(12):
+        await run(purges, Delegate(Failing(purges), NEVER))
+        purges.runtime.ms += 3_600_000
+
+    ended = await purges.task(task)
+    assert (ended.status, purges.files()) == (Status.FAILURE, before)
+    assert (await purges.tombstone()).state == PURGING
+
+
 def test_keys_are_version_7_uuids_of_now() -> None:
     runtime = SystemRuntime()
     keys = {idempotency_key(runtime) for _ in range(100)}

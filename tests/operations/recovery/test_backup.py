@@ -27,6 +27,8 @@ from arco_catalog.operations.governance import (
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.recovery import archive as archives
 from arco_catalog.operations.recovery.archive import Archive, ArchiveWriter
@@ -42,6 +44,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.spilling import Limits
+from arco_catalog.tasks.worker import Worker
 from storage_backends import ABSENT, Found
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -239,6 +242,42 @@ async def test_a_purge_that_had_not_begun_is_taken_back(tmp_path: Path) -> None:
     shown = await inspect_relation(elsewhere.session(), NS, "a")
     assert (shown["state"], shown["purge_task"], shown["purge_after_ms"]) == ("dropped", None, None)
     await undrop(elsewhere.session(), NS, "a")
+
+
+async def test_a_purge_that_had_begun_goes_on_and_leaves_what_came_to_its_place_since(tmp_path: Path) -> None:
+    """The catalog that was backed up has ended it, and somebody has chosen the place for another table."""
+    settings = Settings("wh", purge=PurgeSettings(undrop_window_ms=0, whole_location=True))
+    fixture = a_catalog(settings)
+    await fixture.namespace(*NS)
+    made = await fixture.table("a")
+    await drop_table(fixture.session(), NS, "a", purge=True)
+    stopped = pytest.raises(RuntimeError, match="it is stopped")
+    with pytest.MonkeyPatch.context() as patch, stopped:
+        patch.setattr(Deletion, "run", stops)
+        patch.setattr(Worker, "_retry", raises)
+        await task_worker(fixture.another().catalog).run_due(lambda: False)
+    await backed_up(fixture, tmp_path / "b.tar.gz")
+    place = made.metadata_location.partition("/metadata/")[0].removeprefix("memory:///")
+    await fixture.store.put(f"{place}/data/of-another-table.parquet", b"new", ABSENT)
+
+    elsewhere = await restored(tmp_path / "b.tar.gz", fixture)
+    elsewhere = CatalogFixture(elsewhere.store, elsewhere.runtime, settings)
+    for _ in range(3):
+        await task_worker(elsewhere.another().catalog).run_due(lambda: False)
+        clock_of(elsewhere).ms += HOUR_MS
+
+    shown = await inspect_relation(elsewhere.session(), NS, "a")
+    assert shown["state"] == "purged"
+    assert isinstance(elsewhere.store, MemoryStore)
+    assert [*elsewhere.store.keys(f"{place}/")] == [f"{place}/data/of-another-table.parquet"]
+
+
+async def stops(*_: object) -> None:
+    raise RuntimeError("it is stopped")
+
+
+async def raises(worker: Worker, execution: object, executor: object, error: Exception) -> None:
+    raise error
 
 
 async def test_what_is_missing_in_the_catalog_is_said_to_be(tmp_path: Path) -> None:
