@@ -11,3 +11,9 @@ class NotThere(CliError):
     """A store, a warehouse or a table that the command names does not exist: wrong usage, most likely."""
 
     code = 2
+
+
+class Stopped(CliError):
+    """The command was told to stop, and did, before it had come to its end."""
+
+    code = 143

@@ -1,6 +1,7 @@
 """A command's session with a catalog, directly over the store, without a server."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.errors import CliError, NotThere, Stopped
 from arco_catalog.config.variables import ALLOW_LOCATION_OVERLAP, MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists, take_inventory
@@ -31,13 +32,26 @@ SILENT_SECONDS = 2.0
 
 
 def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
-    """Runs a command's work. Raises `CliError` for what its user can understand."""
+    """Runs a command's work. SIGTERM stops it as an interrupt does: what it holds it gives back. Raises `CliError` for
+    what its user can understand."""
     try:
-        return asyncio.run(work())
+        return asyncio.run(_stoppable(work))
     except BrokenPipeError:
         raise
+    except asyncio.CancelledError as error:
+        raise Stopped("stopped by SIGTERM") from error
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise CliError(str(error)) from error
+
+
+async def _stoppable(work: Callable[[], Coroutine[None, None, T]]) -> T:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await work()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 @asynccontextmanager

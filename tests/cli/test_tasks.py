@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 from arco_catalog.cli import tasks
 from arco_catalog.cli.columns import format_iso
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import Stopped
+from arco_catalog.cli.session import carry_out
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
@@ -100,6 +104,35 @@ async def test_follow_shows_every_change_until_the_task_has_ended(purged: Purged
     told = first.decode() + ended.out
     assert 0 < told.index("SUBMITTED") < told.index("SUCCESS")
     assert "Purged 1 files" in told
+
+
+async def test_a_command_that_is_told_to_stop_says_so(purged: Purged) -> None:
+    following = await start("tasks", "show", purged.task, "--follow", "--store", purged.url)
+    assert following.stdout is not None
+    assert await following.stdout.readline()
+
+    following.send_signal(signal.SIGTERM)
+
+    ended = await finished(following)
+    assert (ended.code, ended.err) == (143, "arco: stopped by SIGTERM\n")
+
+
+def test_what_a_stopped_command_holds_is_given_back() -> None:
+    """A worker that a container's host stops has its lease for others at once."""
+    held = ["lease"]
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            held.clear()
+
+    with pytest.raises(Stopped):
+        carry_out(work)
+
+    assert held == []
 
 
 async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) -> None:
