@@ -2,10 +2,11 @@
 committed ones that are old (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5). OpenLineage events,
 which lie beside them, go by their age alone."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from arco_catalog.operations.collection.dealing import Batch, Dealer, all_of, deal_out
 from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.files import remove_metadata_file
 from arco_catalog.operations.collection.pipeline import PipelineProgress
@@ -27,9 +28,13 @@ class Receipt:
     ms: int
 
 
-async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress) -> None:
+async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, dealer: Dealer) -> None:
     """Collects receipts of both stages, and OpenLineage events, in one listing. Committed ones that the pipeline is yet
     to read are kept."""
+    await deal_out(dealer, run, entities, _batches(run, pipeline))
+
+
+async def _batches(run: Run, pipeline: PipelineProgress) -> AsyncGenerator[Batch[Listed, None], None]:
     pending: list[Listed] = []
     committed: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
@@ -48,15 +53,18 @@ async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgr
                     run.paths.read_receipt_day(each.key)
                 ):
                     committed.append(each)
-            await run.collect(Kind.LINEAGE_EVENT, lineage)
+            if lineage:
+                yield all_of(Kind.LINEAGE_EVENT, lineage)
             if len(pending) >= BATCH:
-                await _collect_pending(run, entities, pending)
+                yield Batch(_collect_pending, pending)
                 pending = []
             if len(committed) >= BATCH:
-                await _collect_committed(run, entities, committed)
+                yield Batch(_collect_committed, committed)
                 committed = []
-    await _collect_pending(run, entities, pending)
-    await _collect_committed(run, entities, committed)
+    if pending:
+        yield Batch(_collect_pending, pending)
+    if committed:
+        yield Batch(_collect_committed, committed)
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
