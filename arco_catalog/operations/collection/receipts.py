@@ -110,7 +110,10 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
         floor_ms=None if walked is None else walked.floor_ms,
         current=walked is not None and walked.current.location == pending.file,
     )
-    if fate is Fate.LOST and not await remove_metadata_file(run, pending.entity, pending.file):
+    if fate is Fate.LOST and (
+        await run.read(pending.listed.key) is None  # another collected both receipts, the pending one first
+        or not await remove_metadata_file(run, pending.entity, pending.file)
+    ):
         return Fate.KEPT
     return fate
 
