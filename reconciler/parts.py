@@ -64,29 +64,69 @@ def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
     return [items[: len(items) // 2], items[len(items) // 2 :]]
 
 
+class InFlight(Generic[Item, Result]):
+    """Parts that are on executors. Spark shows `name`; `group` is what all of them are cancelled by."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        group: str,
+        name: str,
+        work: Work[Item, Result],
+        most: int | None = None,
+    ) -> None:
+        self._spark = spark
+        self._group = group
+        self._name = name
+        self._work = work
+        self._most = most or MAX_JOBS_IN_FLIGHT
+        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="spark-job")
+        self._jobs: dict[asyncio.Future[list[Result]], Sequence[Item]] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more should be started for now."""
+        return len(self._jobs) >= self._most
+
+    def start(self, part: Sequence[Item]) -> None:
+        """Hands a part to Spark."""
+
+        def run() -> list[Result]:
+            self._spark.setJobGroup(self._group, f"{self._name}, {len(part)} at once")  # of this thread
+            return self._spark.parallelize(part, 1).mapPartitions(self._work).collect()
+
+        self._jobs[asyncio.get_running_loop().run_in_executor(self._threads, run)] = part
+
+    async def finished(self) -> Sequence[Part[Item, Result]]:
+        """Those that have finished, once there is one."""
+        finished, _ = await asyncio.wait(self._jobs, return_when=asyncio.FIRST_COMPLETED)
+        told: list[Part[Item, Result]] = []
+        for job in finished:
+            lost = job.exception()
+            told.append(Part(self._jobs.pop(job), [] if lost is not None else job.result(), lost))
+        return told
+
+    async def close(self) -> None:
+        """Cancels what is in flight, and waits until that has stopped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._spark.cancelJobGroup, self._group)
+        await asyncio.gather(*self._jobs, return_exceptions=True)
+
+
 async def run_on_executors(
     spark: SparkContext, group: str, name: str, work: Work[Item, Result], queue: deque[Sequence[Item]]
 ) -> AsyncGenerator[Part[Item, Result], None]:
     """Runs each part on an executor, and yields what came of it in the order in which they finish; `queue` may grow
     meanwhile. Ended early, it cancels what is in flight and waits until that has stopped. Spark shows `name`."""
-
-    def run(part: Sequence[Item]) -> list[Result]:
-        spark.setJobGroup(group, f"{name}, {len(part)} at once")  # of this thread
-        return spark.parallelize(part, 1).mapPartitions(work).collect()
-
-    loop = asyncio.get_running_loop()
-    threads = ThreadPoolExecutor(MAX_JOBS_IN_FLIGHT, thread_name_prefix="spark-job")
-    in_flight: dict[asyncio.Future[list[Result]], Sequence[Item]] = {}
+    in_flight = InFlight(spark, group, name, work)
     try:
         while queue or in_flight:
-            while queue and len(in_flight) < MAX_JOBS_IN_FLIGHT:
-                part = queue.popleft()
-                in_flight[loop.run_in_executor(threads, run, part)] = part
-            finished, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
-            for job in finished:
-                lost = job.exception()
-                yield Part(in_flight.pop(job), [] if lost is not None else job.result(), lost)
+            while queue and not in_flight.is_full:
+                in_flight.start(queue.popleft())
+            for part in await in_flight.finished():
+                yield part
     finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        await asyncio.to_thread(spark.cancelJobGroup, group)
-        await asyncio.gather(*in_flight, return_exceptions=True)
+        await in_flight.close()

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from arco_catalog.cli.client_config import SCALA_OF_SPARK, spark_runtime, store_settings
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import carry_out, looking, no_warehouse, reading
+from arco_catalog.cli.session import all_state, carry_out, looking, no_warehouse, reading
 
 LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
@@ -59,6 +59,9 @@ def run(
 async def _is_there(options: CatalogOptions, job: str) -> None:
     """Raises `NotThere` if there is no such catalog: Spark takes long to start for that. A check tells of one whose
     HEAD is gone."""
+    if job == "collect":
+        async with all_state(options, writes=False):
+            return
     if job != "fsck":
         async with reading(options, "pipeline"):
             return

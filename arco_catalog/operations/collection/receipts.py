@@ -30,13 +30,22 @@ class Receipt:
 
 async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, dealer: Dealer) -> None:
     """Collects receipts of both stages, and OpenLineage events, in one listing. Committed ones that the pipeline is yet
-    to read are kept."""
-    await deal_out(dealer, run, entities, _batches(run, pipeline))
-
-
-async def _batches(run: Run, pipeline: PipelineProgress) -> AsyncGenerator[Batch[Listed, None], None]:
-    pending: list[Listed] = []
+    to read are kept. So are those whose pending ones are there: the last batch waits until these are done."""
     committed: list[Listed] = []
+    await deal_out(dealer, run, entities, _batches(run, pipeline, committed))
+    await deal_out(dealer, run, entities, _rest(committed))
+
+
+async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
+    if committed:
+        yield Batch(_collect_committed, committed)
+
+
+async def _batches(
+    run: Run, pipeline: PipelineProgress, committed: list[Listed]
+) -> AsyncGenerator[Batch[Listed, None], None]:
+    """Leaves what makes no whole batch in `committed`."""
+    pending: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
         async for page, now_ms in pages:
             lineage: list[Listed] = []
@@ -59,12 +68,10 @@ async def _batches(run: Run, pipeline: PipelineProgress) -> AsyncGenerator[Batch
                 yield Batch(_collect_pending, pending)
                 pending = []
             if len(committed) >= BATCH:
-                yield Batch(_collect_committed, committed)
-                committed = []
+                yield Batch(_collect_committed, [*committed])
+                committed.clear()
     if pending:
         yield Batch(_collect_pending, pending)
-    if committed:
-        yield Batch(_collect_committed, committed)
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
