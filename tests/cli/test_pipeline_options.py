@@ -11,6 +11,7 @@ from tests.cli.process import arco
     ("said", "told"),
     [
         (["reconcile", "--dry-run"], "--dry-run, --max-bytes, --minutes and --jars are of maintain"),
+        (["fsck", "--delete"], "--delete and --seconds are of collect"),
         (["reconcile", "--after", "db.t"], "--table and --after are of fsck"),
         (["maintain", "--uri", "http://127.0.0.1:1", "--table", "db.t"], "--table and --after are of fsck"),
         (["compact"], "compact needs --uri"),
