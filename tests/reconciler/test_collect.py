@@ -20,6 +20,7 @@ from reconciler.collect import MARGIN_MS, collect_on_spark
 from storage_backends import Listed
 from tests.cli.process import arco
 from tests.reconciler.clusters import Cluster
+from tests.reconciler.lakes import failing_at
 from tests.reconciler.littered import TABLES, LitteredLake
 from tests.support.served_realms import bootstrapped
 
@@ -88,6 +89,27 @@ async def test_executors_collect_what_the_command_does_beside_live_commits(
     left = await lake.collected_here()
     assert left["count"] == 0
     assert (await arco("fsck", "--store", lake.store, "--warehouse", lake.warehouse)).code == 0
+
+
+async def test_an_object_that_kills_its_spark_worker_is_told_and_kept(
+    spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BATCH", 20)
+    monkeypatch.setattr(receipts, "BATCH", 20)
+    lake = LitteredLake(tmp_path / "deadly")
+    await lake.make(100)
+    here = kinds(await lake.collected_here())
+    deadly = min(each for each in lake.there() if "/transactions/" in each)
+
+    found = await collect_on_spark(
+        spark, lake.environment, RUNTIME, DAY_MS, delete=True, opens=failing_at(deadly, "killed")
+    )
+
+    [(_, stats)] = found
+    [why] = stats.unreadable
+    assert why.startswith(f"{deadly}: the Spark task that looked at it failed: ")
+    assert deadly in lake.there()
+    assert {**here, "transaction": here["transaction"] - 1}.items() <= kinds(told(found, delete=True)).items()
 
 
 async def test_what_is_left_is_what_the_command_leaves(lake: LitteredLake, tmp_path: Path) -> None:
