@@ -87,7 +87,7 @@ class DamagedLake:
         self.files(f"/iceberg_pointers/{self.entity('t7')}")[0].unlink()
         for file in data[::5]:
             file.unlink()
-        data[1].write_bytes(b"cut")
+        data[26].write_bytes(b"cut")  # of another table than the manifests below, whose order is by chance
         manifests[2].unlink()
         manifests[7].write_bytes(manifests[7].read_bytes()[:40])
         lists[9].unlink()
