@@ -81,5 +81,7 @@ output "emr" {
     application_id = aws_emrserverless_application.spark[0].id
     role_arn       = aws_iam_role.spark[0].arn
     pipeline_role  = one(aws_iam_role.pipeline[*].arn)
+    collect_role   = one(aws_iam_role.spark_collect[*].arn)
+    fsck_role      = one(aws_iam_role.spark_fsck[*].arn)
   }
 }

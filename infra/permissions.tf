@@ -5,7 +5,7 @@ locals {
   state_writers = concat(
     [for function in keys(local.functions) : "${local.role_arn}/${var.name}-${function}"],
     var.emr == null ? [] : ["${local.role_arn}/${var.name}-spark"],
-    local.pipeline ? [local.pipeline_role_arn] : [],
+    local.pipeline ? distinct(concat([local.pipeline_role_arn], values(local.job_role_arns))) : [],
   )
   table_files        = [for folder in local.table_folders : "${folder}/*"]
   metadata_files     = [for folder in local.table_folders : "${folder}/*.metadata.json"]

@@ -2,12 +2,18 @@
 
 locals {
   jobs        = var.emr == null ? {} : var.emr.schedules
+  served_jobs = setintersection(keys(local.jobs), ["compact", "maintain"]) # those that go through the catalog's API
   pipeline    = length(local.jobs) > 0
   maintains   = contains(keys(local.jobs), "maintain")
+  collects    = contains(keys(local.jobs), "collect")
+  checks      = contains(keys(local.jobs), "fsck")
   logs_in_job = contains(var.auth, "internal")
 
   pipeline_role_name = "${var.name}-pipeline"
   pipeline_role_arn  = "${local.role_arn}/${local.pipeline_role_name}"
+  spark_collect_arn  = "${local.role_arn}/${var.name}-pipeline-collect"
+  spark_fsck_arn     = "${local.role_arn}/${var.name}-pipeline-fsck"
+  job_role_arns      = { for job in keys(local.jobs) : job => lookup({ collect = local.spark_collect_arn, fsck = local.spark_fsck_arn }, job, local.pipeline_role_arn) }
   pipeline_dead      = "${local.queue_arn}:${var.name}-pipeline-dead"
 
   # Marks on days into which receipts were written later: the only state that the pipeline deletes, but for its hints.
@@ -34,9 +40,10 @@ locals {
     for job in keys(local.jobs) : job => concat(
       [job, "--store", trimsuffix("s3://${local.bucket}/${local.roots[0]}", "/"), "--warehouse", var.warehouse],
       [for location in var.allowed_locations : "--allowed-location=${location}"],
-      [for name, value in local.job_properties : "--property=${name}=${value}"],
+      contains(local.served_jobs, job) ? [for name, value in local.job_properties : "--property=${name}=${value}"] : [],
       job == "maintain" ? [for name, value in local.job_spark_properties : "--spark-property=${name}=${value}"] : [],
-      local.credential == null ? [] : ["--credential-file", basename(local.credential)],
+      local.credential == null || !contains(local.served_jobs, job) ? [] : ["--credential-file", basename(local.credential)],
+      job == "collect" ? ["--delete"] : [],
       lookup(var.emr.arguments, job, []),
     )
   }
@@ -54,8 +61,9 @@ locals {
     for job in keys(local.jobs) : job => join(" ", concat(
       ["--py-files ${var.emr.code}/arco.zip"],
       job == "maintain" ? ["--jars ${var.emr.jars}"] : [],
-      local.credential == null ? [] : ["--files s3://${local.credential}"],
+      local.credential == null || !contains(local.served_jobs, job) ? [] : ["--files s3://${local.credential}"],
       [for name, value in local.job_settings : "--conf ${name}=${value}"],
+      job == "collect" ? ["--conf spark.emr-serverless.driverEnv.ARCO_IDEMPOTENCY_CLEANUP_ENABLED=${var.idempotency_cleanup_enabled}"] : [],
     ))
   }
 }
@@ -76,13 +84,13 @@ resource "aws_scheduler_schedule" "job" {
     role_arn = aws_iam_role.pipeline_schedule[0].arn
     input = jsonencode({
       ApplicationId    = aws_emrserverless_application.spark[0].id
-      ExecutionRoleArn = local.pipeline_role_arn
+      ExecutionRoleArn = local.job_role_arns[each.key]
       ClientToken      = "<aws.scheduler.execution-id>" # one run a time, however often the call is repeated
       Name             = each.key
       JobDriver = {
         SparkSubmit = {
           EntryPoint            = "${var.emr.code}/job.py"
-          EntryPointArguments   = concat(local.job_arguments[each.key], ["--uri", local.front_door.url])
+          EntryPointArguments   = concat(local.job_arguments[each.key], contains(local.served_jobs, each.key) ? ["--uri", local.front_door.url] : [])
           SparkSubmitParameters = local.job_submission[each.key]
         }
       }
@@ -96,7 +104,7 @@ resource "aws_scheduler_schedule" "job" {
     }
   }
 
-  depends_on = [aws_iam_role_policy.pipeline_schedule, aws_iam_role_policy.pipeline]
+  depends_on = [aws_iam_role_policy.pipeline_schedule, aws_iam_role_policy.pipeline, aws_iam_role_policy.spark_collect, aws_iam_role_policy.spark_fsck]
 }
 
 # The role that starts jobs, and no more
@@ -127,9 +135,9 @@ data "aws_iam_policy_document" "pipeline_schedule" {
   }
 
   statement {
-    sid       = "AsTheJobsRoleAlone"
+    sid       = "AsTheJobsRolesAlone"
     actions   = ["iam:PassRole"]
-    resources = [local.pipeline_role_arn]
+    resources = distinct(values(local.job_role_arns))
     condition {
       test     = "StringEquals"
       variable = "iam:PassedToService"
@@ -144,7 +152,7 @@ data "aws_iam_policy_document" "pipeline_schedule" {
   }
 }
 
-# The role of the jobs: the pipeline's principal where requests are signed
+# The role of compact and maintain: the pipeline's principal where requests are signed
 
 resource "aws_iam_role" "pipeline" {
   count = local.pipeline ? 1 : 0

@@ -91,7 +91,8 @@ resource "aws_s3_bucket_policy" "store" {
 locals {
   work_role_arn    = "${local.role_arn}/${var.name}-work"
   collect_role_arn = "${local.role_arn}/${var.name}-collect"
-  delete_state     = concat([local.collect_role_arn, local.work_role_arn], local.pipeline ? [local.pipeline_role_arn] : [], var.collector_role_arns)
+  collectors       = concat([local.collect_role_arn], local.collects ? [local.spark_collect_arn] : [])
+  delete_state     = concat(local.collectors, [local.work_role_arn], local.pipeline ? [local.pipeline_role_arn] : [], var.collector_role_arns)
   keep_state       = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
   reach_files      = concat(local.keep_state, [local.vending_role_arn], var.reader_role_arns, var.writer_role_arns)
 }
@@ -179,7 +180,7 @@ data "aws_iam_policy_document" "bucket" {
     condition {
       test     = "ArnEquals"
       variable = "aws:PrincipalArn"
-      values   = [local.collect_role_arn]
+      values   = local.collectors
     }
   }
 
@@ -234,7 +235,7 @@ data "aws_iam_policy_document" "bucket" {
       condition {
         test     = "ArnNotEquals"
         variable = "aws:PrincipalArn"
-        values   = concat([local.api_role_arn, local.collect_role_arn], var.operator_role_arns)
+        values   = concat([local.api_role_arn], local.collectors, var.operator_role_arns)
       }
     }
   }

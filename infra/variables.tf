@@ -422,8 +422,8 @@ variable "emr" {
   description = <<-E
     An EMR Serverless application for the reconciler on Spark. Null: none.
     `code` is the s3://bucket/folder with its script and archives (docs/reconciler.md); `image` a custom image's URI, and
-    `python` the Python in it. `schedules` runs jobs of the pipeline by the clock (docs/pipeline.md): compact and maintain, as
-    { compact = "rate(1 hour)", maintain = "rate(1 day)" }; none by default. `arguments` are more options of a job:
+    `python` the Python in it. `schedules` runs jobs of the pipeline by the clock (docs/pipeline.md): compact, maintain, collect and
+    fsck, as { compact = "rate(1 hour)", fsck = "rate(7 days)" }; none by default; collect deletes. `arguments` are more options of a job:
     { maintain = ["--max-bytes", "100G"] }. `jars` is Iceberg for Spark, 1.10 or newer, which maintain needs; releases
     before emr-7.12.0 bring an older one, and need jars in s3. `credential` is the s3 URL of a file that holds
     CLIENT_ID:CLIENT_SECRET of the pipeline's principal, if auth holds internal.
@@ -449,8 +449,8 @@ variable "emr" {
     error_message = "emr.code must be of the form s3://bucket/folder, without a slash at the end."
   }
   validation {
-    condition     = try(length(setsubtract(concat(keys(var.emr.schedules), keys(var.emr.arguments)), ["compact", "maintain"])) == 0, true)
-    error_message = "emr.schedules and emr.arguments know the jobs compact and maintain."
+    condition     = try(length(setsubtract(concat(keys(var.emr.schedules), keys(var.emr.arguments)), ["compact", "maintain", "collect", "fsck"])) == 0, true)
+    error_message = "emr.schedules and emr.arguments know the jobs compact, maintain, collect and fsck."
   }
   validation {
     condition     = try(alltrue([for when in values(var.emr.schedules) : can(regex("^(rate|cron)\\([^()]+\\)$", when))]), true)
@@ -469,11 +469,11 @@ variable "emr" {
     error_message = "emr.credential must be of the form s3://bucket/key."
   }
   validation {
-    condition     = try(length(var.emr.schedules) == 0, true) || var.authorization == "iam" || contains(var.auth, "internal") || (length(var.auth) == 0 && var.authorization == "none")
-    error_message = "emr.schedules needs authorization = \"iam\", or auth with internal: a job gets no token of another issuer."
+    condition     = try(length(setintersection(keys(var.emr.schedules), ["compact", "maintain"])) == 0, true) || var.authorization == "iam" || contains(var.auth, "internal") || (length(var.auth) == 0 && var.authorization == "none")
+    error_message = "emr.schedules.compact and maintain need authorization = \"iam\", or auth with internal: a job gets no token of another issuer."
   }
   validation {
-    condition     = try(length(var.emr.schedules) == 0, true) || contains(var.auth, "internal") == (try(var.emr.credential, null) != null)
+    condition     = try(length(setintersection(keys(var.emr.schedules), ["compact", "maintain"])) == 0, true) || contains(var.auth, "internal") == (try(var.emr.credential, null) != null)
     error_message = "emr.credential is what a job logs in with where auth holds internal, and nowhere else."
   }
   validation {

@@ -12,6 +12,8 @@ JOBS: Mapping[str, tuple[str, str]] = {
     "reconcile": ("reconciler.reconcile_job", "Write missing receipts of commits."),
     "compact": ("reconciler.compact.job", "Bring the tables of the namespace `system` up to date."),
     "maintain": ("reconciler.maintain.job", "Carry out the policies that tables are maintained by."),
+    "collect": ("reconciler.collect_job", "Count, or delete, what the catalog needs no longer."),
+    "fsck": ("reconciler.fsck_job", "Check a catalog with the files of its tables."),
 }
 """The module of each job, which declares its options and runs it, and what it does."""
 DEFAULT = "reconcile"

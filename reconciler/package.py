@@ -44,8 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
         f"PYSPARK_PYTHON=./{python} spark-submit --archives {folder / ARCHIVE}#environment \\\n"
         f"  --conf spark.executorEnv.PYSPARK_PYTHON=./{python} --py-files {folder / CODE} {folder / 'job.py'} \\\n"
         "  compact --uri https://catalog.example.com --store s3://bucket/lake --warehouse main\n\n"
-        "So are reconcile, without --uri, and maintain, for which Spark needs Iceberg (--packages or --jars before\n"
-        "the script). In client mode the driver runs here: unpack the archive as `environment` first.\n"
+        "So are reconcile, collect and fsck, without --uri, and maintain, for which Spark needs Iceberg (--packages\n"
+        "or --jars before the script). In client mode the driver runs here: unpack the archive as `environment`\n"
+        "first.\n"
     )
     return 0
 

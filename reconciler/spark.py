@@ -1,9 +1,7 @@
 """The reconciler on Spark: the walk of `arco_catalog.operations.walk`, its tables dealt out to executors.
 
 The driver lists pointers, drops those that have not moved since their last complete walk, and cuts the others into
-parts. Each part is a Spark job of one task, and many are in flight at once: so what a part found is known, shown and
-remembered when that part is done. One job of many tasks tells nothing before its last task, and `toLocalIterator`
-computes one partition after the other.
+parts (parts.py).
 
 Tables take turns here as they do on one machine (`arco_catalog.operations.reconcile`): one that needs more than its
 share of a part comes again in a later one. A part that is lost is halved, and its halves are tried again, until what is
@@ -12,8 +10,7 @@ lost is one table, which is counted and reported.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -26,20 +23,17 @@ from arco_catalog.operations.walk import WalkResult
 from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
 from reconciler.catalog_config import CatalogConfig
+from reconciler.parts import Losses, cut_by, halves, run_on_executors, why
 from storage_backends import StoreUnavailable
 
 PART = 500
 """Tables in a part: seconds of work, so that starting one is cheap beside it, and so is losing one."""
 TURN = 5_000
 """Metadata files that a table gets in one part."""
-MAX_JOBS_IN_FLIGHT = 128
-"""Parts handed to Spark at once: the demand by which it decides how many executors to have."""
 CONCURRENCY = 16
 """Tables that a part walks side by side."""
 PARTS_PER_CHECKPOINT = 20
 """Parts between two writes of the walk log, each of which writes all of a changed shard."""
-MAX_LOST_PARTS = 24
-"""Parts lost beyond those that were finished, after which a run ends: no table is to blame for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +50,6 @@ class TaskResult:
 
     task: WalkTask
     walk: WalkResult
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Tasks that were handed to Spark, and their results, or why they are lost."""
-
-    tasks: Sequence[WalkTask]
-    done: Sequence[TaskResult]
-    lost: BaseException | None = None
-
-
-WalkPart = Callable[[Iterable[WalkTask]], Iterator[TaskResult]]
 
 
 async def reconcile(
@@ -90,17 +72,16 @@ async def reconcile(
             await settle_lapsed(session)
         checkpoints = await Checkpoints.read(session.state)
         due, total = await find_due(session, checkpoints)
-        run, lost, finished = Progress(checkpoints, total), 0, 0
-        queue = deque(_cut([WalkTask(pointer, checkpoints.by_entity.get(pointer.entity)) for pointer in due], part))
-        parts = _run_on_executors(spark, session.runtime.ulid(), partial(walk_part, config, dry, turn), queue)
+        run, losses, finished = Progress(checkpoints, total), Losses(), 0
+        queue = deque(cut_by([WalkTask(pointer, checkpoints.by_entity.get(pointer.entity)) for pointer in due], part))
+        work = partial(walk_part, config, dry, turn)
+        parts = run_on_executors(spark, session.runtime.ulid(), "reconcile tables", work, queue)
         try:
             async with aclosing(parts):
                 async for each in parts:
+                    losses.note(each.lost)
                     if each.lost is not None:
-                        lost += 1
-                        if lost - finished >= MAX_LOST_PARTS:
-                            raise each.lost
-                        queue.extendleft(_split_lost(run, each.tasks, each.lost))
+                        queue.extendleft(_split_lost(run, each.items, each.lost))
                         continue
                     queue.extend(_collect(run, each.done, part))
                     progress(total)
@@ -113,10 +94,6 @@ async def reconcile(
     return total
 
 
-def _cut(tasks: Sequence[WalkTask], part: int) -> list[Sequence[WalkTask]]:
-    return [tasks[start : start + part] for start in range(0, len(tasks), part)]
-
-
 def _collect(run: Progress, part: Sequence[TaskResult], most: int) -> list[Sequence[WalkTask]]:
     """Adds the results of a part to the run. Returns the parts that tasks with more to do make."""
     again: list[WalkTask] = []
@@ -124,47 +101,18 @@ def _collect(run: Progress, part: Sequence[TaskResult], most: int) -> list[Seque
         run.add(done.task.pointer, done.walk)
         if done.walk.more:
             again.append(WalkTask(done.task.pointer, done.walk.checkpoint))
-    return _cut(again, most)
+    return cut_by(again, most)
 
 
 def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) -> list[Sequence[WalkTask]]:
     """The halves of a part that was lost; a part of one table is counted as failed."""
     if len(part) > 1:
-        return [part[: len(part) // 2], part[len(part) // 2 :]]
+        return halves(part)
     [task] = part
     stats = ReconcileStats(walked=1, incomplete=1)
-    why = " ".join(str(lost).split()) or type(lost).__name__
-    stats.fails(f"{task.pointer.entity}: the Spark task that walked it failed: {why}")
+    stats.fails(f"{task.pointer.entity}: the Spark task that walked it failed: {why(lost)}")
     run.add(task.pointer, WalkResult(stats, None))
     return []
-
-
-async def _run_on_executors(
-    spark: SparkContext, group: str, task: WalkPart, queue: deque[Sequence[WalkTask]]
-) -> AsyncGenerator[Part, None]:
-    """Runs each part on an executor, and yields what came of it in the order in which they finish; `queue` may grow
-    meanwhile. Ended early, it cancels what is in flight and waits until that has stopped."""
-
-    def run(part: Sequence[WalkTask]) -> list[TaskResult]:
-        spark.setJobGroup(group, f"reconcile {len(part)} tables")  # of this thread
-        return spark.parallelize(part, 1).mapPartitions(task).collect()
-
-    loop = asyncio.get_running_loop()
-    threads = ThreadPoolExecutor(MAX_JOBS_IN_FLIGHT, thread_name_prefix="spark-job")
-    in_flight: dict[asyncio.Future[list[TaskResult]], Sequence[WalkTask]] = {}
-    try:
-        while queue or in_flight:
-            while queue and len(in_flight) < MAX_JOBS_IN_FLIGHT:
-                part = queue.popleft()
-                in_flight[loop.run_in_executor(threads, run, part)] = part
-            finished, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
-            for job in finished:
-                lost = job.exception()
-                yield Part(in_flight.pop(job), [] if lost is not None else job.result(), lost)
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        await asyncio.to_thread(spark.cancelJobGroup, group)
-        await asyncio.gather(*in_flight, return_exceptions=True)
 
 
 def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkTask]) -> Iterator[TaskResult]:

@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
@@ -22,13 +21,13 @@ from arco_catalog.cli.session import (
     writing,
 )
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
-from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.fsck.check import check, check_tables
-from arco_catalog.operations.fsck.codes import Code, Severity
+from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination, Findings
 from arco_catalog.operations.fsck.files import Scope
 from arco_catalog.operations.fsck.findings import Finding, Repair
 from arco_catalog.operations.fsck.realm import check_realm
+from arco_catalog.operations.fsck.report import ORDER, Gathered, Outcome, Repaired, Report
 from arco_catalog.operations.fsck.service import check_service
 from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
@@ -41,7 +40,6 @@ MOST = 100
 HEADINGS = ("SEVERITY", "CODE", "OBJECT", "FOUND")
 ADVICE = ("CODE", "MEANS", "WHAT TO DO")
 REPAIRS = ("CODE", "OBJECT", "REPAIR", "OUTCOME")
-ORDER = list(Severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +53,6 @@ class Wanted:
     after: str = ""
     repair: bool = False
     apply: bool = False
-
-
-class Outcome(StrEnum):
-    """What became of a repair."""
-
-    PLANNED = "planned"
-    MENDED = "mended"
-    NOT_NEEDED = "not needed"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A finding, and what became of its repair."""
-
-    finding: Finding
-    outcome: Outcome
-    error: str = ""
-
-    def to_json(self) -> JsonObject:
-        """For `--json`."""
-        finding = self.finding
-        return {"code": finding.code, "where": finding.where, "outcome": self.outcome, "error": self.error or None}
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What came of a check."""
-
-    found: Sequence[Finding]
-    repaired: Sequence[Repaired]
-    looked_at: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether no error is left, and no repair failed."""
-        mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
-        errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
-        return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)
 
 
 def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
@@ -115,11 +74,11 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
                     if not await _has_state(session):
                         raise no_warehouse(session, options.store)
                 await checking.catalog(session)
-        return Report(sorted(checking.found, key=_by_severity), checking.repaired, checking.looked_at)
+        return Report(checking.found.findings(), checking.repaired, checking.looked_at)
 
     report = carry_out(work)
     if as_json:
-        print(json_text(to_json(report)))
+        print(json_text(report.to_json()))
     else:
         print(as_text(report.found, report.looked_at))
         if wanted.repair:
@@ -132,7 +91,7 @@ class _Checking:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self.found: list[Finding] = []
+        self.found = Gathered()
         self.repaired: list[Repaired] = []
         self.looked_at = 0
 
@@ -146,7 +105,7 @@ class _Checking:
         wanted = self._wanted
         scope = Scope(frozenset(wanted.tables), wanted.after) if wanted.data else None
         examination = self._examination(session)
-        some = scope is not None and (scope.tables or scope.after)
+        some = scope is not None and scope.is_part
         await self._take(examination, check_tables(examination, scope) if scope and some else check(examination, scope))
         unknown = set(wanted.tables) - {relation.name for relation in examination.relations.values()}
         if unknown and examination.index_read:
@@ -167,12 +126,14 @@ class _Checking:
         return Examination(session, progress=Progress(session.runtime.now_ms).told)
 
     async def _take(self, examination: Examination, findings: Findings) -> None:
-        found = [finding async for finding in findings]
-        self.found += found
-        self.looked_at += examination.looked_at
-        for finding in found:
+        to_mend: list[tuple[Finding, Repair]] = []
+        async for finding in findings:
+            self.found.add(finding)
             if self._wanted.repair and finding.repair is not None:
-                self.repaired.append(await self._mended(examination.session, finding, finding.repair))
+                to_mend.append((finding, finding.repair))
+        self.looked_at += examination.looked_at
+        for finding, repair in to_mend:
+            self.repaired.append(await self._mended(examination.session, finding, repair))
 
     async def _mended(self, session: Session, finding: Finding, repair: Repair) -> Repaired:
         if not self._wanted.apply:
@@ -196,7 +157,7 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
             try:
                 opened = each.open()
             except BadRequest as error:
-                checking.found.append(Finding(Code.CATALOG_OUT_OF_REACH, each.name, error.message))
+                checking.found.add(Finding(Code.CATALOG_OUT_OF_REACH, each.name, error.message))
                 continue
             session = opened.session(operator_request(opened.runtime, "fsck", DAY_MS))
             if await _has_state(session):
@@ -204,16 +165,12 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
             elif each.realm is None:
                 raise no_warehouse(session, options.store)
             else:
-                checking.found.append(Finding(Code.CATALOG_MISSING, session.state.paths.state, f"catalog {each.name}"))
+                checking.found.add(Finding(Code.CATALOG_MISSING, session.state.paths.state, f"catalog {each.name}"))
 
 
 async def _has_state(session: Session) -> bool:
     page = await session.state.store.list(f"{session.state.paths.state}/")
     return bool(page.entries)
-
-
-def _by_severity(finding: Finding) -> tuple[int, str, str]:
-    return ORDER.index(finding.diagnosis.severity), finding.code, finding.where
 
 
 class Progress:
@@ -229,13 +186,6 @@ class Progress:
             self._next_ms = self._now_ms() + REPORT_MS
             at = f", now at the files of {examination.at}" if examination.at else ""
             print(f"arco: {examination.looked_at:,} objects looked at so far{at}", file=sys.stderr, flush=True)
-
-
-def to_json(report: Report) -> JsonObject:
-    """What came of a check, for `--json`."""
-    listed: list[JsonValue] = [finding.to_json() for finding in report.found]
-    repairs: list[JsonValue] = [each.to_json() for each in report.repaired]
-    return {"ok": report.ok, "objects": report.looked_at, "findings": listed, "repairs": repairs}
 
 
 def as_text(found: Sequence[Finding], looked_at: int) -> str:

@@ -1,16 +1,16 @@
 """`arco gc`: lists what the catalog needs no longer, and deletes it if told to."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import all_state, carry_out, operator_request
-from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.operations.collection.collect import collect, collect_all
+from arco_catalog.operations.collection.report import Collected, as_document
 from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
@@ -23,8 +23,6 @@ MARGIN_MS = 60 * 1000
 REPORT_MS = 1000
 """How often progress is told, at most."""
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
-
-Collected = Sequence[tuple[DeployedCatalog, CollectionStats]]
 
 
 def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
@@ -66,25 +64,6 @@ class Progress:
                 file=sys.stderr,
                 flush=True,
             )
-
-
-def as_document(collected: Collected, *, delete: bool) -> JsonObject:
-    """The counts of all; in a realm, and beside a delegation service, also those of each catalog, and of what is
-    `beside` the catalogs: the realm's registry, the service."""
-    total = CollectionStats()
-    for _, stats in collected:
-        total.add(stats)
-    document: JsonObject = {"deleted": delete, **total.to_json()}
-    if len(collected) == 1 and collected[0][0].realm is None:
-        return document
-    catalogs: list[JsonValue] = []
-    beside: list[JsonValue] = []
-    for each, stats in collected:
-        if each.owner is Owner.CATALOG:
-            catalogs.append({"name": each.name, **stats.to_json()})
-        else:
-            beside.append({"owner": each.owner.value, "name": each.name, **stats.to_json()})
-    return {**document, "catalogs": catalogs, "beside": beside}
 
 
 def _sections(collected: Collected, *, delete: bool) -> Iterator[str]:

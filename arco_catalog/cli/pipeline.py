@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from arco_catalog.cli.client_config import SCALA_OF_SPARK, spark_runtime, store_settings
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import all_state, carry_out, looking, no_warehouse, reading
 
 LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
@@ -33,13 +33,21 @@ class Limits:
     jars: str | None = None
 
 
-def run(options: CatalogOptions, job: str, connection: Connection | None, limits: Limits, master: str) -> int:
-    """Runs a job, and returns its exit code. Raises `CliError` where a library is missing."""
+def run(
+    options: CatalogOptions,
+    job: str,
+    connection: Connection | None,
+    limits: Limits,
+    master: str,
+    more: Sequence[str] = (),
+) -> int:
+    """Runs a job, with `more` options of its own, and returns its exit code. Raises `CliError` where a library is
+    missing."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: pip install 'arco-catalog[pipeline]'")
-    carry_out(lambda: _is_there(options))
-    said = arguments(options, job, connection, master)
+    carry_out(lambda: _is_there(options, job))
+    said = [*arguments(options, job, connection, master), *more]
     if job == "maintain":
         logs_in = connection is not None and connection.credential_file is not None
         said = [*said, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
@@ -48,10 +56,19 @@ def run(options: CatalogOptions, job: str, connection: Connection | None, limits
     return subprocess.run(command, env={**python, **options.environment}, check=False).returncode
 
 
-async def _is_there(options: CatalogOptions) -> None:
-    """Raises `NotThere` if there is no such catalog: Spark takes long to start for that."""
-    async with reading(options, "pipeline"):
-        pass
+async def _is_there(options: CatalogOptions, job: str) -> None:
+    """Raises `NotThere` if there is no such catalog: Spark takes long to start for that. A check tells of one whose
+    HEAD is gone."""
+    if job == "collect":
+        async with all_state(options, writes=False):
+            return
+    if job != "fsck":
+        async with reading(options, "pipeline"):
+            return
+    async with looking(options, "pipeline") as session:
+        page = await session.state.store.list(f"{session.state.paths.state}/")
+        if not page.entries:
+            raise no_warehouse(session, options.store)
 
 
 def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:

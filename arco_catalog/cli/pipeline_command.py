@@ -1,33 +1,43 @@
 """`arco pipeline` on the command line."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from arco_catalog.cli.command import CatalogOptions, Command, add_catalog
+from arco_catalog.cli.options import positive
 
 EXAMPLES = """\
 Runs a job of the data pipeline on this machine, with Spark: `reconcile` writes
 receipts that crashed writers owe, `compact` brings the tables of the namespace
-`system` up to date, which tell of all commits, tables and snapshots, and
+`system` up to date, which tell of all commits, tables and snapshots,
 `maintain` carries out the policies by which tables are compacted, their
-snapshots expired and their orphan files removed. Any job may be interrupted,
-run again, and run beside servers.
+snapshots expired and their orphan files removed. `collect` does what `arco gc`
+does, and `fsck` what `arco fsck --data` does: every live file of every table
+is looked at. Any job may be interrupted, run again, and run beside servers.
 
 examples:
   arco pipeline run compact --uri http://127.0.0.1:8181
   arco pipeline run maintain --uri http://127.0.0.1:8181 --dry-run
   arco pipeline run maintain --uri http://127.0.0.1:8181 --max-bytes 100G
   arco pipeline run reconcile --store s3://bucket/catalog
+  arco pipeline run collect --store s3://bucket/catalog --delete
+  arco pipeline run fsck --store s3://bucket/catalog --after sales.orders
 """
 SERVED = ("compact", "maintain")
 """Those that write through the catalog's server."""
-JOBS = ("reconcile", *SERVED)
+JOBS = ("reconcile", *SERVED, "collect", "fsck")
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "maintain": ("dry_run", "max_bytes", "minutes", "jars"),
+    "collect": ("delete", "seconds"),
+    "fsck": ("table", "after"),
+}
+"""Those that one job alone has."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares which job, over which catalog, and how it reaches the catalog's server."""
     parser.add_argument("action", choices=("run",), help="what to do: run a job")
-    parser.add_argument("job", choices=JOBS, help="which job: reconcile, compact or maintain")
+    parser.add_argument("job", choices=JOBS, help=f"which job: {', '.join(JOBS[:-1])} or {JOBS[-1]}")
     parser.add_argument("--uri", metavar="URL", help="where the catalog's server answers, for compact and maintain")
     parser.add_argument(
         "--credential-file", metavar="FILE", help="holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal"
@@ -39,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite so many at most, such as 100G")
     parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin nothing more after so long")
     parser.add_argument("--jars", metavar="FILES", help="of maintain: Iceberg's jars for Spark [default: fetched]")
+    parser.add_argument("--delete", action="store_true", help="of collect: delete what is listed")
+    parser.add_argument("--seconds", type=positive, metavar="N", help="of collect: stop after so many seconds")
+    parser.add_argument(
+        "--table", metavar="NAME", action="append", default=[], help="of fsck: the files of this table alone"
+    )
+    parser.add_argument("--after", metavar="NAME", default="", help="of fsck: of the tables behind this name")
     add_catalog(parser, environment)
 
 
@@ -48,11 +64,16 @@ def run(parsed: argparse.Namespace) -> int:
 
     if parsed.job in SERVED and parsed.uri is None:
         parsed.parser.error(f"{parsed.job} needs --uri: it writes tables through the catalog's server")
+    for job, names in OPTIONS.items():
+        if parsed.job != job and any(getattr(parsed, name) for name in names):
+            said = [f"--{name.replace('_', '-')}" for name in names]
+            parsed.parser.error(f"{', '.join(said[:-1])} and {said[-1]} are of {job}")
     limits = pipeline.Limits(parsed.dry_run, parsed.max_bytes, parsed.minutes, parsed.jars)
-    if parsed.job != "maintain" and limits != pipeline.Limits():
-        parsed.parser.error("--dry-run, --max-bytes, --minutes and --jars are of maintain")
+    more = ["--delete"] if parsed.delete else []
+    more += [] if parsed.seconds is None else [f"--seconds={parsed.seconds}"]
+    more += [*(f"--table={name}" for name in parsed.table), *([f"--after={parsed.after}"] if parsed.after else [])]
     connection = pipeline.Connection(parsed.uri, parsed.credential_file) if parsed.job in SERVED else None
-    return pipeline.run(CatalogOptions.of(parsed), parsed.job, connection, limits, parsed.master)
+    return pipeline.run(CatalogOptions.of(parsed), parsed.job, connection, limits, parsed.master, more)
 
 
 COMMAND = Command("pipeline", "run jobs of the data pipeline with Spark", EXAMPLES, add_arguments, run)

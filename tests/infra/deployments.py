@@ -65,7 +65,12 @@ ACCEPTED: dict[str, Variables] = {
         "collector_role_arns": [COLLECTOR],
         "emr": {
             "code": "s3://code/arco",
-            "schedules": {"compact": "rate(1 hour)", "maintain": "cron(0 3 * * ? *)"},
+            "schedules": {
+                "compact": "rate(1 hour)",
+                "maintain": "cron(0 3 * * ? *)",
+                "collect": "rate(7 days)",
+                "fsck": "rate(30 days)",
+            },
             "arguments": {"maintain": ["--max-bytes", "100G"]},
         },
     },

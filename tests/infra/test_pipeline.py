@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from reconciler import collect_job, fsck_job
 from reconciler.compact import job as compact
 from reconciler.maintain import job as maintain
 from tests.infra.deployments import ACCEPTED, KEY, WITH_JOBS
@@ -21,8 +22,10 @@ FILES = (f"{TABLE}/data/0.parquet", f"{TABLE}/metadata/1.metadata.json", f"{TABL
 MARK, HINT = f"{STATE}/events/late/2026-01-01", f"{STATE}/tasks/open/20260101T000000000Z-id"
 TASK = f"{STATE}/tasks/id/1.json"
 RECORDS = (f"{STATE}/iceberg_pointers/01J.json", f"{STATE}/core/manifest.json", f"{STATE}/events/2026-01-01/a.json")
-JOBS = {"compact": compact, "maintain": maintain}
+JOBS = {"compact": compact, "maintain": maintain, "collect": collect_job, "fsck": fsck_job}
+SERVED = ("compact", "maintain")
 WRITES = ("s3:PutObject", "s3:DeleteObject")
+PASSED = {"own-files": (ROLE,), "signed": (ROLE, f"{ROLE}-collect", f"{ROLE}-fsck")}
 
 deployment = pytest.mark.parametrize("deployment", WITH_JOBS)
 
@@ -65,6 +68,8 @@ def test_each_job_has_its_schedule_and_starts_once_a_time(plan: Plan) -> None:
     assert {job["name"]: job["schedule_expression"] for job in jobs} == {
         "lake-pipeline-compact": "rate(1 hour)",
         "lake-pipeline-maintain": "cron(0 3 * * ? *)",
+        "lake-pipeline-collect": "rate(7 days)",
+        "lake-pipeline-fsck": "rate(30 days)",
     }
     for job in jobs:
         [target] = job["target"]
@@ -90,6 +95,9 @@ def test_a_job_is_told_the_catalog_and_signs_its_requests(plan: Plan) -> None:
         "--spark-property=rest.signing-name=execute-api",
         "--spark-property=rest.signing-region=us-east-1",
     }
+    assert arguments["collect"] == ["collect", *catalog, "--delete"]
+    assert arguments["fsck"] == ["fsck", *catalog]
+    assert "driverEnv.ARCO_IDEMPOTENCY_CLEANUP_ENABLED=true" in submission["collect"]
     assert submission["compact"].startswith("--py-files s3://code/arco/arco.zip --conf ")
     assert "--jars /usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar" in submission["maintain"]
     assert "--jars" not in submission["compact"]
@@ -114,10 +122,12 @@ def test_each_job_s_own_parser_takes_what_it_is_told(plan: Plan, deployment: str
         parser.add_argument("--warehouse")
         JOBS[job].add_arguments(parser)
 
-        parsed = parser.parse_args([*said[1:], "--uri", "https://catalog.example.com"])
+        uri = ["--uri", "https://catalog.example.com"] if job in SERVED else []
+        parsed = parser.parse_args([*said[1:], *uri])
 
         assert parsed.warehouse == "main"
-        assert f"{parsed.credential_file}" == ("pipeline" if deployment == "own-files" else "None")
+        if job in SERVED:
+            assert f"{parsed.credential_file}" == ("pipeline" if deployment == "own-files" else "None")
 
 
 @deployment
@@ -126,7 +136,7 @@ def test_who_starts_jobs_starts_them_as_their_role_and_no_other(plan: Plan, depl
 
     assert starts.actions == ("emr-serverless:StartJobRun",)
     assert len(starts.resources) == 1
-    assert (passes.actions, passes.resources) == (("iam:PassRole",), (ROLE,))
+    assert (passes.actions, passes.resources) == (("iam:PassRole",), PASSED[deployment])
     assert passes.conditions == {"StringEquals": {"iam:PassedToService": ["emr-serverless.amazonaws.com"]}}
     assert (keeps.actions, keeps.resources) == (
         ("sqs:SendMessage",),
@@ -245,3 +255,32 @@ def test_a_job_that_fails_ends_among_the_dead_letters(plan: Plan, deployment: st
     assert let_in["Condition"] == {
         "ArnEquals": {"aws:SourceArn": "arn:aws:events:us-east-1:123456789012:rule/lake-pipeline-failed"}
     }
+
+
+def of_job(plan: Plan, job: str) -> Policies:
+    """What decides on requests of a job that works on the store alone."""
+    return Policies(document(plan, "signed", f"spark_{job}[0]"), document(plan, "signed", "bucket"))
+
+
+def test_the_job_that_collects_deletes_state_and_lost_tries_and_never_a_manifest_or_data(plan: Plan) -> None:
+    role = f"{ROLE}-collect"
+    rules = of_job(plan, "collect")
+    everything = Policies([Statement("attached", "", "Allow", ("*",), ("*",), {})], document(plan, "signed", "bucket"))
+
+    for key in (RECORDS[0], RECORDS[2], TASK, HINT, FILES[1]):
+        assert rules.allow(Request(role, "s3:DeleteObject", key)), key
+    assert not rules.allow(Request(role, "s3:DeleteObject", RECORDS[1]))
+    assert not everything.allow(Request(role, "s3:DeleteObject", RECORDS[1])), "whatever is attached to it"
+    for key in (FILES[0], FILES[2]):
+        assert not [action for action in ("s3:GetObject", *WRITES) if rules.allow(Request(role, action, key))], key
+
+
+def test_the_job_that_checks_reads_everything_and_writes_nothing(plan: Plan) -> None:
+    role = f"{ROLE}-fsck"
+    rules = of_job(plan, "fsck")
+
+    for key in (*RECORDS, *FILES, MARK, TASK, f"{BUCKET}/_realm/core/manifest.json"):
+        assert rules.allow(Request(role, "s3:GetObject", key)), key
+        assert not [action for action in WRITES if rules.allow(Request(role, action, key))], key
+    attached = Policies([Statement("attached", "", "Allow", ("*",), ("*",), {})], document(plan, "signed", "bucket"))
+    assert not attached.allow(Request(role, "s3:DeleteObject", RECORDS[0])), "whatever is attached to it"

@@ -357,7 +357,13 @@ def test_the_bucket_is_reached_over_tls_only(plan: Plan) -> None:
 @pytest.mark.parametrize("deployment", ["fresh", "signed"])
 def test_nobody_deletes_state_but_who_collects_and_who_removes_hints(plan: Plan, deployment: str) -> None:
     """A plain DELETE would open a create-only key again, versioned or not."""
-    names = ("collect", "work", *(["pipeline"] if deployment in WITH_JOBS else []))  # of these, marks alone
+    spark = deployment in WITH_JOBS
+    names = (
+        "collect",
+        *(["pipeline-collect"] if spark else []),
+        "work",
+        *(["pipeline"] if spark else []),
+    )  # marks alone
     own = [f"arn:aws:iam::123456789012:role/lake-{name}" for name in names]
     policy = of_bucket(plan.deployment(deployment))
     [rule] = [statement for statement in policy if statement.id == "StateIsDeletedByTheCollectorOnly"]

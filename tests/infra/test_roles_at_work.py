@@ -7,6 +7,10 @@ import pytest
 from arco_catalog.operations.catalogs import Owner, take_inventory
 from arco_catalog.operations.collection.collect import collect, collect_all
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.fsck.check import check
+from arco_catalog.operations.fsck.codes import Code
+from arco_catalog.operations.fsck.examination import Examination
+from arco_catalog.operations.fsck.files import Scope
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.planning.purge import PurgeSettings
@@ -19,6 +23,7 @@ from tests.infra.evaluation import Policies, Request
 from tests.infra.judged_store import Allows, JudgedStore
 from tests.infra.policies import Statement, of_bucket, statements
 from tests.infra.terraform import Plan
+from tests.operations.fsck.conftest import tell_lengths
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
 from tests.support.table_files import append
@@ -41,10 +46,16 @@ class Bucket:
 
     def acting_as(self, name: str) -> CatalogFixture:
         """The catalog, as a function finds it that was just started."""
-        address = f'aws_iam_role_policy.function["{name}"]'
+        return self._acting_as(f'aws_iam_role_policy.function["{name}"]', name)
+
+    def acting_as_job(self, name: str) -> CatalogFixture:
+        """The catalog, as a job on Spark finds it that works on the store alone."""
+        return self._acting_as(f"aws_iam_role_policy.spark_{name}[0]", f"pipeline-{name}")
+
+    def _acting_as(self, address: str, role: str) -> CatalogFixture:
         found = next(each for each in self.plan.deployment(self.deployment) if each.address == address)
         own = statements(address, found.values["policy"])
-        self.store.allows = self._judge(f"arn:aws:iam::123456789012:role/lake-{name}", own)
+        self.store.allows = self._judge(f"arn:aws:iam::123456789012:role/lake-{role}", own)
         return self._fixture()
 
     def as_an_engine(self) -> CatalogFixture:
@@ -121,7 +132,8 @@ async def test_no_other_function_could_purge_it(bucket: Bucket, name: str) -> No
     assert "not allowed: s3:" in str(task.summary)
 
 
-async def test_collection_goes_over_realms_and_the_delegation_service(plan: Plan) -> None:
+@pytest.mark.parametrize("job", [False, True], ids=["function", "job"])
+async def test_collection_goes_over_realms_and_the_delegation_service(plan: Plan, *, job: bool) -> None:
     bucket = Bucket(plan, "signed")
     bucket.as_an_engine()
     realm = await RealmApp(store=bucket.store, clock=bucket.runtime).start()
@@ -130,7 +142,7 @@ async def test_collection_goes_over_realms_and_the_delegation_service(plan: Plan
     hint = SERVICE.open_task("00000000-0000-4000-8000-000000000001", 0)
     await bucket.store.put(hint, b"", ABSENT)
     bucket.runtime.ms += 100 * DAY_MS
-    collector = bucket.acting_as("collect")
+    collector = bucket.acting_as_job("collect") if job else bucket.acting_as("collect")
     inventory = await take_inventory(collector.catalog, "memory:///")
     request = collector.session(deadline_ms=DAY_MS).request
 
@@ -138,6 +150,22 @@ async def test_collection_goes_over_realms_and_the_delegation_service(plan: Plan
     counts = {each.owner: {*stats.kinds} async for each, stats in found}
 
     assert counts == {Owner.REALM: {Kind.REGISTRY_COMMIT}, Owner.SERVICE: {Kind.HINT}}
+
+
+async def test_the_job_that_checks_reads_all_that_there_is(plan: Plan) -> None:
+    bucket = Bucket(plan, "signed")
+    engine = bucket.as_an_engine()
+    await engine.namespace("db")
+    await append(engine, await engine.table("t", None), "a.parquet", "b.parquet")
+    await tell_lengths(bucket.store, "main/warehouse/")
+    lost = next(key for key in bucket.store.keys("main/warehouse/") if key.endswith("/a.parquet"))
+    await bucket.store.delete(lost)
+    bucket.runtime.ms += DAY_MS
+
+    session = bucket.acting_as_job("fsck").session(deadline_ms=DAY_MS)
+    found = [finding.code async for finding in check(Examination(session), Scope())]
+
+    assert found == [Code.DATA_FILE_MISSING]
 
 
 async def test_a_worker_that_may_delete_nothing_fails_and_loses_nothing(bucket: Bucket) -> None:

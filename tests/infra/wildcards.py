@@ -42,6 +42,7 @@ REASONS = (
     Wildcard("CollectMetadataFiles", "/*.metadata.json", "metadata files of lost tries: no data file"),
     Wildcard("Logs", ":*", "streams of the function's own log group, which Lambda names"),
     Wildcard("ReadState", "/_catalog/*", "the same, for the pipeline, which writes none of it but tasks"),
+    Wildcard("ReadTables", "/*", "files of tables, for the job that checks that each is there, in its size"),
     Wildcard("ReadManifests", "/*.avro", "manifests and their lists, wherever a table keeps them"),
     Wildcard("RemoveLateMarks", "/_catalog/events/late/*", "marks on days, which are named by day"),
     Wildcard("WriteTasks", "/_catalog/tasks/*", "tasks of maintenance, and hints that lead to them"),

@@ -14,7 +14,7 @@ from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local.store import LocalStore
-from storage_backends.open import open_store
+from storage_backends.open import StoreOpener, open_store
 from storage_backends.wrappers.counting import CountingStore
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.request_bodies import set_property
@@ -93,7 +93,12 @@ class FolderLake:
 
 def failing(config: CatalogConfig, key: str, how: str) -> CatalogConfig:
     """The same catalog, whose executors fail when they come to an object whose key contains `key`."""
-    return replace(config, opens=partial(_opened_to_fail, os.getpid(), key, how))
+    return replace(config, opens=failing_at(key, how))
+
+
+def failing_at(key: str, how: str) -> StoreOpener:
+    """What opens a store for executors that fail when they come to such an object."""
+    return partial(_opened_to_fail, os.getpid(), key, how)
 
 
 def committed(pending: Path) -> Path:

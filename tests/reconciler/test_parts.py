@@ -1,60 +1,27 @@
 """How parts are dealt out, lost, halved and gone on with, without a Spark: each part runs where it is collected."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 from pyspark import SparkContext
 
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from reconciler import spark as driver
-from reconciler.spark import TaskResult, WalkTask, reconcile
+from reconciler import parts
+from reconciler.spark import WalkTask, reconcile
+from tests.reconciler.clusters import Cluster
 from tests.reconciler.lakes import FolderLake
 
 TABLES = 12
 FILES = TABLES * 4
 
-Task = Callable[[Iterable[WalkTask]], Iterator[TaskResult]]
-
-
-class Partition:
-    """An RDD of one partition."""
-
-    def __init__(self, part: Sequence[WalkTask]) -> None:
-        self._part = part
-        self._task: Task | None = None
-
-    def mapPartitions(self, task: Task) -> "Partition":  # noqa: N802
-        self._task = task
-        return self
-
-    def collect(self) -> list[TaskResult]:
-        assert self._task is not None
-        return list(self._task(iter(self._part)))
-
-
-class Cluster:
-    """Runs each part, unless it holds a table of which executors die."""
-
-    def __init__(self, deadly: str | None = None) -> None:
-        self._deadly = deadly
-
-    def parallelize(self, part: Sequence[WalkTask], slices: int) -> Partition:
-        assert slices == 1
-        if self._deadly is not None and any(self._deadly in task.pointer.entity for task in part):
-            raise RuntimeError("Job aborted\nLost task 0.0")
-        return Partition(part)
-
-    def setJobGroup(self, group: str, described: str) -> None:  # noqa: N802
-        pass
-
-    def cancelJobGroup(self, group: str) -> None:  # noqa: N802
-        pass
-
 
 def cluster(deadly: str | None = None) -> SparkContext:
-    return cast(SparkContext, Cluster(deadly))
+    """One whose executors die of the table of an entity."""
+
+    def dies(task: WalkTask) -> bool:
+        return deadly is not None and deadly in task.pointer.entity
+
+    return Cluster(dies).spark
 
 
 @pytest.fixture
@@ -94,7 +61,7 @@ async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_wa
 async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
     lake: FolderLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "MAX_LOST_PARTS", 3)
+    monkeypatch.setattr(parts, "MAX_LOST_PARTS", 3)
     with pytest.raises(RuntimeError, match="Job aborted"):
         await reconcile(cluster(deadly=""), lake.config, part=5)
 

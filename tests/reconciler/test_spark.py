@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.receipt import base_of
-from reconciler import spark as driver
+from reconciler import parts
 from reconciler.spark import reconcile
 from tests.reconciler.conftest import COMMITS, TABLES
 from tests.reconciler.lakes import FolderLake, committed, parsed
@@ -94,7 +94,7 @@ async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_recei
 async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
     spark: SparkContext, lake: FolderLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "MAX_LOST_PARTS", 2)
+    monkeypatch.setattr(parts, "MAX_LOST_PARTS", 2)
     with pytest.raises(Exception, match="Job aborted due to stage failure"):
         await reconcile(spark, lake.failing("", "killed"), part=PART)
 

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ COMMITS = 12
 KEPT_SNAPSHOTS = 3
 BOUND_S = 600.0
 PURGE_RUNS = 5
+AGE_S = 100 * 24 * 60 * 60
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,15 @@ class Site:
     lake: ServedLake
     scratch: Path
 
-    def job(self, *said: str) -> JsonObject:
+    def job(self, *said: str, code: int = 0) -> JsonObject:
         """Runs `arco`, which starts a job, to its end. Returns the counts in its last line."""
+        return parsed(self._run(said, code).splitlines()[-1].encode())
+
+    def here(self, *said: str, code: int = 0) -> JsonObject:
+        """What a command tells that works in one process."""
+        return parsed(self._run((*said, "--json"), code).encode())
+
+    def _run(self, said: Sequence[str], code: int) -> str:
         where = ["--store", self.lake.server.store, "--warehouse", WAREHOUSE]
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
         told = {name: value for name, value in environment().items() if not name.startswith("PYSPARK")}
@@ -71,12 +79,19 @@ class Site:
             timeout=BOUND_S,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return parsed(done.stdout.splitlines()[-1].encode())
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
 
-    def pipeline(self, job: str, *said: str) -> JsonObject:
+    def pipeline(self, job: str, *said: str, code: int = 0) -> JsonObject:
         """Runs a job of the pipeline."""
-        return self.job("pipeline", "run", job, "--master", "local[2]", *said)
+        return self.job("pipeline", "run", job, "--master", "local[2]", *said, code=code)
+
+    def age(self) -> None:
+        """Makes all state a hundred days older."""
+        for file in (self.lake.folder / "_catalog").rglob("*"):
+            if file.is_file():
+                old = file.stat().st_mtime - AGE_S
+                os.utime(file, (old, old))
 
     def receipts(self) -> dict[Path, bytes]:
         """Every committed receipt."""
@@ -161,3 +176,29 @@ def test_every_job_runs(site: Site) -> None:
     assert purges.files() == files - own | left
     assert len(own) > 3 * COMMITS
     assert len(left) == client.load_table("db.taker").scan().to_arrow().num_rows == 1
+
+    assert site.pipeline("fsck")["findings"] == site.here("fsck", "--data")["findings"]
+    [kept_data] = (file for file in lake.folder.rglob("*.parquet") if file.as_posix() in busy_files(site))
+    body = kept_data.read_bytes()
+    kept_data.unlink()
+    report = site.pipeline("fsck", "--table", "db.busy", code=1)
+    assert report == site.here("fsck", "--data", "--table", "db.busy", code=1)
+    assert "data-file-missing" in str(report)
+    kept_data.write_bytes(body)
+
+    site.age()
+    dry = site.here("gc")
+    report = site.pipeline("collect")
+    assert (report["count"], report["deleted"]) == (dry["count"], False)
+    assert int(str(report["count"])) > 2 * COMMITS
+    report = site.pipeline("collect", "--delete")
+    assert (report["deleted"], report["unreadable_count"]) == (True, 0)
+    assert int(str(report["count"])) >= int(str(dry["count"]))
+    lake.append("busy")
+    assert client.load_table("db.busy").scan().to_arrow().num_rows == COMMITS + 1
+
+
+def busy_files(site: Site) -> set[str]:
+    """Where the current data files of the table lie."""
+    files = site.lake.client.load_table("db.busy").inspect.files()["file_path"].to_pylist()
+    return {str(file).removeprefix("file://").removeprefix("file:") for file in files}

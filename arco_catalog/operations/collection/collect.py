@@ -8,6 +8,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
 from arco_catalog.operations.collection.checkpoints import collect_checkpoints
 from arco_catalog.operations.collection.claims import collect_claims
+from arco_catalog.operations.collection.dealing import Dealer, Here
 from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.hints import put_missing_hints
 from arco_catalog.operations.collection.markers import collect_markers
@@ -27,6 +28,8 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.runtime import Runtime
 
+HERE = Here()
+
 
 async def collect(
     session: Session,
@@ -35,53 +38,61 @@ async def collect(
     retention: Retention | None = None,
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     should_stop: Callable[[], bool] = lambda: False,
+    dealer: Dealer = HERE,
 ) -> CollectionStats:
     """Collects what the rules let go, and returns what it was; without `delete` it only counts, and writes nothing. It
-    may be cut anywhere, run twice at once, and beside live writers: what it leaves the next run collects. Raises
-    `StoreError` if the store does not answer, or the session's deadline passes."""
+    may be cut anywhere, run twice at once, and beside live writers: what it leaves the next run collects. `dealer` has
+    what is listed judged and deleted, by this process unless it says otherwise. Raises `StoreError` if the store does
+    not answer, or the session's deadline passes."""
     run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
     try:
         if run.paths == SERVICE:
-            await _collect_service(run)
+            await _collect_service(run, dealer)
         else:
-            await _collect_catalog(run)
+            await _collect_catalog(run, dealer)
     except Stopped:
         run.stats.stopped = True
     return run.stats
 
 
-async def _collect_catalog(run: Run) -> None:
+async def _collect_catalog(run: Run, dealer: Dealer) -> None:
     """A catalog's state, or that of a realm, which has less of it. Where a run begins follows from the millisecond at
-    which it does: if all are too short to reach the end, each kind has its turn nevertheless."""
+    which it does: if all are too short to reach the end, each kind has its turn nevertheless.
+
+    What has the dealer goes by batches. The rest stays with this process: tombstones leave by commits to the one HEAD;
+    the registry's floor and its HEAD of a week ago are known to who lists all of its commits; the notes on entities are
+    a few objects, which one process writes."""
     entities, pipeline = Entities(run), await read_progress(run)
     parts: Sequence[Callable[[], Awaitable[None]]] = (
         lambda: collect_tombstones(run, entities),
-        lambda: collect_pointers(run, entities),
-        lambda: _collect_requests(run),
-        lambda: collect_receipts(run, entities, pipeline),
-        lambda: collect_claims(run),
+        lambda: collect_pointers(run, entities, dealer),
+        lambda: _collect_requests(run, entities, dealer),
+        lambda: collect_receipts(run, entities, pipeline, dealer),
+        lambda: collect_claims(run, entities, dealer),
         lambda: collect_registry(run, pipeline),
-        lambda: collect_tasks(run),
+        lambda: collect_tasks(run, entities, dealer),
         lambda: put_missing_hints(run),
         lambda: collect_checkpoints(run, entities),
-        lambda: collect_reports(run),
+        lambda: collect_reports(run, entities, dealer),
     )
     first = run.session.runtime.now_ms() % len(parts)
     for part in (*parts[first:], *parts[:first]):
         await part()
 
 
-async def _collect_requests(run: Run) -> None:
+async def _collect_requests(run: Run, entities: Entities, dealer: Dealer) -> None:
     """What is kept of requests, unless it is kept for ever. Decisions go by the markers that are left."""
     if run.retention.markers:
-        await collect_transactions(run, await collect_markers(run))
+        oldest_slot_ms = await collect_markers(run, entities, dealer)
+        await collect_transactions(run, entities, dealer, oldest_slot_ms)
 
 
-async def _collect_service(run: Run) -> None:
+async def _collect_service(run: Run, dealer: Dealer) -> None:
     """What a delegation service has: it moves no pointer and no registry, so nothing is to be fenced."""
+    entities = Entities(run)
     if run.retention.markers:
-        await collect_markers(run)
-    await collect_tasks(run)
+        await collect_markers(run, entities, dealer)
+    await collect_tasks(run, entities, dealer)
 
 
 async def collect_all(

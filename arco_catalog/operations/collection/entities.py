@@ -3,7 +3,7 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.operations.collection.names import Names
@@ -32,24 +32,33 @@ class Walked:
     floor_ms: int | None
 
 
+@dataclass(slots=True)
+class Known:
+    """What a process has learned of entities in one run: it may be kept from one batch of that run to its next."""
+
+    named: Names | None = None
+    """What HEAD named when it was first asked."""
+    fenced: Names | None = None
+    """What it named after the fence of this process."""
+    checkpoints: Checkpoints | None = None
+    floors: Floors | None = None
+    walked: dict[str, Walked | None] = field(default_factory=dict)
+
+
 class Entities:
     """The entities of one run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, known: Known | None = None) -> None:
         self._run = run
         self._lock = asyncio.Lock()
-        self._named: Names | None = None
-        self._fenced: Names | None = None
-        self._checkpoints: Checkpoints | None = None
-        self._floors: Floors | None = None
-        self._walked: dict[str, Walked | None] = {}
+        self._known = known or Known()
 
     async def is_named(self, entity: str) -> bool:
         """Whether HEAD named it when it was first asked: a name, a tombstone, or an intent on a name leads to it."""
         async with self._lock:
-            if self._named is None:
-                self._named = await self._names(await self._run.session.state.head())
-        return entity in self._named
+            if self._known.named is None:
+                self._known.named = await self._names(await self._run.session.state.head())
+        return entity in self._known.named
 
     async def is_nameless(self, entity: str) -> bool:
         """Whether nothing names it, and nothing will: what was sent a week ago to name it relied on a HEAD that has
@@ -59,12 +68,12 @@ class Entities:
         if not self._run.delete:
             return True
         async with self._lock:
-            if self._fenced is None:
+            if self._known.fenced is None:
                 session = self._run.session
                 async with session.lock_registry():
                     await fence_registry(session.state, session.runtime)
-                self._fenced = await self._names(await session.state.head())
-        return entity not in self._fenced
+                self._known.fenced = await self._names(await session.state.head())
+        return entity not in self._known.fenced
 
     async def _names(self, head: RegistryState) -> Names:
         found = Names()
@@ -78,14 +87,13 @@ class Entities:
         """The entity, walked to the end after its pointer has moved past what was written at this time. It is fenced
         where it has not moved. None where it has no name or no pointer, or can't be walked to the end: then nothing is
         known. What an entity without a name has in its pointer may never have become current."""
-        known = self._walked.get(entity)
-        if entity in self._walked and (
-            known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)
-        ):
+        every = self._known.walked
+        known = every.get(entity)
+        if entity in every and (known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)):
             return known
-        if len(self._walked) >= MOST_WALKED:
-            self._walked.clear()
-        walked = self._walked[entity] = await self._walk(entity, written_ms)
+        if len(every) >= MOST_WALKED:
+            every.clear()
+        walked = every[entity] = await self._walk(entity, written_ms)
         return walked
 
     async def _walk(self, entity: str, written_ms: int) -> Walked | None:
@@ -102,14 +110,14 @@ class Entities:
                 except CommitStateUnknown:
                     return None
             moved_ms = found.now_ms
-        if self._checkpoints is None:
-            self._checkpoints = await Checkpoints.read(run.session.state)
-            self._floors = await read_floors(run.session.state)
-        floors = self._floors or {}
+        if self._known.checkpoints is None:
+            self._known.checkpoints = await Checkpoints.read(run.session.state)
+            self._known.floors = await read_floors(run.session.state)
+        floors = self._known.floors or {}
         done = await walk(
             run.session,
             entity,
-            self._checkpoints.by_entity.get(entity),
+            self._known.checkpoints.by_entity.get(entity),
             dry=not run.delete,
             should_stop=run.should_stop,
         )

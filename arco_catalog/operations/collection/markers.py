@@ -1,10 +1,13 @@
 """Markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.operations.collection.dealing import Batch, Dealer
+from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Kind, is_older
 from arco_catalog.protocol.concurrency import batches
@@ -18,6 +21,9 @@ from storage_backends import Listed
 MAX_SLOTS = 10_000
 A_FENCE = 500
 """Unfinished markers that are fenced together: each target once."""
+
+Due = tuple[str, list[Listed]]
+"""A marker that may be old enough: the prefix of its slots, and those that were listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +66,42 @@ class Marker:
         return [self.key(slot) for slot in sorted(numbers, reverse=True)]
 
 
-async def collect_markers(run: Run) -> int | None:
+@dataclass(slots=True)
+class _Oldest:
+    """The time of the oldest slot that is left; None while none is known."""
+
+    ms: int | None = None
+
+    def add(self, ms: int) -> None:
+        self.ms = ms if self.ms is None else min(self.ms, ms)
+
+
+async def collect_markers(run: Run, entities: Entities, dealer: Dealer) -> int | None:
     """Collects markers. Returns the time of the oldest slot that is left, None if none is."""
-    oldest: int | None = None
+    oldest = _Oldest()
+    async with aclosing(dealer.deal(run, entities, _batches(run, oldest))) as done:
+        async for batch, kept in done:
+            for ms in kept if kept is not None else [_first_ms(listed) for _, listed in batch.items]:
+                oldest.add(ms)
+    return oldest.ms
+
+
+async def _batches(run: Run, oldest: _Oldest) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:
-            due: list[tuple[str, list[Listed]]] = []
+            due: list[Due] = []
             for prefix, listed in _by_marker(page).items():
-                first_ms = min(each.written_ms for each in listed)
-                if is_older(first_ms, now_ms, limit_ms):
+                if is_older(_first_ms(listed), now_ms, limit_ms):
                     due.append((prefix, listed))
                 else:
-                    oldest = first_ms if oldest is None else min(oldest, first_ms)
+                    oldest.add(_first_ms(listed))
             for batch in batches(due, A_FENCE):
-                kept = await _collect(run, batch, now_ms)
-                oldest = min((ms for ms in (oldest, *kept) if ms is not None), default=None)
-    return oldest
+                yield Batch(partial(_collect, now_ms=now_ms), batch)
+
+
+def _first_ms(listed: Sequence[Listed]) -> int:
+    return min(each.written_ms for each in listed)
 
 
 def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
@@ -86,7 +111,7 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
     return markers
 
 
-async def _collect(run: Run, due: Sequence[tuple[str, list[Listed]]], now_ms: int) -> Sequence[int]:
+async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
     """Collects some markers. Returns the times of the oldest slots of those that are kept."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     read = await run.each(due, lambda each: run.judged(each[0], _read(run, *each)))
@@ -95,7 +120,7 @@ async def _collect(run: Run, due: Sequence[tuple[str, list[Listed]]], now_ms: in
     kept: list[int] = []
     for (_, listed), marker in zip(due, read, strict=True):
         if marker is None:
-            kept.append(min(each.written_ms for each in listed))
+            kept.append(_first_ms(listed))
         elif not marker.slots and not marker.late:
             continue  # another run has collected it
         elif not is_older(marker.since_ms, now_ms, limit_ms):

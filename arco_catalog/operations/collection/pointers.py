@@ -1,8 +1,9 @@
 """Pointers to which no name leads (docs/design/collection.md#rule-2)."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from arco_catalog.operations.collection.dealing import Batch, Dealer, deal_out
 from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.files import remove_metadata_file
 from arco_catalog.operations.collection.run import Run
@@ -11,20 +12,29 @@ from arco_catalog.state import receipt
 from arco_catalog.state.fields import text
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
+from storage_backends import Listed
 
 MAX_FILES = 1_000_000
 
 
-async def collect_pointers(run: Run, entities: Entities) -> None:
+async def collect_pointers(run: Run, entities: Entities, dealer: Dealer) -> None:
     """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. A view's
     own metadata files go first; those of a table are never deleted here."""
-    prefix = run.paths.pointers
-    async with aclosing(run.older(prefix, run.retention.orphans_ms)) as batches:
+    await deal_out(dealer, run, entities, _batches(run))
+
+
+async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
+    async with aclosing(run.older(run.paths.pointers, run.retention.orphans_ms)) as batches:
         async for batch in batches:
-            names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
-            nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]
-            bare = await run.each(nameless, lambda each: run.judged(each.key, _is_bare(run, each.key)))
-            await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, bare, strict=True) if yes])
+            yield Batch(_collect, batch)
+
+
+async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    prefix = run.paths.pointers
+    names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
+    nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]
+    bare = await run.each(nameless, lambda each: run.judged(each.key, _is_bare(run, each.key)))
+    await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, bare, strict=True) if yes])
 
 
 async def _is_bare(run: Run, key: str) -> bool:

@@ -2,10 +2,11 @@
 committed ones that are old (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5). OpenLineage events,
 which lie beside them, go by their age alone."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from arco_catalog.operations.collection.dealing import Batch, Dealer, all_of, deal_out
 from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.files import remove_metadata_file
 from arco_catalog.operations.collection.pipeline import PipelineProgress
@@ -27,11 +28,24 @@ class Receipt:
     ms: int
 
 
-async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress) -> None:
+async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, dealer: Dealer) -> None:
     """Collects receipts of both stages, and OpenLineage events, in one listing. Committed ones that the pipeline is yet
-    to read are kept."""
-    pending: list[Listed] = []
+    to read are kept. So are those whose pending ones are there: the last batch waits until these are done."""
     committed: list[Listed] = []
+    await deal_out(dealer, run, entities, _batches(run, pipeline, committed))
+    await deal_out(dealer, run, entities, _rest(committed))
+
+
+async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
+    if committed:
+        yield Batch(_collect_committed, committed)
+
+
+async def _batches(
+    run: Run, pipeline: PipelineProgress, committed: list[Listed]
+) -> AsyncGenerator[Batch[Listed, None], None]:
+    """Leaves what makes no whole batch in `committed`."""
+    pending: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
         async for page, now_ms in pages:
             lineage: list[Listed] = []
@@ -48,15 +62,16 @@ async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgr
                     run.paths.read_receipt_day(each.key)
                 ):
                     committed.append(each)
-            await run.collect(Kind.LINEAGE_EVENT, lineage)
+            if lineage:
+                yield all_of(Kind.LINEAGE_EVENT, lineage)
             if len(pending) >= BATCH:
-                await _collect_pending(run, entities, pending)
+                yield Batch(_collect_pending, pending)
                 pending = []
             if len(committed) >= BATCH:
-                await _collect_committed(run, entities, committed)
-                committed = []
-    await _collect_pending(run, entities, pending)
-    await _collect_committed(run, entities, committed)
+                yield Batch(_collect_committed, [*committed])
+                committed.clear()
+    if pending:
+        yield Batch(_collect_pending, pending)
 
 
 async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
@@ -102,7 +117,10 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
         floor_ms=None if walked is None else walked.floor_ms,
         current=walked is not None and walked.current.location == pending.file,
     )
-    if fate is Fate.LOST and not await remove_metadata_file(run, pending.entity, pending.file):
+    if fate is Fate.LOST and (
+        await run.read(pending.listed.key) is None  # another collected both receipts, the pending one first
+        or not await remove_metadata_file(run, pending.entity, pending.file)
+    ):
         return Fate.KEPT
     return fate
 

@@ -1,14 +1,22 @@
 """Old reports of scans and commits: nothing leads to them, and they go by their age
 (docs/design/collection.md#how-it-works)."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from arco_catalog.operations.collection.dealing import Batch, Dealer, all_of, deal_out
+from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Kind
+from storage_backends import Listed
 
 
-async def collect_reports(run: Run) -> None:
+async def collect_reports(run: Run, entities: Entities, dealer: Dealer) -> None:
     """Collects reports that are older than receipts are kept."""
+    await deal_out(dealer, run, entities, _batches(run))
+
+
+async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
     async with aclosing(run.older(run.paths.reports, run.retention.receipts_ms)) as batches:
         async for batch in batches:
-            await run.collect(Kind.REPORT, batch)
+            yield all_of(Kind.REPORT, batch)

@@ -1,8 +1,10 @@
 """Tasks that have ended, and hints that lead nowhere (docs/design/collection.md#rule-10)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from arco_catalog.operations.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.run import BATCH, Run
 from arco_catalog.planning.collection import Kind, is_older
 from arco_catalog.planning.purge import purge_of
@@ -12,12 +14,16 @@ from arco_catalog.state.task_log import StoredTask, read_task
 from storage_backends import Listed
 
 
-async def collect_tasks(run: Run) -> None:
+async def collect_tasks(run: Run, entities: Entities, dealer: Dealer) -> None:
     """Collects ended tasks that nothing in the registry names any more, and old hints whose task has ended or never
     came. The first listing tells which tasks have a version that is old."""
+    await deal_out(dealer, run, entities, _batches(run))
+
+
+async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
     paths = run.paths
     hints: list[Listed] = []
-    due: dict[str, None] = {}
+    due: dict[str, Listed] = {}
     async with aclosing(run.pages(paths.tasks)) as pages:
         async for page, now_ms in pages:
             for each in page:
@@ -27,27 +33,34 @@ async def collect_tasks(run: Run) -> None:
                     if not waits and is_older(each.written_ms, now_ms, run.retention.orphans_ms):
                         hints.append(each)
                 elif is_older(each.written_ms, now_ms, run.retention.tasks_ms):
-                    due[each.key.removeprefix(paths.tasks).partition("/")[0]] = None
+                    due[_task(run, each)] = each
             if len(hints) >= BATCH:
-                await _collect_hints(run, hints)
+                yield Batch(_collect_hints, hints)
                 hints = []
             if len(due) >= BATCH:
-                await _collect_ended(run, due)
+                yield Batch(_collect_ended, [*due.values()])
                 due = {}
-    await _collect_hints(run, hints)
-    await _collect_ended(run, due)
+    if hints:
+        yield Batch(_collect_hints, hints)
+    if due:
+        yield Batch(_collect_ended, [*due.values()])
 
 
-async def _collect_hints(run: Run, hints: Sequence[Listed]) -> None:
+async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
     over = await run.each(hints, lambda each: run.judged(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 
 
-async def _collect_ended(run: Run, tasks: Iterable[str]) -> None:
-    for task in tasks:
+async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed]) -> None:
+    """Looks at tasks, of each of which a version is given."""
+    for task in (_task(run, each) for each in versions):
         stored = await run.judged(f"task {task}", read_task(run.session.state, task))
         if stored is not None and await _is_over(run, stored):
             await _collect(run, stored)
+
+
+def _task(run: Run, version: Listed) -> str:
+    return version.key.removeprefix(run.paths.tasks).partition("/")[0]
 
 
 async def _leads_nowhere(run: Run, key: str) -> bool:

@@ -59,6 +59,7 @@ class Code(StrEnum):
     LOGGED_FILE_FOREIGN = "logged-file-foreign"
     FILES_ELSEWHERE = "files-elsewhere"
     FILES_OUT_OF_REACH = "files-out-of-reach"
+    FILES_UNCHECKED = "files-unchecked"
     RECEIPT_MISSING = "receipt-missing"
     RECEIPT_UNREADABLE = "receipt-unreadable"
     RECEIPT_FOREIGN = "receipt-foreign"

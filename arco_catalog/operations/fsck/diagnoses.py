@@ -193,6 +193,11 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "a table names files in no store of this catalog: they were not looked at",
         "give --allowed-location as the servers have it",
     ),
+    Code.FILES_UNCHECKED: Diagnosis(
+        Severity.ERROR,
+        "not all files of a table were looked at: the task on Spark that did so failed, or was killed",
+        "run `arco fsck --data --table TABLE`, which says what it fails at",
+    ),
     Code.RECEIPT_MISSING: Diagnosis(
         Severity.WARNING,
         "a commit has no committed receipt: its writer died before it, or the receipt is gone",

@@ -2,6 +2,9 @@
 
 from contextlib import suppress
 
+import pytest
+
+from arco_catalog.operations.collection.run import Run
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.lineage import receive_event
 from arco_catalog.operations.load import load_table
@@ -91,6 +94,41 @@ async def pending(collections: Collections) -> dict[str, bytes]:
     """The pending receipts that are there."""
     found = {key: await collections.store.get(key) for key in collections.listed(PATHS.events) if "/pending/" in key}
     return {key: each.body for key, each in found.items() if isinstance(each, Found)}
+
+
+async def test_a_file_whose_receipts_other_runs_collect_meanwhile_stays(
+    collections: Collections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no committed receipt any more, and is not that of a lost try: its pending receipt is gone, too."""
+    await collections.commit()
+    bodies = await pending(collections)
+    await collections.commit()
+    collections.days(8)
+    await collections.collect()
+    collections.days(90)
+    files = collections.listed("wh/warehouse/")
+    for key, body in bodies.items():  # as if they had been on their way all the time
+        await collections.store.put(key, body, ABSENT)
+    collections.days(8)
+
+    async def others() -> None:
+        await collections.collect()
+        await collections.collect()
+
+    exists, ran = Run.exists, list[str]()
+
+    async def after_others(self: Run, key: str) -> bool:
+        if "/committed/" in key and not ran:
+            ran.append(key)
+            await others()
+        return await exists(self, key)
+
+    monkeypatch.setattr(Run, "exists", after_others)
+    await collections.collect()
+
+    assert ran
+    assert len(committed(collections)) == 1
+    assert collections.listed("wh/warehouse/") == files
 
 
 async def test_a_pending_receipt_behind_the_floor_takes_no_file_with_it(collections: Collections) -> None:

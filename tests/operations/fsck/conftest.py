@@ -163,9 +163,9 @@ async def stored() -> Stored:
     return Stored(made, store.bodies)
 
 
-async def tell_lengths(store: MemoryStore) -> None:
+async def tell_lengths(store: MemoryStore, warehouse: str = "wh/warehouse/") -> None:
     """Makes each manifest list say how long its manifests are."""
-    for key in [key for key in store.keys("wh/warehouse/") if "/snap-" in key]:
+    for key in [key for key in store.keys(warehouse) if "/snap-" in key]:
         found = await store.get(key)
         assert isinstance(found, Found)
         records = list(fastavro.reader(BytesIO(found.body)))

@@ -6,8 +6,9 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.fsck.check import check, check_tables
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.fsck.files import MOST, Scope
+from arco_catalog.operations.fsck.files import Scope
 from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.fsck.tally import MOST
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
 from storage_backends import ANY, Found

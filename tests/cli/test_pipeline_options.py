@@ -1,0 +1,31 @@
+"""`arco pipeline run`: which options belong to which job, said before Spark is started."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import arco
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["reconcile", "--dry-run"], "--dry-run, --max-bytes, --minutes and --jars are of maintain"),
+        (["fsck", "--delete"], "--delete and --seconds are of collect"),
+        (["reconcile", "--after", "db.t"], "--table and --after are of fsck"),
+        (["maintain", "--uri", "http://127.0.0.1:1", "--table", "db.t"], "--table and --after are of fsck"),
+        (["compact"], "compact needs --uri"),
+    ],
+)
+async def test_an_option_of_another_job_is_refused(tmp_path: Path, said: list[str], told: str) -> None:
+    ended = await arco("pipeline", "run", *said, "--store", tmp_path.as_uri())
+
+    assert ended.code == 2
+    assert told in ended.err
+
+
+async def test_a_check_of_what_is_not_there_is_told(tmp_path: Path) -> None:
+    ended = await arco("pipeline", "run", "fsck", "--store", tmp_path.as_uri(), "--warehouse", "none")
+
+    assert ended.code == 2
+    assert "there is no warehouse 'none'" in ended.err
