@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 
 
 async def _stoppable(work: Callable[[], Coroutine[None, None, T]]) -> T:
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        return await work()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
