@@ -15,7 +15,10 @@ from botocore.session import Session  # type: ignore[import-untyped]
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.collection import collect
-from arco_catalog.operations.collection.run import Stopped
+from arco_catalog.operations.collection.dealing import Dealer
+from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.run import Run, Stopped
+from arco_catalog.operations.collection.tasks import collect_tasks
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.invocation import MARGIN_MS
 from arco_catalog.operations.purge.deletion import Deletion
@@ -322,7 +325,7 @@ def test_a_collection_that_time_ends_is_gone_on_with_by_a_new_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(collect, "collect_checkpoints", ends)
+        patch.setattr(collect, "collect_tasks", collects_tasks_and_ends)
         assert failed(handler(batch(a=COLLECT), Invocation(IN_TIME))) == []
     assert collections(capsys) == [("wh", 0, 3, False)]
     [again] = queue()
@@ -337,6 +340,12 @@ def test_a_collection_that_got_nowhere_in_its_time_fails(
     monkeypatch.setattr(collect, "collect_checkpoints", ends)
     assert failed(handler(batch(a=COLLECT), Invocation(IN_TIME))) == ["a"]
     assert queue() == []
+
+
+async def collects_tasks_and_ends(run: Run, entities: Entities, dealer: Dealer) -> None:
+    """Time is over behind them, whichever kind a run begins with."""
+    await collect_tasks(run, entities, dealer)
+    raise Stopped
 
 
 async def ends(run: object, entities: object) -> None:
