@@ -98,8 +98,9 @@ JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)'
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
 LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-short rck-short-lambda) \
   $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short rck-short-lambda)
-PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/simulation tests/engines tests/cli tests/infra tests/storage_backends \
-  tests/lambda_ rck-short tests/serve rck-short-lambda tests/packaging demo-short-s3 demo-short static tests/fuzz tests/reconciler)
+PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/engines tests/simulation tests/cli tests/lambda_ tests/infra \
+  tests/reconciler tests/serve tests/storage_backends demo-short-s3 tests/fuzz static rck-short-lambda demo-short tests/packaging \
+  rck-short)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its

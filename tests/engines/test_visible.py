@@ -79,7 +79,13 @@ def test_one_who_is_no_principal_sees_nothing(trino_as: Ask) -> None:
     assert trino_as("mallory")(f"SELECT * FROM {NAME}.system.visible_commits") == []
 
 
-@pytest.mark.parametrize("table", BY_ENTITY, ids=lambda table: table.name)
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(table, id=table.name, marks=() if table is tables.COMMITS else pytest.mark.slow)
+        for table in BY_ENTITY
+    ],
+)
 def test_both_engines_show_the_rows_of_what_may_be_loaded_today(
     walled: Walled, spark: Sql, trino_as: Ask, asker: str, table: SystemTable
 ) -> None:
@@ -126,6 +132,7 @@ def test_what_is_said_in_words_of_others_is_not_told(spark: Sql, trino_as: Ask, 
         assert tuple(row) == (None, None)
 
 
+@pytest.mark.slow
 def test_usual_questions_are_answered_of_what_may_be_loaded(spark: Sql, trino_as: Ask, asker: str) -> None:
     for ask in (trino_as(asker), spark):
         writers = ask(f"SELECT DISTINCT namespace, name FROM {NAME}.system.visible_last_writers")
