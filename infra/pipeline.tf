@@ -179,7 +179,8 @@ resource "aws_iam_role_policy" "pipeline_engine" {
   policy = data.aws_iam_policy_document.engine.json
 }
 
-data "aws_iam_policy_document" "pipeline" {
+# What compact, maintain and fsck read alike: their code, the catalog's state, and whether there is a realm.
+data "aws_iam_policy_document" "job_reads" {
   count = local.pipeline ? 1 : 0
 
   statement {
@@ -188,6 +189,47 @@ data "aws_iam_policy_document" "pipeline" {
     resources = ["${local.code_arn}/*"]
   }
 
+  statement {
+    sid       = "ReadState"
+    actions   = ["s3:GetObject"]
+    resources = local.state_arns
+  }
+
+  statement {
+    sid       = "TellMissingFromForbidden"
+    actions   = ["s3:ListBucket"]
+    resources = local.buckets
+    condition {
+      test     = "StringLikeIfExists"
+      variable = "s3:prefix"
+      values   = [for arn in concat(local.state_arns, local.realm_asked, local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.has_realm ? [1] : []
+    content {
+      sid       = "ReadRealm"
+      actions   = ["s3:GetObject"]
+      resources = local.realm_arns
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.has_realm ? [] : [1]
+    content {
+      sid       = "TellWhetherThereIsARealm"
+      actions   = ["s3:GetObject"]
+      resources = ["${local.bucket_arn}/${local.folder}_realm/core/manifest.json"]
+    }
+  }
+}
+
+data "aws_iam_policy_document" "pipeline" {
+  count = local.pipeline ? 1 : 0
+
+  source_policy_documents = [data.aws_iam_policy_document.job_reads[0].json]
+
   dynamic "statement" {
     for_each = local.credential == null ? [] : [local.credential]
     content {
@@ -195,12 +237,6 @@ data "aws_iam_policy_document" "pipeline" {
       actions   = ["s3:GetObject"]
       resources = ["arn:${local.partition}:s3:::${statement.value}"]
     }
-  }
-
-  statement {
-    sid       = "ReadState"
-    actions   = ["s3:GetObject"]
-    resources = local.state_arns
   }
 
   statement {
@@ -237,35 +273,6 @@ data "aws_iam_policy_document" "pipeline" {
       sid       = "RemoveHints"
       actions   = ["s3:DeleteObject"]
       resources = [for arn in local.state_arns : "${trimsuffix(arn, "*")}tasks/open/*"]
-    }
-  }
-
-  statement {
-    sid       = "TellMissingFromForbidden"
-    actions   = ["s3:ListBucket"]
-    resources = local.buckets
-    condition {
-      test     = "StringLikeIfExists"
-      variable = "s3:prefix"
-      values   = [for arn in concat(local.state_arns, local.realm_asked, local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
-    }
-  }
-
-  dynamic "statement" {
-    for_each = local.has_realm ? [1] : []
-    content {
-      sid       = "ReadRealm"
-      actions   = ["s3:GetObject"]
-      resources = local.realm_arns
-    }
-  }
-
-  dynamic "statement" {
-    for_each = local.has_realm ? [] : [1]
-    content {
-      sid       = "TellWhetherThereIsARealm"
-      actions   = ["s3:GetObject"]
-      resources = ["${local.bucket_arn}/${local.folder}_realm/core/manifest.json"]
     }
   }
 

@@ -51,52 +51,13 @@ resource "aws_iam_role_policy" "spark_fsck" {
 data "aws_iam_policy_document" "spark_fsck" {
   count = local.checks ? 1 : 0
 
-  statement {
-    sid       = "ReadTheJob"
-    actions   = ["s3:GetObject"]
-    resources = ["${local.code_arn}/*"]
-  }
-
-  statement {
-    sid       = "ReadState"
-    actions   = ["s3:GetObject"]
-    resources = local.state_arns
-  }
+  source_policy_documents = [data.aws_iam_policy_document.job_reads[0].json]
 
   # Of a data file two bytes at most; S3 knows no right on less than the whole.
   statement {
     sid       = "ReadTables"
     actions   = ["s3:GetObject"]
     resources = local.table_files
-  }
-
-  statement {
-    sid       = "TellMissingFromForbidden"
-    actions   = ["s3:ListBucket"]
-    resources = local.buckets
-    condition {
-      test     = "StringLikeIfExists"
-      variable = "s3:prefix"
-      values   = [for arn in concat(local.state_arns, local.realm_asked, local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
-    }
-  }
-
-  dynamic "statement" {
-    for_each = local.has_realm ? [1] : []
-    content {
-      sid       = "ReadRealm"
-      actions   = ["s3:GetObject"]
-      resources = local.realm_arns
-    }
-  }
-
-  dynamic "statement" {
-    for_each = local.has_realm ? [] : [1]
-    content {
-      sid       = "TellWhetherThereIsARealm"
-      actions   = ["s3:GetObject"]
-      resources = ["${local.bucket_arn}/${local.folder}_realm/core/manifest.json"]
-    }
   }
 
   dynamic "statement" {
