@@ -10,13 +10,12 @@ from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.collection.report import as_document
 from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.operations.pace import Pace
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import TIMEOUT_MS, own_environment
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from reconciler.session import spark_of
 
-REPORT_MS = 1000
-"""How often progress is told, at most."""
 NOT_THERE = 2
 """The exit status where there is nothing to collect from."""
 
@@ -57,11 +56,9 @@ class _Progress:
     """Tells how far a run has come, once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._next_ms = now_ms() + REPORT_MS
+        self._pace = Pace(now_ms)
 
     def told(self, stats: CollectionStats) -> None:
         """A line, unless there was one just before."""
-        if self._now_ms() >= self._next_ms:
-            self._next_ms = self._now_ms() + REPORT_MS
+        if self._pace.is_due():
             sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} to collect\n")

@@ -11,14 +11,13 @@ from arco_catalog.iceberg.errors import NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.fsck.files import Scope
 from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.pace import Pace
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import own_environment
 from reconciler.fsck import FsckProgress, fsck
 from reconciler.session import catalog_of, spark_of
 
-REPORT_MS = 1000
-"""How often progress is told, at most."""
 NOT_THERE = 2
 """The exit status where there is nothing to check."""
 
@@ -56,15 +55,13 @@ class _Progress:
     """Tells how far a check has come, once a second, and where one that is cut goes on."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._next_ms = now_ms() + REPORT_MS
+        self._pace = Pace(now_ms)
 
     def told(self, progress: FsckProgress) -> None:
         """A line, unless there was one just before."""
         ended = 0 < progress.tables == progress.done
-        if self._now_ms() < self._next_ms and not ended:
+        if not (self._pace.is_due() or ended):
             return
-        self._next_ms = self._now_ms() + REPORT_MS
         on = f"; --after {progress.up_to} goes on from here" if progress.up_to and not ended else ""
         sys.stderr.write(
             f"{progress.looked_at:,} objects looked at, the files of {progress.done:,} of {progress.tables:,} tables, "

@@ -12,6 +12,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.operations.collection.collect import collect, collect_all
 from arco_catalog.operations.collection.report import Collected, as_document
 from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.operations.pace import Pace
 from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
@@ -20,8 +21,6 @@ from arco_catalog.state.runtime import SystemRuntime
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
 """What a run that was told to stop may take to end."""
-REPORT_MS = 1000
-"""How often progress is told, at most."""
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 
@@ -52,13 +51,11 @@ class Progress:
     """Tells on stderr how far a run has come, once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._next_ms = now_ms() + REPORT_MS
+        self._pace = Pace(now_ms)
 
     def told(self, stats: CollectionStats) -> None:
         """A line, unless there was one just before."""
-        if self._now_ms() >= self._next_ms:
-            self._next_ms = self._now_ms() + REPORT_MS
+        if self._pace.is_due():
             print(
                 f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",
                 file=sys.stderr,

@@ -16,12 +16,11 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
+from arco_catalog.operations.pace import Pace
 from arco_catalog.state.index import Namespace
 from storage_backends.open import canonical_url, opener_in
 
 DAY_MS = 24 * 60 * 60 * 1000
-REPORT_MS = 1000
-"""The least time between two lines of progress."""
 HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 
@@ -75,11 +74,10 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
                 return dict(await source.properties_of(own)) if own else {}
 
             importer = Importer(lambda: another(session), properties_of, apply=options.apply)
-            next_ms = session.runtime.now_ms() + REPORT_MS
+            pace = Pace(session.runtime.now_ms)
             async for imported in importer.run(chosen()):
                 report.tables.append(imported)
-                if session.runtime.now_ms() >= next_ms:
-                    next_ms = session.runtime.now_ms() + REPORT_MS
+                if pace.is_due():
                     print(f"arco: tables looked at so far: {len(report.tables):,}", file=sys.stderr, flush=True)
             report.namespaces = importer.namespaces
         return report
