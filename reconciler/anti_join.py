@@ -17,7 +17,7 @@ from pyspark import RDD, SparkContext, StorageLevel
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
-from arco_catalog.operations.purge.sharing import known_tables, require_dropped
+from arco_catalog.operations.purge.sharing import MAX_ROUNDS, known_tables, require_dropped
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.tasks.execution import Execution, TaskFailed
@@ -53,8 +53,6 @@ ITEMS_IN_A_SLICE = 50
 MANIFESTS_IN_A_PART = 20
 """Whose data files one task deletes."""
 MAX_PARTS = 4_096
-MAX_ROUNDS = 20
-"""How often tables are read again that changed while they were read."""
 NAMES_AT_ONCE = 10_000
 """Files, other than data, that are looked for among those of others at once."""
 MAX_KEEPERS = 20

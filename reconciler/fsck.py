@@ -16,13 +16,12 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from arco_catalog.iceberg.errors import NoSuchTable, NotFound
-from arco_catalog.operations.fsck.check import check
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.operations.fsck.check import check_stored, require_known
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination, Relation
 from arco_catalog.operations.fsck.files import Scope, look_at_manifests, look_at_table, settle
 from arco_catalog.operations.fsck.findings import Finding
-from arco_catalog.operations.fsck.registry import examine_registry
 from arco_catalog.operations.fsck.report import Gathered, Report
 from arco_catalog.operations.fsck.table_files import Look, Manifest
 from arco_catalog.operations.fsck.tally import Tally
@@ -129,8 +128,7 @@ async def fsck(
     table could be to blame for, what Spark raised.
     """
     async with config.session() as session:
-        page = await session.state.store.list(f"{session.state.paths.state}/")
-        if not page.entries:
+        if not await session.state.has_any():
             raise NotFound(f"there is no catalog {config.warehouse!r} in {config.store}")
         now = FsckProgress()
 
@@ -140,12 +138,9 @@ async def fsck(
 
         examination = Examination(session, progress=of_driver)
         run = _Run(examination, tell, Gathered(), now, [])
-        found = examine_registry(examination) if scope.is_part else check(examination)
-        async for finding in found:
+        async for finding in check_stored(examination, scope):
             run.add(finding)
-        unknown = scope.tables - {relation.name for relation in examination.relations.values()}
-        if unknown and examination.index_read:
-            raise NoSuchTable(f"there is no table {min(unknown)}")
+        require_known(examination, scope)
         examination.progress = lambda examination: None
         run.order = scope.of(examination)
         now.tables, now.looked_at = len(run.order), examination.looked_at

@@ -21,7 +21,7 @@ from arco_catalog.cli.session import (
     writing,
 )
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
-from arco_catalog.operations.fsck.check import check, check_tables
+from arco_catalog.operations.fsck.check import check, require_known
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination, Findings
 from arco_catalog.operations.fsck.files import Scope
@@ -29,12 +29,11 @@ from arco_catalog.operations.fsck.findings import Finding, Repair
 from arco_catalog.operations.fsck.realm import check_realm
 from arco_catalog.operations.fsck.report import ORDER, Gathered, Outcome, Repaired, Report
 from arco_catalog.operations.fsck.service import check_service
+from arco_catalog.operations.pace import Pace
 from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
 
 DAY_MS = 24 * 60 * 60 * 1000
-REPORT_MS = 1000
-"""How often progress is told, at most."""
 MOST = 100
 """Findings of one code that are listed for people."""
 HEADINGS = ("SEVERITY", "CODE", "OBJECT", "FOUND")
@@ -71,7 +70,7 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
         else:
             async with (writing if wanted.apply else looking)(options, "fsck", DAY_MS) as session:
                 async with saying_that_it_waits(options.store):
-                    if not await _has_state(session):
+                    if not await session.state.has_any():
                         raise no_warehouse(session, options.store)
                 await checking.catalog(session)
         return Report(checking.found.findings(), checking.repaired, checking.looked_at)
@@ -105,11 +104,9 @@ class _Checking:
         wanted = self._wanted
         scope = Scope(frozenset(wanted.tables), wanted.after) if wanted.data else None
         examination = self._examination(session)
-        some = scope is not None and scope.is_part
-        await self._take(examination, check_tables(examination, scope) if scope and some else check(examination, scope))
-        unknown = set(wanted.tables) - {relation.name for relation in examination.relations.values()}
-        if unknown and examination.index_read:
-            raise CliError(f"there is no table {min(unknown)}")
+        await self._take(examination, check(examination, scope))
+        if scope is not None:
+            require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
         """Checks the registry of a realm. Returns whether it tells of the realm's catalogs."""
@@ -160,7 +157,7 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
                 checking.found.add(Finding(Code.CATALOG_OUT_OF_REACH, each.name, error.message))
                 continue
             session = opened.session(operator_request(opened.runtime, "fsck", DAY_MS))
-            if await _has_state(session):
+            if await session.state.has_any():
                 await checking.catalog(session)
             elif each.realm is None:
                 raise no_warehouse(session, options.store)
@@ -168,22 +165,15 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
                 checking.found.add(Finding(Code.CATALOG_MISSING, session.state.paths.state, f"catalog {each.name}"))
 
 
-async def _has_state(session: Session) -> bool:
-    page = await session.state.store.list(f"{session.state.paths.state}/")
-    return bool(page.entries)
-
-
 class Progress:
     """Tells on stderr how far a check has come, once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._next_ms = now_ms() + REPORT_MS
+        self._pace = Pace(now_ms)
 
     def told(self, examination: Examination) -> None:
         """A line, unless there was one just before."""
-        if self._now_ms() >= self._next_ms:
-            self._next_ms = self._now_ms() + REPORT_MS
+        if self._pace.is_due():
             at = f", now at the files of {examination.at}" if examination.at else ""
             print(f"arco: {examination.looked_at:,} objects looked at so far{at}", file=sys.stderr, flush=True)
 

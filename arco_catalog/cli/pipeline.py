@@ -66,8 +66,7 @@ async def _is_there(options: CatalogOptions, job: str) -> None:
         async with reading(options, "pipeline"):
             return
     async with looking(options, "pipeline") as session:
-        page = await session.state.store.list(f"{session.state.paths.state}/")
-        if not page.entries:
+        if not await session.state.has_any():
             raise no_warehouse(session, options.store)
 
 

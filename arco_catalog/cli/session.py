@@ -98,8 +98,7 @@ async def mending(options: CatalogOptions, command: str, timeout_ms: int) -> Asy
     """A session that may write, whether HEAD is there or not. Raises `CliError` over a store that ignores conditions,
     and `NotThere` if there is no such realm, no such catalog in it, or nothing at all where the catalog should be."""
     async with looking(options, command, timeout_ms) as session:
-        page = await session.state.store.list(f"{session.state.paths.state}/")
-        if not page.entries:
+        if not await session.state.has_any():
             raise no_warehouse(session, options.store)
     async with _store(options, probed=True) as catalog:
         yield _session(await _named(catalog, options), command, timeout_ms)
@@ -216,8 +215,7 @@ async def deployment(
 
 async def _if_any(session: Session) -> Session | None:
     """A session, if there is any state for it."""
-    page = await session.state.store.list(f"{session.state.paths.state}/")
-    return session if page.entries else None
+    return session if await session.state.has_any() else None
 
 
 def operator_request(runtime: Runtime, command: str, timeout_ms: int = TIMEOUT_MS) -> OperationRequest:

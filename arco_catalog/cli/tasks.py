@@ -17,9 +17,9 @@ from arco_catalog.operations.run_tasks import run_tasks
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
 from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
-from arco_catalog.state.fields import mapping, optional_text, texts
+from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.state.task import ENDED
+from arco_catalog.state.task import ENDED, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
 
@@ -141,7 +141,7 @@ def to_json(listed: ListedTask) -> JsonObject:
 
 def about(listed: ListedTask) -> str:
     """The table that a task is about."""
-    identity = mapping(mapping(listed.task.payload, "operation_parameters"), "table_identity")
+    identity = table_identity(listed.task.payload)
     return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
 
 

@@ -98,6 +98,10 @@ class State:
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the view of it that this request has."""
 
+    async def has_any(self) -> bool:
+        """Whether anything is stored here."""
+        return bool((await self.store.list(f"{self.paths.state}/")).entries)
+
     # Registry
 
     def cached_head(self) -> RegistryState | None:

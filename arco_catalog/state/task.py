@@ -253,3 +253,8 @@ def _result(summary: str, extended: str | None) -> JsonObject:
         "result_summary": summary[:MAX_RESULT],
         "result_extended": None if extended is None else extended[:MAX_RESULT],
     }
+
+
+def table_identity(payload: JsonObject) -> JsonObject:
+    """Which table a task is about, as its payload says; empty if it names none."""
+    return mapping(mapping(payload, "operation_parameters"), "table_identity")

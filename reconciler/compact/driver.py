@@ -110,11 +110,11 @@ class Compaction:
     async def _readers(self) -> None:
         """Tells who may load what, before anything that this run finds: what was revoked by now hides that, too. Having
         told it, it looks again: another run may have found meanwhile that there is nothing to tell any more."""
+        if self.realm is None:
+            return
         for _ in range(TRIES):
-            if self.realm is None:
-                return
             table = self.system.open(tables.READERS)
-            added = await tell_readers(table, self.realm, self.session, self.session.runtime.uuid)
+            added = await tell_readers(table, self.realm, self.session)
             if added is None:
                 return
             self.stats.committed(table.definition, added)

@@ -1,7 +1,7 @@
 """The rows of `readers`: what grants let each principal load, written anew when they come to anything else."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile
@@ -42,9 +42,7 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
     return sorted(rows, key=lambda row: [*((value is not None, value or "") for value in row.values())])
 
 
-async def tell_readers(
-    table: OpenTable, realm: Session, catalog: Session, new_uuid: Callable[[], str]
-) -> Sequence[DataFile] | None:
+async def tell_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
     """Commits what grants come to, if that is anything else than the table says. Returns the new files, None if there
     was nothing to tell. Raises `Superseded`; the table was opened before the grants are read, so what is committed is
     never older than what it says."""
@@ -52,7 +50,7 @@ async def tell_readers(
     digest = hashlib.sha256(dumps([{**row} for row in rows])).hexdigest()
     if table.watermark(READERS) == digest:
         return None
-    writer = Writer([table.target()], new_uuid)
+    writer = Writer([table.target()], catalog.runtime.uuid)
     for row in rows:
         writer.add(table.definition.name, row)
     added = writer.finish().get(table.definition.name, ())

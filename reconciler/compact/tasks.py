@@ -2,8 +2,8 @@
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps
-from arco_catalog.state.task import ENDED, Task
-from reconciler.compact.values import namespace_of, object_of, text_of, time_of
+from arco_catalog.state.task import ENDED, Task, table_identity
+from reconciler.compact.values import namespace_of, text_of, time_of
 from reconciler.system.definition import Row
 
 
@@ -33,7 +33,6 @@ def task_row(task: Task) -> Row | None:
 def _table_of(task: Task) -> JsonObject:
     """The table that it is about, in the words of its payload; nothing, if that says none."""
     try:
-        payload = task.payload
+        return table_identity(task.payload)
     except (InternalError, MalformedJson):
         return {}
-    return object_of(object_of(payload.get("operation_parameters")).get("table_identity"))

@@ -1,14 +1,15 @@
 """Who else may have files where a table's lie: nothing that deletes files runs then
 (docs/design/pipeline.md#rule-11)."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
-from arco_catalog.operations.purge.reach import Reached, entries_of, manifests_of
+from arco_catalog.operations.purge.reach import Reached, files_behind
+from arco_catalog.operations.purge.sharing import MAX_ROUNDS
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
@@ -21,9 +22,6 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.tasks.execution import TaskFailed
 from storage_backends import StoreUnavailable
-
-MAX_ROUNDS = 20
-"""How often a table is read again that changed while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +62,13 @@ async def file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
         read, gone = file.location, []
         reached = Reached()
         reached.add(parse_metadata(body, file.location))
-        async with aclosing(_files_of(_Alone(session), reached, gone)) as files:
+        async with aclosing(files_behind(_Alone(session), reached, gone)) as files:
             async for each in files:
                 if not _is_inside(each, own):
                     return each
         if not gone:
             return None
     raise StoreUnavailable(f"entity {entry.entity} changes faster than it can be read")
-
-
-async def _files_of(alone: "_Alone", reached: Reached, gone: list[str]) -> AsyncGenerator[str, None]:
-    """All manifests that some metadata leads to, and what they name. What is not there is added to `gone`."""
-    async with aclosing(manifests_of(alone, reached, gone=gone)) as manifests:
-        async for manifest in manifests:
-            yield manifest.location
-            async with aclosing(entries_of(alone, manifest.location, gone)) as blocks:
-                async for files in blocks:
-                    for each in files:
-                        yield each.location
 
 
 def _is_inside(file: str, places: frozenset[str]) -> bool:

@@ -6,10 +6,10 @@ import uuid
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task
+from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task, table_identity
 from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_task
 from arco_catalog.tasks.execution import TaskFailed
-from reconciler.compact.values import object_of, text_of, texts_of
+from reconciler.compact.values import text_of, texts_of
 from reconciler.maintain.looking import Named
 
 LONGEST = 1_000
@@ -43,7 +43,7 @@ async def open_task(session: Session, table: Named, last: str) -> StoredTask:
 
 def table_of(payload: JsonObject) -> Named:
     """The table that a task is about. Raises `TaskFailed`."""
-    identity = object_of(object_of(payload.get("operation_parameters")).get("table_identity"))
+    identity = table_identity(payload)
     entity, name = text_of(identity.get("table_entity_id")), text_of(identity.get("table_name"))
     if entity is None or name is None:
         raise TaskFailed("the payload names no table")

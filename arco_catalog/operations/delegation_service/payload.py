@@ -10,8 +10,8 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.shapes import INT, NAME, OBJECT, STRING, STRINGS, Fields, ShapeError, list_of, one_of
 from arco_catalog.state.characters import first_control_character
-from arco_catalog.state.fields import mapping, text, texts
-from arco_catalog.state.task import TABLE_PURGE, Task
+from arco_catalog.state.fields import text, texts
+from arco_catalog.state.task import TABLE_PURGE, Task, table_identity
 
 SYNCHRONOUS_TABLE_PURGE = "SYNCHRONOUS_TABLE_PURGE"
 MAX_BYTES = 64 << 10
@@ -141,7 +141,7 @@ def submitter_of(task: Task) -> str:
 
 def table_of(task: Task) -> TableIdentity:
     """The table that a task is about."""
-    identity = mapping(mapping(task.payload, "operation_parameters"), "table_identity")
+    identity = table_identity(task.payload)
     return TableIdentity(
         text(identity, "table_entity_id"),
         text(identity, "catalog_name"),

@@ -1,5 +1,6 @@
 """A whole check of one catalog."""
 
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.operations.fsck.examination import Examination, Findings
 from arco_catalog.operations.fsck.files import Scope, examine_files
 from arco_catalog.operations.fsck.records import examine_records
@@ -9,19 +10,26 @@ from arco_catalog.operations.fsck.tasks import examine_tasks
 
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
-    """All findings, as they are made: of all that the catalog itself has stored, and with `data` of the files of these
+    """All findings, as they are made: of what the catalog itself has stored, and with `data` of the files of these
     tables. Raises `StoreError` if the store stops answering."""
-    for part in (examine_registry, examine_relations, examine_tasks, examine_records):
-        async for finding in part(examination):
-            yield finding
+    async for finding in check_stored(examination, data):
+        yield finding
     if data is not None:
         async for finding in examine_files(examination, data):
             yield finding
 
 
-async def check_tables(examination: Examination, data: Scope) -> Findings:
-    """Findings of the registry, and of the files of these tables, to which it leads. Raises as `check` does."""
-    async for finding in examine_registry(examination):
-        yield finding
-    async for finding in examine_files(examination, data):
-        yield finding
+async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
+    """Findings of what the catalog itself has stored; where tables were chosen of the registry alone, which leads to
+    them. Raises `StoreError`."""
+    parts = (examine_registry, examine_relations, examine_tasks, examine_records)
+    for part in parts[:1] if data is not None and data.is_part else parts:
+        async for finding in part(examination):
+            yield finding
+
+
+def require_known(examination: Examination, data: Scope) -> None:
+    """Raises `NoSuchTable` for a table that was asked for and that the registry, which could be read, does not have."""
+    unknown = data.tables - {relation.name for relation in examination.relations.values()}
+    if unknown and examination.index_read:
+        raise NoSuchTable(f"there is no table {min(unknown)}")

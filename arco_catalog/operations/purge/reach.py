@@ -221,6 +221,18 @@ async def entries_of(
             yield files
 
 
+async def files_behind(execution: Sessions, reached: Reached, gone: list[str]) -> AsyncGenerator[str, None]:
+    """The manifests that some metadata leads to, and the files that they name. What is not there any more is added to
+    `gone`. Raises `TaskFailed`."""
+    async with aclosing(manifests_of(execution, reached, gone=gone)) as manifests:
+        async for manifest in manifests:
+            yield manifest.location
+            async with aclosing(entries_of(execution, manifest.location, gone)) as blocks:
+                async for files in blocks:
+                    for each in files:
+                        yield each.location
+
+
 async def records_of(
     execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[JsonObject], None]:

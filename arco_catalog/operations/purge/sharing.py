@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.purge.reach import entries_of, manifests_of, named_by
+from arco_catalog.operations.purge.reach import files_behind, named_by
 from arco_catalog.operations.reconcile import list_pointers
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
@@ -182,13 +182,9 @@ async def _files_of(execution: Sessions, metadata: Sequence[str], gone: list[str
     gone += reached.gone
     for each in (*reached.files, *reached.lists, *reached.statistics):
         yield each
-    async with aclosing(manifests_of(execution, reached, gone=gone)) as manifests:
-        async for manifest in manifests:
-            yield manifest.location
-            async with aclosing(entries_of(execution, manifest.location, gone)) as blocks:
-                async for entries in blocks:
-                    for entry in entries:
-                        yield entry.location
+    async with aclosing(files_behind(execution, reached, gone)) as files:
+        async for each in files:
+            yield each
 
 
 async def require_dropped(session: Session, name: str, entity: str, gone: str) -> None:

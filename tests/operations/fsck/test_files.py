@@ -3,7 +3,7 @@
 import pytest
 
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.fsck.check import check, check_tables
+from arco_catalog.operations.fsck.check import check
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination
 from arco_catalog.operations.fsck.files import Scope
@@ -191,7 +191,7 @@ async def test_only_the_files_of_tables_that_are_asked_for_are_looked_at(tables:
 
     async def places(scope: Scope) -> list[str]:
         examination = Examination(tables.fixture.another().session())
-        return [each.where.rpartition("/")[2] async for each in check_tables(examination, scope)]
+        return [each.where.rpartition("/")[2] async for each in check(examination, scope)]
 
     assert await places(Scope()) == ["a.parquet", "u.parquet"]
     assert await places(Scope(frozenset({"db.u"}))) == ["u.parquet"]
