@@ -88,6 +88,8 @@ class Auditor:
         self.world = world
         self.asks: dict[str, Ask] = {}
         self.names: dict[str, Spans] = {}
+        self.dropped: dict[str, Spans] = {}
+        """The entities whose tombstones a name has."""
         self.schemas: dict[str, Spans] = {}
         self.locations: dict[str, Spans] = {}
         self.became_current: list[tuple[str, str, int]] = []
@@ -209,6 +211,7 @@ class Auditor:
             if key.startswith(("relation\n", "tombstone\n")):
                 assert PATHS.pointer(text(entry, "entity")) in objects, f"{key!r} has no pointer"
         self._see_names(event.at, objects)
+        self._see_tombstones(event.at)
         for operation in sequence(head, "operations"):
             assert isinstance(operation, dict)
             if operation["kind"] == "drop-table":
@@ -248,6 +251,17 @@ class Auditor:
         for name in {*self.names, *live}:
             self.names.setdefault(name, Spans([(None, 0.0, 0.0)])).become(live.get(name), now)
 
+    def _see_tombstones(self, now: float) -> None:
+        """Which names something was dropped under, that an undrop can bring back."""
+        dropped: dict[str, set[str]] = {}
+        for key, entry in self._entries.items():
+            if key.startswith("tombstone\n"):
+                dropped.setdefault(text(entry, "name"), set()).add(text(entry, "entity"))
+        for name in {*self.dropped, *dropped}:
+            self.dropped.setdefault(name, Spans([(frozenset(), 0.0, 0.0)])).become(
+                frozenset(dropped.get(name, ())), now
+            )
+
     def _applied(self, principal: str, unit: str) -> None:
         ask = self.asks.get(principal)
         if ask is None:
@@ -275,8 +289,11 @@ class Auditor:
         """Whether a definite no was true at some instant since the request was sent."""
         now = self.world.loop.time()
         match refusal:
-            case NoSuchTable() if ask.undoes:
-                return not any(self.burials)  # nothing was dropped
+            case NoSuchTable() if ask.undoes:  # nothing was dropped yet, or its tombstone had been collected
+                return any(
+                    name not in self.dropped or self.dropped[name].ever(frozenset(), ask.since, now)
+                    for name in ask.names
+                )
             case NoSuchTable():
                 return any(name not in self.names or self.names[name].ever(None, ask.since, now) for name in ask.names)
             case AlreadyExists():

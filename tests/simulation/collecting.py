@@ -10,7 +10,6 @@ from arco_catalog.iceberg.errors import (
     CatalogError,
     CommitStateUnknown,
     KeyInProgress,
-    NoSuchTable,
     Refusal,
     Unavailable,
 )
@@ -161,11 +160,6 @@ class CollectionAuditor(Auditor):
         if pointer["type"] == "view":
             self.views.add(entity)
         return {}
-
-    def _explained(self, ask: Ask, refusal: CatalogError) -> bool:
-        if ask.undoes and isinstance(refusal, NoSuchTable):  # its tombstone may have been collected
-            return not any(key.startswith("tombstone\n") for key in self._entries)
-        return super()._explained(ask, refusal)
 
     def _named(self) -> set[str]:
         return {
