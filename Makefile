@@ -69,8 +69,8 @@ dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
 
-lint: static ## Formatter, linter, types, import rules
-	$(BIN)/pytest --quiet tests/test_architecture.py
+lint: static ## Formatter, linter, types, import rules, the words of the field
+	$(BIN)/pytest --quiet tests/test_architecture.py tests/test_language.py
 
 .PHONY: static
 static: .venv/.dev

@@ -1,0 +1,1 @@
+"""How the project writes, measured: its words against those of libraries that the field reads with ease."""
