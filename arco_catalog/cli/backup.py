@@ -70,6 +70,13 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     print(_registries(held))
     verb = "It would be restored" if dry else "Restored"
     print(f"{verb}: {held['objects']:,} objects, as of {format_time(held.get('made_ms'))} (UTC)")
+    copies = sorted(
+        str(each["copy_of"])
+        for each in sequence(report, "registries")
+        if isinstance(each, dict) and each.get("copy_of") is not None
+    )
+    for copy_of in copies:
+        print(f"This is a copy of the catalog at {copy_of}, and deletes no files until `arco adopt`")
     taken_back = sum(
         each["purges_taken_back"]
         for each in sequence(report, "registries")

@@ -45,6 +45,7 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
     said = [
         (format_text(shown.get("type")), name),
         ("entity", format_text(shown.get("entity"))),
+        *([] if shown.get("copy_of") is None else [("catalog", f"a copy of {format_text(shown.get('copy_of'))}")]),
         ("uuid", format_text(shown.get("uuid"))),
         ("format", f"version {format_text(shown.get('format_version'))}"),
         ("location", format_text(shown.get("location"))),

@@ -10,6 +10,7 @@ from arco_catalog.authentication.configured import NONE
 from arco_catalog.cli.client_config import Login, client_config
 from arco_catalog.cli.errors import CliError
 from arco_catalog.http.browsers import is_loopback
+from arco_catalog.state.restoration import describe_copy
 
 BACKLOG = 1024
 REALM_HEADER = "Polaris-Realm"
@@ -71,11 +72,13 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a catalog's store turned out not to honour, and not to have, and whether a realm is in it."""
+    """What a catalog's store turned out not to honour, and not to have, whether a realm is in it, and the place of the
+    original if the catalog is a copy."""
 
     read_only_because: str | None
     lacks: Sequence[str]
     has_realm: bool = False
+    copy_of: str | None = None
 
 
 def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
@@ -85,6 +88,8 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
         print(f"arco: the store does not support {capability}", file=sys.stderr)
+    if store.copy_of is not None:
+        print(f"arco: {describe_copy(store.copy_of)}", file=sys.stderr)
     what = _realms(said.realm) if store.has_realm else f"the warehouse {said.warehouse!r} of"
     print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
     kinds = [kind for kind in said.auth if kind != NONE]

@@ -35,6 +35,18 @@ examples:
   arco restore --from lake.arco.tar.gz --store file:/var/lib/other
   arco restore --to 2026-11-22T10:30:00Z --dry-run --store s3://bucket/catalog
 """
+ADOPT_EXAMPLES = """\
+`arco restore --from` makes a copy of a catalog at another place: the tables of
+both name the same files. It deletes no files: a drop with
+purge is a plain drop, and jobs that delete are refused. This command shows
+which catalogs are copies, of a realm all; with --original-is-deleted it records
+that the original no longer exists, and from then on the catalog deletes as any
+other. It can't be undone.
+
+examples:
+  arco adopt --store file:/var/lib/other
+  arco adopt --original-is-deleted --store file:/var/lib/other
+"""
 
 
 def _add_backup(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -109,7 +121,24 @@ def _restore(parsed: argparse.Namespace) -> int:
     )
 
 
+def _add_adopt(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    parser.add_argument(
+        "--original-is-deleted",
+        action="store_true",
+        help="confirm that the catalog which was backed up no longer exists, and adopt the copy",
+    )
+    add_json(parser, "the copies, as a JSON object")
+
+
+def _adopt(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import adopt
+
+    return adopt.run(CatalogOptions.of(parsed), confirmed=parsed.original_is_deleted, as_json=parsed.json)
+
+
 COMMANDS = (
     Command("backup", "write all that a catalog has stored to one archive", BACKUP_EXAMPLES, _add_backup, _backup),
     Command("restore", "bring back what was lost, or a backup", RESTORE_EXAMPLES, _add_restore, _restore),
+    Command("adopt", "let the copy of a catalog delete files", ADOPT_EXAMPLES, _add_adopt, _adopt),
 )

@@ -23,7 +23,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
 from arco_catalog.cli.served_realms import served
-from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.cli.session import operator_request, saying_that_it_waits
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
@@ -211,14 +211,25 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
+            copy_of = None if what.realms is not None else await _copy_of(catalog)
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
+            has_realm = what.realms is not None
             server = Server(
-                config, crowd, lambda: _announce(options, catalog, what.realms is not None, listener), certificate
+                config, crowd, lambda: _announce(options, catalog, has_realm, copy_of, listener), certificate
             )
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             async with _working(options, catalog, what.realms, wake_up):
                 await server.serve([listener])
+
+
+async def _copy_of(catalog: Catalog) -> str | None:
+    """The place of the original, if the catalog is a copy. A HEAD that can't be read is left to requests."""
+    session = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms))
+    try:
+        return (await session.state.head()).copy_of
+    except (CatalogError, StoreError):
+        return None
 
 
 def _working(
@@ -301,8 +312,10 @@ def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str])
         raise CliError(f"{option}: {error}") from error
 
 
-def _announce(options: ServeOptions, catalog: Catalog, has_realm: bool, listener: socket.socket) -> None:
-    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks, has_realm)
+def _announce(
+    options: ServeOptions, catalog: Catalog, has_realm: bool, copy_of: str | None, listener: socket.socket
+) -> None:
+    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks, has_realm, copy_of)
     if options.listener is None:
         announce(options, listener, report)
     else:

@@ -1,6 +1,7 @@
 """Drops tables and views: a registry commit takes the name away, then the pointer is marked as dropped, then the
 client is answered (docs/design/registry.md#rule-4)."""
 
+import logging
 from functools import partial
 
 from arco_catalog.iceberg import table
@@ -24,16 +25,23 @@ from arco_catalog.state.index import Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
     """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations. With `purge` the same
     commit makes a task that deletes the files when the time to undo the drop has passed (docs/design/purge.md); raises
     `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and no time to undo the drop, the
-    end of the purge is waited for."""
-    answer = await run(session, Drop(session, TABLES, namespace, name, purge))
+    end of the purge is waited for. In a copy of another catalog the drop is a plain one (docs/recovery.md#copies)."""
+    drop = Drop(session, TABLES, namespace, name, purge)
+    answer = await run(session, drop)
+    if purge and drop.copy_of is not None:
+        _LOG.warning("%s was dropped, and the files stay: %s", dotted(namespace, name), describe_copy(drop.copy_of))
+        return answer
     notify, settings = session.catalog.notify_workers, session.settings.purge
     if not purge or settings.mode is PurgeMode.OFF:
         return answer
@@ -77,6 +85,8 @@ class Drop(RegistryMutation):
         self.kind = f"drop-{semantics.kind}"
         self._purge_settings = session.settings.purge
         self._makes_task = purge and self._purge_settings.mode is not PurgeMode.OFF
+        self.copy_of: str | None = None
+        """The original of the catalog, if the drop was planned on a copy: there it is a plain one."""
         self._examined: dict[str, Refusal | None] = {}
         """Whether the files of an entity may be purged, by what `_examine` found."""
 
@@ -141,7 +151,8 @@ class Drop(RegistryMutation):
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
         )
         purge = PurgeRequest({}, (), ())
-        if self._makes_task:
+        self.copy_of = head.copy_of
+        if self._makes_task and self.copy_of is None:
             refusal = self._examined[entry.entity]
             if refusal is not None:
                 raise refusal
@@ -158,6 +169,7 @@ class Drop(RegistryMutation):
                 "name": self.name,
                 "entity": entry.entity,
                 "purge": self.purge,
+                **({} if self.copy_of is None or not self.purge else {"copy_of": self.copy_of}),
             },
             about=(entry.entity, entry.uuid),
             marks=(entry.entity,),

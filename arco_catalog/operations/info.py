@@ -35,6 +35,7 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
         "name": dotted(namespace, name),
         "type": kind,
         "entity": state.entity,
+        "copy_of": (await session.state.head()).copy_of,
         "uuid": document.get("table-uuid" if kind == "table" else "view-uuid"),
         "metadata_location": state.metadata_location,
         "metadata_bytes": len(state.metadata),

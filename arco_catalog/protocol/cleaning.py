@@ -20,10 +20,14 @@ AT_ONCE = 16
 
 
 async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
-    """Removes these files, which left the entity's log, except those that somebody else may need."""
+    """Removes these files, which left the entity's log, except those that somebody else may need. A copy of another
+    catalog removes none (docs/recovery.md#copies)."""
     state = session.state
     try:
-        index = (state.cached_head() or await state.head()).index
+        head = state.cached_head() or await state.head()
+        if head.copy_of is not None:
+            return  # the original's log may name them
+        index = head.index
         free = [file for file in files if not await carry_out(state, index, held_by_another(index, file, entity))]
     except (StoreError, CatalogError) as error:
         session.note_failed_write(f"the cleaning of {entity}", error)

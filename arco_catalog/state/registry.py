@@ -9,7 +9,7 @@ edits override; a small registry has no segments (docs/decisions/0010-spilled-in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -17,6 +17,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
 from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.needs import Steps
+from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
@@ -85,6 +86,22 @@ class RegistryState:
     def sequence(self) -> int:
         """How many commits there have been."""
         return integer(self.document, "sequence")
+
+    @property
+    def restoration(self) -> Restoration | None:
+        """The restore from a backup that it began with, if there was one. Each commit repeats it."""
+        stored = mapping(self.document, "restored")
+        return Restoration.parse(stored) if stored else None
+
+    @property
+    def copy_of(self) -> str | None:
+        """Where the catalog is of which this one is a copy; None for one that is no copy, or was adopted."""
+        restoration = self.restoration
+        return None if restoration is None else restoration.copy_of
+
+    def with_restoration(self, restoration: Restoration) -> "RegistryState":
+        """The state with another restoration, which the next commit stores."""
+        return replace(self, document={**self.document, "restored": restoration.to_json()})
 
     @property
     def before(self) -> str | None:

@@ -110,6 +110,14 @@ class Tombstone:
         holds: Edits = {location_key(location, self.entity): None for location in self.locations}
         return {**self._with(state=DROPPED, task_version=fence), **holds}
 
+    def without_purge(self) -> Edits:
+        """Makes a plain drop of one whose purge has deleted no file."""
+        assert self.task is not None
+        returned: Edits = self.returned(self.fence) if self.state == PURGING else {}
+        purge = ("task", "purge_after", "task_version")
+        plain = {name: value for name, value in {**self.json, "state": DROPPED}.items() if name not in purge}
+        return {**returned, self.key: plain, task_key(self.task): None}
+
     def is_shared(self, index: Index) -> Steps[bool]:
         """Whether somebody else has named the place that was made for this table: before its drop, as the entry says,
         or since, as the claim on the place does."""

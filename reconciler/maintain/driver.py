@@ -14,6 +14,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
 from arco_catalog.operations.purge.avro import Unreadable
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.copies import require_original
 from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task
 from arco_catalog.state.task_log import StoredTask, all_hints, read_task
 from arco_catalog.tasks.execution import TaskFailed
@@ -101,7 +102,8 @@ class Maintenance:
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
         """Goes on with what earlier runs left, then maintains what is due. Raises `StoreError`, and what the catalog
-        raises when it is told."""
+        raises when it is told; `CatalogIsCopy` on a copy of another catalog, whose files an expiry would delete."""
+        await require_original(self.session)
         removed = await asyncio.to_thread(self.rows.orphans_removed)
         executor = Maintain(procedures, self.rows, self.budget, removed, _Counting(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import task_policies_from_env
+from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import own_environment
 from reconciler.maintain.budget import Budget
@@ -74,7 +75,10 @@ def _maintain(parsed: argparse.Namespace) -> MaintainStats:
         async def work() -> MaintainStats:
             async with catalog_of(parsed).session() as session:
                 maintenance = Maintenance(session, _rows(parsed), _budget(parsed), Report(_say))
-                await maintenance.run(OnSpark(spark, CATALOG), task_policies_from_env(own_environment()))
+                try:
+                    await maintenance.run(OnSpark(spark, CATALOG), task_policies_from_env(own_environment()))
+                except CatalogIsCopy as copy:
+                    raise SystemExit(f"reconciler: {copy.message}") from copy
                 return maintenance.stats
 
         return asyncio.run(work())

@@ -24,6 +24,7 @@ from arco_catalog.operations.collection.tombstones import collect_tombstones
 from arco_catalog.operations.collection.transactions import collect_transactions
 from arco_catalog.planning.collection import Retention
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.copies import CatalogIsCopy, require_original
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.runtime import Runtime
@@ -43,12 +44,15 @@ async def collect(
     """Collects what the rules let go, and returns what it was; without `delete` it only counts, and writes nothing. It
     may be cut anywhere, run twice at once, and beside live writers: what it leaves the next run collects. `dealer` has
     what is listed judged and deleted, by this process unless it says otherwise. Raises `StoreError` if the store does
-    not answer, or the session's deadline passes."""
+    not answer, or the session's deadline passes, and `CatalogIsCopy` where a copy is to delete
+    (docs/recovery.md#copies)."""
     run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
     try:
         if run.paths == SERVICE:
             await _collect_service(run, dealer)
         else:
+            if delete:
+                await require_original(session)
             await _collect_catalog(run, dealer)
     except Stopped:
         run.stats.stopped = True
@@ -109,11 +113,15 @@ async def collect_all(
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(every) - place)
         try:
-            opened = each.open()
+            session = each.open().session(replace(request, deadline_ms=now_ms + share_ms))
         except CatalogError as error:
             stats = CollectionStats(stopped=True)
             stats.fails(f"catalog {each.name}: {error.message}")
         else:
-            stats = await collection(opened.session(replace(request, deadline_ms=now_ms + share_ms)))
+            try:
+                stats = await collection(session)
+            except CatalogIsCopy as copy:
+                stats = CollectionStats()
+                stats.fails(f"catalog {each.name}: {copy.message}")
         if stats.listed or each.owner is not Owner.SERVICE:
             yield each, stats

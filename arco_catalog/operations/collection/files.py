@@ -10,9 +10,14 @@ MOST_COUNTED = 256 << 10
 """Bytes of one metadata file that are counted, at most: no more of it is read."""
 
 
-async def remove_metadata_file(run: Run, entity: str, location: str) -> bool:
+async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: int) -> bool:
     """Deletes a metadata file that an entity made and that nothing of its own leads to, unless somebody else may
-    need it. Returns whether it is gone."""
+    need it. `known_ms` is when the object was written that names the file: what came with a backup may name a file that
+    became current after the backup, and such a file is kept (docs/design/collection.md#rule-15). Returns whether the
+    file is gone."""
+    restoration = (await run.session.state.head()).restoration
+    if restoration is not None and restoration.is_of_the_backup(known_ms):
+        return False
     try:
         file = Location.parse(location)
         found = await run.session.files.begin_of(location, MOST_COUNTED)

@@ -47,7 +47,7 @@ async def _is_bare(run: Run, key: str) -> bool:
         return True
     async with aclosing(_own_files(run, pointer)) as files:
         async for file in files:
-            await remove_metadata_file(run, pointer.entity, file.location)
+            await remove_metadata_file(run, pointer.entity, file.location, found.written_ms)
     return True
 
 

@@ -119,7 +119,7 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
     )
     if fate is Fate.LOST and (
         await run.read(pending.listed.key) is None  # another collected both receipts, the pending one first
-        or not await remove_metadata_file(run, pending.entity, pending.file)
+        or not await remove_metadata_file(run, pending.entity, pending.file, pending.listed.written_ms)
     ):
         return Fate.KEPT
     return fate

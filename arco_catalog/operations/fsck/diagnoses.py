@@ -288,6 +288,11 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "a folder holds the state of a catalog that has no name: it was dropped, or its making died",
         _NONE,
     ),
+    Code.CATALOG_COPY: Diagnosis(
+        Severity.NOTE,
+        "the catalog is a copy of another one, made by `arco restore --from`: it deletes no files",
+        "none is needed; when the original no longer exists, run `arco adopt`",
+    ),
     Code.CHECKPOINT_UNREADABLE: Diagnosis(
         Severity.NOTE, "what the reconciler remembers of its walks is damaged: it walks once more", _NONE
     ),

@@ -45,6 +45,8 @@ async def examine_registry(examination: Examination) -> Findings:
         told = await _last_known_head(examination, commits)
         yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {told}")
         return
+    if head.copy_of is not None:
+        yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
     copy = await examination.read(paths.registry_commit(own))
     if copy is not None and copy.body != found.body:
         yield Finding(

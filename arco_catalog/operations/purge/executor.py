@@ -36,6 +36,7 @@ from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.task import Task
 from arco_catalog.state.tombstone import DROPPED, Tombstone
 from arco_catalog.tasks.execution import Execution, Finished, Guard, NotYet, TaskFailed
@@ -43,6 +44,9 @@ from arco_catalog.tasks.lease import LeaseLost
 
 WAIT_MS = 60_000
 """When a purge is looked at again that a transaction or a walk is in the way of."""
+
+COPY_WAIT_MS = 60 * 60_000
+"""How long a purge in a copy waits before the next try."""
 
 
 async def submitted_purge(session: Session, task: str) -> Task | None:
@@ -118,7 +122,11 @@ class _Purge:
 
     async def run(self) -> Finished:
         execution = self._execution
-        tombstone = await _tombstone(execution.session(), self._task)
+        session = execution.session()
+        head = await session.state.head()
+        tombstone = await carry_out(session.state, head.index, purge_of(head.index, self._task))
+        if tombstone is not None and head.copy_of is not None:
+            raise NotYet(execution.taken_ms + COPY_WAIT_MS, describe_copy(head.copy_of))
         if tombstone is None:
             done = Progress.parse(execution.checkpoint)
             if done.phase is Phase.DONE:  # an earlier lease has released it, and died before it could say so

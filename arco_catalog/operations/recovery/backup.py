@@ -48,7 +48,10 @@ async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) 
             heads.append(await parts[-1].write())
     for part in reversed(parts):
         await part.write_head()
-    held: list[JsonValue] = [part.told(head) for part, head in zip(parts, heads, strict=True)]
+    held: list[JsonValue] = [
+        part.told(head) | {"place": place_of(session, part.state.paths.root)}
+        for part, head in zip(parts, heads, strict=True)
+    ]
     summary: JsonObject = {"registries": held}
     await archive.complete(summary)
     return {**summary, "objects": archive.objects, "bytes": archive.bytes}
@@ -58,6 +61,12 @@ def beside(session: Session, root: str) -> State:
     """The records of another catalog in the same store."""
     state = session.state
     return State(state.store, Paths(root), Caches.of(CACHE_BYTES), session.runtime, session.settings.spill)
+
+
+def place_of(session: Session, root: str) -> str:
+    """Where the state of a catalog with this root is, in the store of the session."""
+    base = session.catalog.mounts[0].root
+    return base.below(root).uri if root else base.uri
 
 
 @dataclass

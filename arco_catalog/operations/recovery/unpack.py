@@ -2,23 +2,28 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.recovery.archive import Archive, Member
-from arco_catalog.operations.recovery.backup import beside
+from arco_catalog.operations.recovery.backup import TICK_MS, beside, place_of
 from arco_catalog.operations.recovery.reading import read
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
-from arco_catalog.state.fields import sequence
+from arco_catalog.state.fields import optional_text, sequence
 from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state
 from arco_catalog.state.registry import Operation, RegistryState
-from arco_catalog.state.tombstone import DROPPED, PURGING, Tombstone, task_key
+from arco_catalog.state.restoration import Restoration
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
 from storage_backends import Applied
 
 AT_ONCE = 16
+UNKNOWN_PLACE = "an unknown place"
+"""Of a backup by a version that did not record where it was made."""
 
 
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
@@ -36,9 +41,12 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
         )
     if archive.realm and archive.first.get("prefix") != prefix:
         raise BadRequest(f"the backup is of a realm in the folder {archive.first.get('prefix')!r}: restore it there")
-    manifests = [
-        prefix + str(each.get("manifest")) for each in sequence(archive.last, "registries") if isinstance(each, dict)
-    ]
+    places = {
+        prefix + str(each.get("manifest")): optional_text(each, "place")
+        for each in sequence(archive.last, "registries")
+        if isinstance(each, dict)
+    }
+    manifests = [*places]
     for manifest in manifests:
         if await read(session.state, manifest) is not None:
             raise AlreadyExists(f"{manifest} exists: a backup is restored where no such catalog is")
@@ -48,7 +56,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
         for manifest in reversed(manifests):  # the realm's, which leads to the others, last
             own = manifest == session.state.paths.manifest
             state = session.state if own else beside(session, catalog_root(manifest))
-            made.append(await _begin(session, state, heads[manifest]))
+            made.append(await _begin(session, state, heads[manifest], places[manifest]))
     return {"dry_run": dry, "archive": archive.summary, "registries": made}
 
 
@@ -70,27 +78,24 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
     return heads
 
 
-async def _begin(session: Session, state: State, head: bytes) -> JsonObject:
-    """A commit upon the HEAD in the archive becomes HEAD.
+async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
+    """Commits upon the HEAD in the archive. `backed_up_at` is the place of the
+    registry that was backed up; None for a backup that does not name it, which counts as of another place.
 
-    It takes back what drops asked for later: a purge that had not begun is no business of this catalog, for the one
-    that was backed up may have restored the table since, and the files may be the same. One that had begun goes on, but
-    empties no place as a whole: it may have ended in the other catalog, and the place have been used again since.
+    The commit records the restore, and the original of a copy. It gives back each purge without a delete so far:
+    in the backed-up catalog the drop may have been undone since, and the files may be the same.
     """
     known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
-    edits: dict[str, JsonObject | None] = {}
-    taken_back = 0
-    async for key, entry in entries_in(state, known.index, "tombstone\n"):
-        tombstone = Tombstone(entry)
-        if tombstone.task is not None and tombstone.state == DROPPED:
-            edits[key] = {name: value for name, value in entry.items() if name not in ("task", "purge_after")}
-            edits[task_key(tombstone.task)] = None
-            taken_back += 1
-        elif tombstone.made is not None and tombstone.state == PURGING:
-            edits[key] = {**entry, "shared": True}
+    is_copy = state.paths.folder != REALM_FOLDER and backed_up_at != place_of(session, state.paths.root)
+    restoration = Restoration(
+        at_ms=(await state.store.list(state.paths.manifest)).now_ms + TICK_MS,
+        copy_of=(backed_up_at or UNKNOWN_PLACE) if is_copy else None,
+    )
+    changes, given_back = await _given_back(state, known)
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
-    operation = Operation(session.runtime.ulid(), "restore", {**author, "from_commit": known.id}, None)
-    prepared = await PreparedCommit.of(state, known, edits, [operation])
+    detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
+    operation = Operation(session.runtime.ulid(), "restore", detail, None)
+    prepared = await PreparedCommit.of(state, known.with_restoration(restoration), changes, [operation])
     await prepared.put()
     outcome = await prepared.swap()
     now = await state.head()
@@ -100,5 +105,33 @@ async def _begin(session: Session, state: State, head: bytes) -> JsonObject:
         "manifest": state.paths.manifest,
         "from_commit": known.id,
         "head": now.id,
-        "purges_taken_back": taken_back,
+        "copy_of": restoration.copy_of,
+        "purges_taken_back": given_back,
     }
+
+
+async def _given_back(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
+    """The changes that give back purges, and how many they are. A purge that may have deleted files goes on, and
+    empties no place as a whole: it may have ended in the other catalog, and the place have been used again since."""
+    changes: dict[str, JsonObject | None] = {}
+    given_back = 0
+    async for key, entry in entries_in(state, known.index, "tombstone\n"):
+        tombstone = Tombstone(entry)
+        if tombstone.task is None or tombstone.state == PURGED:
+            continue
+        if tombstone.state == DROPPED or not await _may_have_deleted(state, tombstone.task):
+            changes |= tombstone.without_purge()
+            given_back += 1
+        elif tombstone.made is not None:
+            changes[key] = {**entry, "shared": True}
+    return changes, given_back
+
+
+async def _may_have_deleted(state: State, task: str) -> bool:
+    """Whether the purge of this task had sent a delete by the time of the backup: the checkpoint records that before
+    (docs/design/purge.md#rule-7). A task that can't be read counts as such."""
+    try:
+        stored = await read_task(state, task)
+    except InternalError:
+        return True
+    return stored is not None and Progress.parse(stored.task.checkpoint).deleting

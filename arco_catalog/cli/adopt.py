@@ -1,0 +1,44 @@
+"""`arco adopt`: records that the original of a copy no longer exists."""
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import carry_out, each_catalog, operator_request
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.adopt import adopt
+
+HEADINGS = ("CATALOG", "COPY OF", "")
+TIMEOUT_MS = 60_000
+
+
+def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
+    """Adopts the catalog, or every copy among the catalogs of a realm; reports them if not `confirmed`. Returns 1 if a
+    copy is left. Raises `CliError`."""
+
+    async def work() -> list[JsonObject]:
+        async with each_catalog(options, writes=confirmed) as catalogs:
+            found: list[JsonObject] = []
+            for each in catalogs:
+                opened = each.open()
+                session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS))
+                copy_of = await adopt(session) if confirmed else (await session.state.head()).copy_of
+                if copy_of is not None:
+                    found.append({"name": each.name, "copy_of": copy_of, "adopted": confirmed})
+            return found
+
+    found = carry_out(work)
+    if as_json:
+        copies: list[JsonValue] = [*found]
+        print(json_text({"copies": copies, "confirmed": confirmed}))
+    elif found:
+        state = "adopted" if confirmed else "a copy"
+        print(table(HEADINGS, [(format_text(each["name"]), format_text(each["copy_of"]), state) for each in found]))
+        if not confirmed:
+            print(
+                "\nThis was a report. If no catalog is left at the place of the original, and none will be there "
+                "again, run: arco adopt --original-is-deleted"
+            )
+    else:
+        print("No catalog here is a copy.")
+    return 1 if found and not confirmed else 0

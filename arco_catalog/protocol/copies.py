@@ -1,0 +1,16 @@
+"""A copy of a catalog deletes no files (docs/recovery.md#copies)."""
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.restoration import describe_copy
+
+
+class CatalogIsCopy(BadRequest):
+    """A job that deletes files was started on a copy."""
+
+
+async def require_original(session: Session) -> None:
+    """Raises `CatalogIsCopy` on a copy. HEAD is read."""
+    copy_of = (await session.state.head()).copy_of
+    if copy_of is not None:
+        raise CatalogIsCopy(describe_copy(copy_of))
