@@ -14,7 +14,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, optional_text, text, texts
+from arco_catalog.state.fields import integer, optional_text, sequence, text, texts
 from arco_catalog.state.floors import read_floor
 from arco_catalog.state.late_receipts import mark_late
 from arco_catalog.state.paths import commit_key, day_of
@@ -109,14 +109,22 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
     return receipt.pending(entity=pointer.entity, metadata=file, base=base, details=fields)
 
 
+def list_logged_files(document: JsonObject) -> list[MetadataFile]:
+    """The earlier metadata files that the log of a table names, oldest first. Raises `InternalError`."""
+    return [
+        MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
+        for each in sequence(document, "metadata-log")
+        if isinstance(each, dict)
+    ]
+
+
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
     """The file before, as the pointer or the metadata log has it. Views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
-    log = document.get("metadata-log")
-    last = log[-1] if isinstance(log, list) and log else None
-    if isinstance(last, dict):
-        return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
+    logged = list_logged_files(document)
+    if logged:
+        return logged[-1]
     if not file.location.rpartition("/")[2].startswith("00000-"):
         raise InternalError(f"the metadata file before {file.location} is unknown")
     return None

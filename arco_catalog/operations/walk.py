@@ -8,7 +8,8 @@ once, and beside live writers (docs/design/reconciliation.md#reconciler).
 A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves
 is a *span*, from which a later turn, of this run or another, goes on. A span that was cut comes before what is new, so
 that an entity has one such span at most; one that failed, because a record can't be read, comes after it, so that it
-stands in the way of nothing.
+stands in the way of nothing. Where the log of a later metadata file names the file before the damaged one, the walk
+goes on there, and what failed is a span of one file.
 """
 
 import logging
@@ -17,16 +18,19 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.operations.ensure_receipt import ensure_receipt
+from arco_catalog.iceberg.parsing import parse_metadata
+from arco_catalog.operations.ensure_receipt import ensure_receipt, list_logged_files
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state.checkpoints import Span, WalkCheckpoint
-from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import StoreError, StoreUnavailable
 
 _LOG = logging.getLogger(__name__)
 
+MAX_FAILED = 100
+"""Files of an entity, in one span, that can't be read and are passed over."""
 MAX_FILES = 1_000_000
 """How far back one turn goes at most, unless it is told less: a bound on loops, far beyond any table."""
 
@@ -118,6 +122,8 @@ class _Turn:
         self._budget = budget
         self._should_stop = should_stop
         self._dry = dry
+        self._newer = pointer.metadata
+        """The last file that could be read: its log names those before it."""
         self.cut = False
 
     async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
@@ -138,11 +144,11 @@ class _Turn:
 
     async def _walk(self, span: Span) -> Sequence[Span]:
         """Goes over a span from its newest file back. Returns what is left of it, if anything."""
-        file = span.newest
+        file, failed = span.newest, list[Span]()
         while file.location not in (span.until, self._origin):
             if self._budget <= 0 or (self._stats.files and self._should_stop()):
                 self.cut = True
-                return [replace(span, newest=file, failed=span.failed and file == span.newest)]
+                return [*failed, replace(span, newest=file, failed=span.failed and file == span.newest)]
             self._budget -= 1
             self._stats.files += 1
             try:
@@ -150,11 +156,33 @@ class _Turn:
             except Exception as error:  # whatever it is, other spans and entities are not to blame
                 late = _tell(self._session, self._stats, self._pointer.entity, error)
                 self.cut |= late
-                return [replace(span, newest=file, failed=not late)]
+                base = None
+                if isinstance(error, CatalogError | MalformedJson) and len(failed) < MAX_FAILED:
+                    base = await self._logged_before(file)
+                if base is None:
+                    return [*failed, replace(span, newest=file, failed=not late)]
+                failed.append(Span(file, base.location, failed=True))
+            else:
+                self._newer = file
             if base is None:
-                return []
+                break
             file = base
-        return []
+        return failed
+
+    async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
+        """The file before one that can't be read, as the log of a later file names it; None if no log does."""
+        if file == self._pointer.metadata:
+            return self._pointer.base
+        for later in dict.fromkeys((self._newer, self._pointer.metadata)):
+            try:
+                document = parse_metadata(await self._session.files.read(later.location), later.location)
+                logged = list_logged_files(document)
+            except (CatalogError, MalformedJson, StoreError):
+                continue
+            places = [each.location for each in logged]
+            if file.location in places[1:]:
+                return logged[places.index(file.location) - 1]
+        return None
 
 
 def _tell(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:

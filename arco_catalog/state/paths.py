@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -260,23 +259,36 @@ SERVICE = Paths("")
 """Keys of a delegation service: at the store's root it has tasks and markers, and no registry."""
 
 
-_FOLDERS: Mapping[str, str] = {
-    "iceberg_pointers": "pointer",
-    "iceberg_idempotency": "marker",
-    "transactions": "transaction",
-    "events": "receipt",
-    "reports": "report",
-    "tasks": "task",
-    "operational": "operational",
-    "recovery": "recovery",
-}
-_CORE: Mapping[str, str] = {
-    "manifest.json": "manifest",
-    "commits": "registry-commit",
-    "index": "registry-index",
-    "entities": "registry-value",
-    "page_key.json": "page-key",
-}
+@dataclass(frozen=True, slots=True)
+class ObjectKind:
+    """A kind of objects in the state folder, by the folder or object below it that they are in. `name` is the one in
+    traces. Backups hold it if `backed_up`, and collections delete old ones, or old entries of them, if
+    `collected`."""
+
+    name: str
+    place: str
+    backed_up: bool = True
+    collected: bool = True
+
+
+OBJECT_KINDS = (
+    ObjectKind("manifest", "core/manifest.json", collected=False),
+    ObjectKind("registry-commit", "core/commits/"),
+    ObjectKind("registry-index", "core/index/"),
+    ObjectKind("registry-value", "core/entities/"),
+    ObjectKind("page-key", "core/page_key.json", collected=False),
+    ObjectKind("pointer", "iceberg_pointers/"),
+    ObjectKind("marker", "iceberg_idempotency/"),
+    ObjectKind("transaction", "transactions/"),
+    ObjectKind("state", "metadata_claims/"),
+    ObjectKind("receipt", "events/"),
+    ObjectKind("report", "reports/"),
+    ObjectKind("task", "tasks/"),
+    ObjectKind("operational", "operational/reconciler/", backed_up=False),
+    ObjectKind("operational", "operational/collector/"),
+    ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
+)
+"""All kinds of objects that a catalog or a realm stores: what reads or deletes whole states knows each of them."""
 
 
 def record_kind(key: str) -> str:
@@ -290,8 +302,17 @@ def record_kind(key: str) -> str:
 
 def kind_in_state(rest: str) -> str:
     """The kind of object under a key, which is given without the folder of the state."""
-    folder, _, below = rest.partition("/")
-    return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
+    kind = object_kind(rest)
+    return "state" if kind is None else kind.name
+
+
+def object_kind(rest: str) -> ObjectKind | None:
+    """The kind of object under a key, which is given without the folder of the state; None for an unknown one. A prefix
+    of keys has the kind of the objects under it."""
+    for kind in OBJECT_KINDS:
+        if f"{rest}/".startswith(kind.place) if kind.place.endswith("/") else rest == kind.place:
+            return kind
+    return None
 
 
 def is_state(key: str) -> bool:

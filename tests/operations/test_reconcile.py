@@ -457,3 +457,54 @@ async def test_a_tally_is_json(scenario: ReceiptScenario) -> None:
 
     assert record(dumps(stats.to_json())) == stats.to_json()
     assert stats.to_json()["written"] == 1
+
+
+@pytest.mark.parametrize("damaged", [["4"], ["4", "6"], ["3", "4", "5"], ["8"], ["0"]])
+async def test_commits_before_a_damaged_metadata_file_have_their_receipts_in_the_end(
+    damaged: list[str],
+) -> None:
+    """No receipt is left, so metadata alone names the commits: each file names the one before it in a log."""
+    scenario = ReceiptScenario()
+    await scenario.fixture.namespace("db")
+    files = [(await scenario.fixture.table()).metadata_location]
+    files += [(await scenario.fixture.commit(set_property("p", value))).metadata_location for value in "12345678"]
+    before = {key for stage in ("pending", "committed") for key in await scenario.receipts(stage)}
+    for key in before:
+        await scenario.store.delete(key)
+    broken = {files[int(place)].removeprefix("memory:///") for place in damaged}
+    bodies = {key: await scenario.store.get(key) for key in broken}
+    for key in broken:
+        await scenario.store.put(key, b"{", ANY)
+
+    stats = await scenario.walk()
+
+    assert len(await scenario.receipts()) == len(files) - len(damaged)
+    assert (stats.incomplete, stats.unreadable_count) == (1, len(damaged))
+    assert all(any(key in reason for reason in stats.unreadable) for key in broken)
+
+    again = await scenario.walk()
+    assert (again.files, again.incomplete, again.unreadable_count) == (len(damaged), 1, len(damaged))
+
+    for key, found in bodies.items():
+        assert isinstance(found, Found)
+        await scenario.store.put(key, found.body, ANY)
+    assert (await scenario.walk()).incomplete == 0
+    assert len(await scenario.receipts()) == len(files)
+
+
+async def test_commits_before_a_damaged_pending_receipt_have_their_receipts_in_the_end() -> None:
+    scenario = ReceiptScenario()
+    await scenario.fixture.namespace("db")
+    await scenario.fixture.table()
+    states = [await scenario.fixture.commit(set_property("p", value)) for value in "12345678"]
+    for key in await scenario.receipts():
+        await scenario.store.delete(key)
+    pending = await scenario.receipts("pending")
+    fourth = states[3].metadata_location
+    [broken] = [key for key, body in pending.items() if record(body)["metadata_location"] == fourth]
+    await scenario.store.put(broken, b"{", ANY)
+
+    stats = await scenario.walk()
+
+    assert len(await scenario.receipts()) == 8
+    assert [broken in reason for reason in stats.unreadable] == [True]

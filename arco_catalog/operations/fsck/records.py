@@ -16,7 +16,7 @@ from arco_catalog.state.floors import parse_floors
 from arco_catalog.state.lineage import decode_event, event_name, read_event
 from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.state.paths import commit_key, kind_in_state
+from arco_catalog.state.paths import Paths, commit_key, kind_in_state
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.registry_floor import parse_registry_floor
 from arco_catalog.state.tombstone import PURGING
@@ -72,6 +72,11 @@ def _unknown(key: str) -> Finding:
     return Finding(Code.OBJECT_UNKNOWN, key, "nothing of ours is called so there")
 
 
+def _is_report(paths: Paths, key: str) -> bool:
+    """Whether a report of an engine may have this key. Reports are of use to people alone, and not read here."""
+    return key.startswith(paths.reports) and key.endswith(".json") and paths.read_report_day(key) is not None
+
+
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
     paths = examination.paths
     looks = {
@@ -83,7 +88,7 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         paths.page_key: _examine_page_key,
     }
     look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
-    if paths.read_late_mark(key) is not None:
+    if paths.read_late_mark(key) is not None or _is_report(paths, key):
         return []
     if look is None or not key.endswith(".json"):
         return [_unknown(key)]

@@ -90,7 +90,7 @@ class CatalogBackup:
         `Unavailable` if transactions never stop to commit."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
-        for prefix in (paths.markers, paths.events, paths.tasks):
+        for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
             await self._add_listed(prefix)
         await self._add_listed(paths.pointers, self._note_entity)
         head = await self._consistent_head()
@@ -101,6 +101,7 @@ class CatalogBackup:
         await self._add_decisions()
         await self._add_listed(paths.events, wanted=self._pending_since)
         await self._add_history(head)
+        await self._add_listed(paths.collector)  # last: whatever was collected meanwhile is behind the floors
         return head
 
     def told(self, head: RegistryState) -> JsonObject:
