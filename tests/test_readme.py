@@ -8,6 +8,7 @@ from tests.operations.purge import test_anti_join_left_out
 from tests.simulation import (
     rule_mutations,
     rule_mutations_for_collections,
+    rule_mutations_for_copies,
     rule_mutations_for_polaris,
     rule_mutations_for_programs,
     rule_mutations_for_purges,
@@ -32,6 +33,7 @@ def planted() -> set[str]:
     modules = (
         rule_mutations,
         rule_mutations_for_collections,
+        rule_mutations_for_copies,
         rule_mutations_for_polaris,
         rule_mutations_for_programs,
         rule_mutations_for_purges,

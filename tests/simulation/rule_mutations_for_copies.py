@@ -1,0 +1,74 @@
+"""The code with one rule on copies and restored catalogs left out: drawn programs must find each
+(docs/recovery.md#copies)."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from arco_catalog.operations import drop
+from arco_catalog.operations.collection import collect
+from arco_catalog.operations.purge import executor
+from arco_catalog.operations.recovery import unpack
+from arco_catalog.protocol import cleaning, writing
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.access import State
+from arco_catalog.state.locations import Location
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.restoration import Restoration
+from arco_catalog.tasks.execution import Finished
+
+
+def forget_copies(within: pytest.MonkeyPatch) -> None:
+    within.setattr(RegistryState, "copy_of", property(lambda head: None))
+
+
+def forget_copies_in_purges(copies: pytest.MonkeyPatch) -> None:
+    run = executor._Purge.run
+
+    async def unaware(purge: "executor._Purge") -> Finished:
+        with pytest.MonkeyPatch.context() as within:
+            forget_copies(within)
+            return await run(purge)
+
+    copies.setattr(executor._Purge, "run", unaware)
+
+
+def a_copy_that_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
+    forget_copies(patch)
+
+
+def a_collection_in_a_copy(patch: pytest.MonkeyPatch) -> None:
+    async def pass_over(session: Session) -> None:
+        return None
+
+    patch.setattr(collect, "require_original", pass_over)
+    patch.setattr(Restoration, "is_of_the_backup", lambda restoration, written_ms: False)
+
+
+def a_drop_in_a_copy_that_makes_a_purge(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drop.Drop, "copy_of", property(lambda self: None, lambda self, value: None), raising=False)
+    forget_copies_in_purges(patch)
+
+
+def a_purge_that_goes_on_in_a_copy(patch: pytest.MonkeyPatch) -> None:
+    forget_copies_in_purges(patch)
+
+
+def a_commit_to_a_copy_that_cleans(patch: pytest.MonkeyPatch) -> None:
+    async def unaware(session: Session, entity: str, files: Sequence[Location]) -> None:
+        with pytest.MonkeyPatch.context() as within:
+            forget_copies(within)
+            await cleaning.remove_old_files(session, entity, files)
+
+    patch.setattr(writing, "remove_old_files", unaware)
+
+
+def a_try_of_before_the_restore_taken_for_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Restoration, "is_of_the_backup", lambda restoration, written_ms: False)
+
+
+def a_purge_without_a_delete_that_goes_on_after_a_restore(patch: pytest.MonkeyPatch) -> None:
+    async def may_have_deleted(state: State, task: str) -> bool:
+        return True
+
+    patch.setattr(unpack, "_may_have_deleted", may_have_deleted)
