@@ -195,3 +195,40 @@ def test_a_bucket_is_brought_back_to_an_earlier_time(s3_server: S3Server, s3_buc
     assert main(["ls", "-R", *at], environment) == 0
 
     assert capsys.readouterr().out.split()[2:] == ["namespace", "db", "table", "db.t"]
+
+
+def test_a_copy_is_shown_refuses_to_delete_and_is_adopted(folder: Path, tmp_path: Path, capsys: Captured) -> None:
+    archive, place = tmp_path / "b.tar.gz", ["--store", f"{tmp_path.as_uri()}/other"]
+    allowed = ["--allowed-location", f"{folder.as_uri()}/arco/warehouse"]
+    assert main(["backup", "--to", str(archive), "--store", folder.as_uri()], {}) == 0
+    assert main(["restore", "--from", str(archive), *place], {}) == 0
+    assert f"a copy of the catalog at {folder.as_uri()}/arco" in capsys.readouterr().out
+
+    assert main(["info", "db.t", *place, *allowed], {}) == 0
+    assert f"a copy of {folder.as_uri()}/arco" in capsys.readouterr().out
+    assert main(["gc", "--delete", *place], {}) == 1
+    assert "arco adopt" in capsys.readouterr().out
+    assert main(["gc", *place], {}) == 0
+    capsys.readouterr()
+
+    assert main(["adopt", "--json", *place], {}) == 1
+    shown = json.loads(capsys.readouterr().out)
+    copy_of = f"{folder.as_uri()}/arco"
+    assert shown == {"copies": [{"adopted": False, "copy_of": copy_of, "name": "arco"}], "confirmed": False}
+    assert main(["adopt", *place], {}) == 1
+    assert "--original-is-deleted" in capsys.readouterr().out
+
+    assert main(["adopt", "--original-is-deleted", *place], {}) == 0
+    assert "adopted" in capsys.readouterr().out
+    assert main(["adopt", *place], {}) == 0
+    assert "No catalog here is a copy" in capsys.readouterr().out
+    assert main(["gc", "--delete", *place], {}) == 0
+
+
+def test_a_backup_that_is_restored_at_its_place_makes_no_copy(folder: Path, tmp_path: Path, capsys: Captured) -> None:
+    archive, at = tmp_path / "b.tar.gz", ["--store", folder.as_uri()]
+    assert main(["backup", "--to", str(archive), *at], {}) == 0
+    (folder / "arco" / "_catalog").rename(tmp_path / "lost")
+    assert main(["restore", "--from", str(archive), *at], {}) == 0
+    assert main(["adopt", *at], {}) == 0
+    assert "No catalog here is a copy" in capsys.readouterr().out

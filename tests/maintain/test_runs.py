@@ -13,6 +13,9 @@ from arco_catalog.operations.policies.attachments import attach_policy, detach_p
 from arco_catalog.operations.policies.policies import PolicyText, create_policy
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.access import Securable
+from arco_catalog.protocol.copies import CatalogIsCopy
+from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
 from reconciler.maintain.budget import Budget
@@ -51,6 +54,20 @@ async def test_a_dry_run_writes_nothing_and_says_what_is_due(lake: Lake) -> None
     [looked] = lake.seen.planned_tables
     assert [step.call.procedure for step in looked.plan.steps] == [DATA, EXPIRE]
     assert {call.method for call in lake.store.calls[calls:]} <= {"get", "list"}
+
+
+async def test_a_run_on_a_copy_is_refused_and_a_dry_run_is_not(lake: Lake) -> None:
+    session = lake.fixture.another().session()
+    head = await session.state.head()
+    marked = head.with_restoration(Restoration(0, "memory:///elsewhere"))
+    prepared = await internal_commit(session, "restore", {}, marked, {})
+    await prepared.put()
+    await prepared.swap()
+    procedures = Procedures(lake)
+    with pytest.raises(CatalogIsCopy, match="arco adopt"):
+        await lake.run(procedures)
+    assert procedures.calls == []
+    assert len(await lake.maintenance().plan()) == 1
 
 
 async def test_a_table_to_which_no_policy_applies_is_not_touched() -> None:

@@ -1,7 +1,8 @@
 """A catalog that is restored beside its living original deletes nothing (docs/recovery.md#copies)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -9,6 +10,8 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.adopt import adopt
 from arco_catalog.operations.collection.collect import collect
+from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.run import Run
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.fsck.check import check
 from arco_catalog.operations.fsck.examination import Examination
@@ -260,6 +263,21 @@ async def test_a_purge_that_had_deleted_files_waits_in_a_copy(tmp_path: Path) ->
     clock.ms += DAY_MS
     await task_worker(copy.another().catalog).run_until_idle()
     assert data_files(store) == []
+
+
+class NoDealer:
+    """Stands for Spark's executors, and must get no batch."""
+
+    def deal(self, run: Run, entities: Entities, batches: AsyncGenerator[object, None]) -> NoReturn:
+        raise AssertionError("a batch was dealt out")
+
+
+async def test_a_collection_in_a_copy_is_refused_before_executors_get_a_batch(tmp_path: Path) -> None:
+    original, _, _ = an_original()
+    await original.namespace(*NS)
+    copy = await copied(original, tmp_path / "backup.tar.gz")
+    with pytest.raises(CatalogIsCopy):
+        await collect(copy.another().session(deadline_ms=DAY_MS), delete=True, dealer=NoDealer())
 
 
 async def test_adoption_is_recorded_once(tmp_path: Path) -> None:
