@@ -54,6 +54,8 @@ class Route:
     public: bool = False
     requires: Requires | None = None
     in_external: bool = True
+    bare_field: str | None = None
+    """The field of the body whose value may also be sent as the body itself."""
 
     @cached_property
     def handler(self) -> Handler:

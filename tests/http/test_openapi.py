@@ -46,6 +46,7 @@ DEVIATIONS = {
     "takes staged-location",
     "tells labels",
     "must have a body",
+    "takes a bare body, too",
     *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
     "answers 5XX",
     "has a body in its errors",
@@ -121,6 +122,9 @@ class Comparison:
                     yield from self._parts(resolved(ours, WHOLE["components"]), resolved(theirs, components()), mine)
             case {"$ref": "#/components/schemas/Labels"}, None:
                 yield "tells labels"
+            case {"anyOf": [mine, _]}, {"$ref": str()} if at == "body/application/json/schema":
+                yield "takes a bare body, too"
+                yield from self._parts(mine, theirs, at)
             case {"anyOf": mine}, {"oneOf": specified}:
                 yield "has any of types where the specification has one of them"
                 yield from self._parts(mine, specified, at)
@@ -186,6 +190,15 @@ def test_every_operation_of_the_specifications_is_served_but_what_the_decision_n
     scans = {f"POST {table}/plan", f"GET {table}/plan/{{}}", f"DELETE {table}/plan/{{}}", f"POST {table}/tasks"}
 
     assert operations().keys() - {nameless(route.endpoint) for route in EVERY_ROUTE} == scans
+
+
+def test_a_body_that_may_be_bare_is_described_in_both_forms() -> None:
+    found = described(WHOLE)
+    for route in MANAGEMENT:
+        if route.bare_field is not None:
+            schema = found[nameless(route.endpoint)]["requestBody"]["content"]["application/json"]["schema"]
+            wrapped, bare = schema["anyOf"]
+            assert resolved(wrapped, WHOLE["components"])["properties"][route.bare_field] == bare
 
 
 def test_a_comparison_finds_what_lies_deep_in_a_schema() -> None:

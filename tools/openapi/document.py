@@ -85,8 +85,16 @@ def _summary(route: Route) -> str:
 
 
 def _body(route: Route, body: Json) -> Json:
-    """A body, which must be there even where a specification forgot to say so."""
+    """A body, which must be there even where a specification forgot to say so, in each form that is taken."""
+    if route.bare_field is not None:
+        body = {**body, "content": {kind: _or_bare(media, route.bare_field) for kind, media in body["content"].items()}}
     return {**body, "required": True} if route.has_body else body
+
+
+def _or_bare(media: Json, field: str) -> Json:
+    """The schema of a body, or that of its field `field` in its place."""
+    name = media["schema"]["$ref"].rpartition("/")[2]
+    return {**media, "schema": {"anyOf": [media["schema"], components()["schemas"][name]["properties"][field]]}}
 
 
 def _answer(route: Route, status: str, answer: Json) -> Json:

@@ -1,14 +1,51 @@
 """What bodies of the management API say."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
 from arco_catalog.planning.access import Securable, SecurableKind
 from arco_catalog.planning.privileges import GRANTABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A body whose one value stands in the field `name`, or is the body itself: Polaris reads both, and its Java
+    client sends the second. `fields` are those of the value, `beside` those that only the first form has."""
+
+    name: str
+    fields: frozenset[str]
+    beside: frozenset[str] = frozenset()
+
+    def value(self, body: Fields) -> Fields:
+        """The value, in whichever form it was sent. Raises `BadRequest` for a mixture of both."""
+        sent = {name for name, value in body.values.items() if value is not None}
+        bare = self.fields & sent
+        if self.name in sent:
+            if bare:
+                raise BadRequest(f"Invalid {body.at}: {_names(bare)} must be inside {self.name!r}, not beside it")
+            return Fields(body.required(self.name, OBJECT), f"{body.at}.{self.name}")
+        if not bare:
+            raise BadRequest(f"Invalid {body.at}: missing required field {self.name!r}")
+        if beside := self.beside & sent:
+            raise BadRequest(f"Invalid {body.at}: {_names(beside)} requires {_names(bare)} inside {self.name!r}")
+        return body
+
+
+def _names(fields: Collection[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(fields))
+
+
+_ENTITY = frozenset({"name", "properties", "federated", "createTimestamp", "lastUpdateTimestamp", "entityVersion"})
+CATALOG = Wrapper("catalog", _ENTITY | {"type", "storageConfigInfo", "connectionConfigInfo"})
+PRINCIPAL = Wrapper("principal", _ENTITY | {"clientId"}, frozenset({"credentialRotationRequired"}))
+PRINCIPAL_ROLE = Wrapper("principalRole", _ENTITY)
+CATALOG_ROLE = Wrapper("catalogRole", _ENTITY)
+GRANT = Wrapper("grant", frozenset({"type", "privilege", "namespace", "tableName", "viewName", "policyName"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +57,9 @@ class Entity:
     federated: bool
 
 
-def read_entity(context: RequestContext, field: str) -> Entity:
+def read_entity(context: RequestContext, wrapper: Wrapper) -> Entity:
     """The entity to make. Raises `BadRequest`."""
-    fields = _entity(context, field)
+    fields = _entity(context, wrapper)
     return Entity(
         fields.required("name", STRING),
         fields.optional("properties", STRINGS) or {},
@@ -30,16 +67,16 @@ def read_entity(context: RequestContext, field: str) -> Entity:
     )
 
 
-def read_name_of(context: RequestContext, field: str) -> str:
+def read_name_of(context: RequestContext, wrapper: Wrapper) -> str:
     """The name of an entity that a body only refers to. Raises `BadRequest`."""
-    return _entity(context, field).required("name", STRING)
+    return _entity(context, wrapper).required("name", STRING)
 
 
-def _entity(context: RequestContext, field: str) -> Fields:
-    """An entity of the body. What only answers tell, clients may send back."""
-    fields = Fields(context.fields.required(field, OBJECT), f"request.{field}")
-    for told in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
-        fields.optional(told, LONG)
+def _entity(context: RequestContext, wrapper: Wrapper) -> Fields:
+    """An entity of the body. Clients may send back the fields that only answers have."""
+    fields = wrapper.value(context.fields)
+    for answered in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
+        fields.optional(answered, LONG)
     return fields
 
 
@@ -54,8 +91,8 @@ class GrantBody:
 
 def read_grant(context: RequestContext) -> GrantBody:
     """The grant in the body. Raises `BadRequest`."""
-    at = "request.grant"
-    fields = Fields(context.fields.required("grant", OBJECT), at)
+    fields = GRANT.value(context.fields)
+    at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
     if kind == "catalog":
         return GrantBody(kind, Securable(), privilege)

@@ -1,6 +1,6 @@
 """Handlers of catalog roles, and of what they hold."""
 
-from arco_catalog.http.management.bodies import read_entity, read_grant, read_update
+from arco_catalog.http.management.bodies import CATALOG_ROLE, read_entity, read_grant, read_update
 from arco_catalog.http.management.principals import CREATED
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
@@ -21,7 +21,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Makes a catalog role."""
-    entity = read_entity(context, "catalogRole")
+    entity = read_entity(context, CATALOG_ROLE)
     made = await catalog_roles.create_catalog_role(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
 

@@ -1,10 +1,11 @@
 """Handlers of the catalogs of a realm."""
 
+from arco_catalog.http.management.bodies import CATALOG
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, Fields, one_of
+from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, one_of
 from arco_catalog.operations.management import catalogs
 from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
 from arco_catalog.operations.realms import change_catalog, make_catalog
@@ -21,7 +22,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Makes a catalog, empty but for the role that manages it, which the administrators of the realm have."""
-    fields = Fields(context.fields.required("catalog", OBJECT), "request.catalog")
+    fields = CATALOG.value(context.fields)
     if fields.optional("connectionConfigInfo", OBJECT) is not None:
         raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not stand in for others")
     request = CatalogRequest(

@@ -1,6 +1,6 @@
 """Handlers of principal roles, and of the catalog roles that they have."""
 
-from arco_catalog.http.management.bodies import read_entity, read_name_of, read_update
+from arco_catalog.http.management.bodies import CATALOG_ROLE, PRINCIPAL_ROLE, read_entity, read_name_of, read_update
 from arco_catalog.http.management.principals import CREATED
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
@@ -16,7 +16,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Makes a principal role."""
-    entity = read_entity(context, "principalRole")
+    entity = read_entity(context, PRINCIPAL_ROLE)
     made = await principal_roles.create_principal_role(
         context.realm_session(), entity.name, entity.properties, entity.federated
     )
@@ -60,7 +60,7 @@ async def catalog_roles(context: RequestContext) -> Response:
 
 async def assign(context: RequestContext) -> Response:
     """Gives a principal role a catalog role."""
-    name = read_name_of(context, "catalogRole")
+    name = read_name_of(context, CATALOG_ROLE)
     session = await context.catalog_session(context.params["catalog"])
     await session.head()  # before anything of the realm is told
     await used.assign_catalog_role(session, await _principal_role(context), name)

@@ -1,7 +1,7 @@
 """Handlers of principals."""
 
 from arco_catalog.authentication.secrets import check_client_id, new_client_id, new_secret
-from arco_catalog.http.management.bodies import read_entity, read_name_of, read_update
+from arco_catalog.http.management.bodies import PRINCIPAL, PRINCIPAL_ROLE, read_entity, read_name_of, read_update
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.errors import InternalError
@@ -21,7 +21,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Makes a principal, and shows its secret, once."""
-    entity = read_entity(context, "principal")
+    entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
     service = context.realm_service
     client_id, secret = new_client_id(service.entropy), new_secret(service.entropy)
@@ -87,7 +87,7 @@ async def roles(context: RequestContext) -> Response:
 
 async def assign(context: RequestContext) -> Response:
     """Gives a principal a principal role."""
-    role = read_name_of(context, "principalRole")
+    role = read_name_of(context, PRINCIPAL_ROLE)
     await principal_roles.assign_principal_role(context.realm_session(), context.params["principal"], role)
     return CREATED
 

@@ -5,7 +5,7 @@ by the catalog's."""
 from collections.abc import Sequence
 
 from arco_catalog.http.governance_routes import governance_of
-from arco_catalog.http.management.bodies import granted_on
+from arco_catalog.http.management import bodies
 from arco_catalog.http.requires import Requires, needs
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
@@ -26,11 +26,20 @@ def _reads(template: str, handling: str, privilege: Privilege) -> Route:
     return _route("GET", template, handling, needs(privilege), Effect.READS)
 
 
-def _changes(method: str, template: str, handling: str, privilege: Privilege) -> Route:
-    return _route(method, template, handling, needs(privilege), Effect.MUTATES)
+def _changes(
+    method: str, template: str, handling: str, privilege: Privilege, *, body: bodies.Wrapper | None = None
+) -> Route:
+    return _route(method, template, handling, needs(privilege), Effect.MUTATES, body)
 
 
-def _route(method: str, template: str, handling: str, requires: Requires, effect: Effect) -> Route:
+def _route(
+    method: str,
+    template: str,
+    handling: str,
+    requires: Requires,
+    effect: Effect,
+    body: bodies.Wrapper | None = None,
+) -> Route:
     optional = template.endswith(("/rotate", "/reset"))
     return Route(
         method,
@@ -41,6 +50,7 @@ def _route(method: str, template: str, handling: str, requires: Requires, effect
         takes_json=not optional,
         optional_json=optional,
         requires=requires,
+        bare_field=None if body is None else body.name,
     )
 
 
@@ -57,19 +67,25 @@ TOKENS = Route(
 
 SPECIFIED: Sequence[Route] = (
     _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),
-    _changes("POST", CATALOGS, "catalogs.create", Privilege.CATALOG_CREATE),
+    _changes("POST", CATALOGS, "catalogs.create", Privilege.CATALOG_CREATE, body=bodies.CATALOG),
     _reads(CATALOG, "catalogs.get", Privilege.CATALOG_READ_PROPERTIES),
     _changes("PUT", CATALOG, "catalogs.update", Privilege.CATALOG_WRITE_PROPERTIES),
     _changes("DELETE", CATALOG, "catalogs.drop", Privilege.CATALOG_DROP),
     _reads(PRINCIPALS, "principals.list_", Privilege.PRINCIPAL_LIST),
-    _changes("POST", PRINCIPALS, "principals.create", Privilege.PRINCIPAL_CREATE),
+    _changes("POST", PRINCIPALS, "principals.create", Privilege.PRINCIPAL_CREATE, body=bodies.PRINCIPAL),
     _reads(PRINCIPAL, "principals.get", Privilege.PRINCIPAL_READ_PROPERTIES),
     _changes("PUT", PRINCIPAL, "principals.update", Privilege.PRINCIPAL_WRITE_PROPERTIES),
     _changes("DELETE", PRINCIPAL, "principals.drop", Privilege.PRINCIPAL_DROP),
     _changes("POST", f"{PRINCIPAL}/rotate", "principals.rotate", Privilege.PRINCIPAL_ROTATE_CREDENTIALS),
     _changes("POST", f"{PRINCIPAL}/reset", "principals.reset", Privilege.PRINCIPAL_RESET_CREDENTIALS),
     _reads(f"{PRINCIPAL}/principal-roles", "principals.roles", Privilege.PRINCIPAL_LIST_GRANTS),
-    _changes("PUT", f"{PRINCIPAL}/principal-roles", "principals.assign", Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS),
+    _changes(
+        "PUT",
+        f"{PRINCIPAL}/principal-roles",
+        "principals.assign",
+        Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS,
+        body=bodies.PRINCIPAL_ROLE,
+    ),
     _changes(
         "DELETE",
         f"{PRINCIPAL}/principal-roles/{{principal-role}}",
@@ -77,18 +93,22 @@ SPECIFIED: Sequence[Route] = (
         Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS,
     ),
     _reads(PRINCIPAL_ROLES, "principal_roles.list_", Privilege.PRINCIPAL_ROLE_LIST),
-    _changes("POST", PRINCIPAL_ROLES, "principal_roles.create", Privilege.PRINCIPAL_ROLE_CREATE),
+    _changes(
+        "POST", PRINCIPAL_ROLES, "principal_roles.create", Privilege.PRINCIPAL_ROLE_CREATE, body=bodies.PRINCIPAL_ROLE
+    ),
     _reads(PRINCIPAL_ROLE, "principal_roles.get", Privilege.PRINCIPAL_ROLE_READ_PROPERTIES),
     _changes("PUT", PRINCIPAL_ROLE, "principal_roles.update", Privilege.PRINCIPAL_ROLE_WRITE_PROPERTIES),
     _changes("DELETE", PRINCIPAL_ROLE, "principal_roles.drop", Privilege.PRINCIPAL_ROLE_DROP),
     _reads(f"{PRINCIPAL_ROLE}/principals", "principal_roles.principals", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
     _reads(USED_ROLES, "principal_roles.catalog_roles", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
-    _changes("PUT", USED_ROLES, "principal_roles.assign", Privilege.CATALOG_ROLE_MANAGE_GRANTS),
+    _changes(
+        "PUT", USED_ROLES, "principal_roles.assign", Privilege.CATALOG_ROLE_MANAGE_GRANTS, body=bodies.CATALOG_ROLE
+    ),
     _changes(
         "DELETE", f"{USED_ROLES}/{{catalog-role}}", "principal_roles.revoke", Privilege.CATALOG_ROLE_MANAGE_GRANTS
     ),
     _reads(CATALOG_ROLES, "catalog_roles.list_", Privilege.CATALOG_ROLE_LIST),
-    _changes("POST", CATALOG_ROLES, "catalog_roles.create", Privilege.CATALOG_ROLE_CREATE),
+    _changes("POST", CATALOG_ROLES, "catalog_roles.create", Privilege.CATALOG_ROLE_CREATE, body=bodies.CATALOG_ROLE),
     _reads(CATALOG_ROLE, "catalog_roles.get", Privilege.CATALOG_ROLE_READ_PROPERTIES),
     _changes("PUT", CATALOG_ROLE, "catalog_roles.update", Privilege.CATALOG_ROLE_WRITE_PROPERTIES),
     _changes("DELETE", CATALOG_ROLE, "catalog_roles.drop", Privilege.CATALOG_ROLE_DROP),
@@ -98,10 +118,13 @@ SPECIFIED: Sequence[Route] = (
         "PUT",
         f"{CATALOG_ROLE}/grants",
         "catalog_roles.grant",
-        needs(Privilege.CATALOG_MANAGE_ACCESS, granted_on),
+        needs(Privilege.CATALOG_MANAGE_ACCESS, bodies.granted_on),
         Effect.MUTATES,
+        bodies.GRANT,
     ),
-    _changes("POST", f"{CATALOG_ROLE}/grants", "catalog_roles.revoke", Privilege.CATALOG_MANAGE_ACCESS),
+    _changes(
+        "POST", f"{CATALOG_ROLE}/grants", "catalog_roles.revoke", Privilege.CATALOG_MANAGE_ACCESS, body=bodies.GRANT
+    ),
 )
 """All 33 operations of the specification."""
 
