@@ -94,7 +94,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         entry = await relation(self.session.state, head, self.lookup)
         if entry is None:
             return RelationReadSet(head, None, None, head_fresh=True, pointer_fresh=False)
-        if read_set.entry is not None and entry.entity == read_set.entry.entity and not self.committer.lacks(entry):
+        same = read_set.entry is not None and entry.entity == read_set.entry.entity
+        if same and not await self.committer.is_refused(head.index, entry):
             return None
         fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):

@@ -178,13 +178,10 @@ class Transaction(Mutation[TransactionReadSet]):
         if head.version == read_set.head.version:
             return None
         now = await self._named(head)
-        same = all(
-            part.entry is not None
-            and entry is not None
-            and entry.entity == part.entry.entity
-            and not committer.lacks(entry)
-            for committer, entry, part in zip(self.commits, now, read_set.tables, strict=True)
-        )
+        same = True
+        for committer, entry, part in zip(self.commits, now, read_set.tables, strict=True):
+            kept = part.entry is not None and entry is not None and entry.entity == part.entry.entity
+            same = same and kept and entry is not None and not await committer.is_refused(head.index, entry)
         if same and not self.creations:
             return None
         fresher = await self.read(Freshness.FRESH, rank)

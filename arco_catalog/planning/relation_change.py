@@ -114,6 +114,12 @@ def missing_locations(context: Context, wanted: RelationCommit, entry: RelationE
     return MissingLocations(entry.entity, missing, borrowed) if missing or borrowed else None
 
 
+def added_folders_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
+    """The folders outside of the table's own locations in which the commit adds manifest lists or statistics, also
+    where the registry knows them as borrowed."""
+    return outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), {*entry.locations})
+
+
 def _changed(
     context: Context,
     wanted: RelationCommit,

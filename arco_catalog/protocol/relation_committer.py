@@ -4,16 +4,20 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound, Refusal
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.overlap import refuse_purged
 from arco_catalog.planning.relation_change import (
     CurrentRelation,
     RelationCommit,
     RelationPlan,
+    added_folders_elsewhere,
     missing_locations,
     plan_commit,
 )
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state.entries import RelationEntry, has_pointer
+from arco_catalog.state.index import Index
 from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES
 from arco_catalog.state.worker_threads import off_loop
 
@@ -76,7 +80,24 @@ class RelationCommitter:
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
         planned = partial(plan_commit, session.context, wanted, current, attempt, size, session.check_deadline)
-        return await off_loop(size, planned)
+        change = await off_loop(size, planned)
+        await self.refuse_purged(read_set.head.index, read_set.entry)
+        return change
+
+    async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
+        """Raises `BadRequest` if the commit adds a file to a folder elsewhere that is being purged by now, though the
+        table has borrowed from it for long (docs/design/purge.md#rule-16)."""
+        if folders := added_folders_elsewhere(self.wanted, entry):
+            await carry_out(self.session.state, index, refuse_purged(index, folders, entry.entity))
+
+    async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
+        """Whether the registry, read again, no longer lets the commit be made: the table does not hold its locations,
+        or a folder that it borrows from is being purged."""
+        try:
+            await self.refuse_purged(index, entry)
+        except BadRequest:
+            return True
+        return self.lacks(entry)
 
     def lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds what the commit names."""

@@ -58,10 +58,16 @@ def merged(folders: Sequence[Location]) -> list[str]:
 
 def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
     """Another entity that borrows from a folder which equals, contains or lies inside this location."""
+    borrowers = yield from borrowers_of(index, location, entity)
+    return next(iter(borrowers), None)
+
+
+def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
+    """All other entities that borrow from a folder which equals, contains or lies inside this location."""
     prefixes = [_borrowed_in(location.normal), *(f"{_borrowed_in(folder)}\n" for folder in location.around())]
     yield Needs(scans=[Scan(prefix) for prefix in prefixes])
     found = (text(entry, "entity") for prefix in prefixes for _, entry in index.scan(prefix))
-    return next((each for each in found if each != entity), None)
+    return [*dict.fromkeys(each for each in found if each != entity)]
 
 
 def _borrowed_in(folder: str) -> str:

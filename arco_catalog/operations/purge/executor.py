@@ -29,11 +29,13 @@ from arco_catalog.planning.purge import (
     require_fence,
 )
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.evidence import mark_dropped
+from arco_catalog.protocol.evidence import fence_pointer, mark_dropped
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.borrowed import borrowers_of
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits
+from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.restoration import describe_copy
@@ -193,6 +195,20 @@ class _Purge:
             await _change(execution.session(), "begin-purge", tombstone, edit)
         except PendingTransaction as met:
             raise NotYet(execution.taken_ms + WAIT_MS, f"transaction {met.transaction} is undecided") from met
+        if self._anti_join is not None:
+            await self._fence_borrowers(tombstone)
+
+    async def _fence_borrowers(self, tombstone: Tombstone) -> None:
+        """Moves the pointers of all tables that borrow from these locations, after the beginning and before they are
+        read. A commit that read the registry before the beginning can't land any more, and later ones are refused
+        (docs/design/purge.md#rule-19)."""
+        session = self._execution.session()
+        index = (await session.state.head()).index
+        for normal in tombstone.locations:
+            location = Location.of_normal(normal)
+            for entity in await carry_out(session.state, index, borrowers_of(index, location, tombstone.entity)):
+                if await session.state.pointer(entity) is not None:
+                    await fence_pointer(self._execution.session(), entity)
 
     def _guard(self, tombstone: Tombstone) -> Guard:
         """Ends the work where the tombstone is not this lease's any more, asked with each renewal."""
