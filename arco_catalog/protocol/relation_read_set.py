@@ -144,6 +144,10 @@ async def read_relation_under(
         already = read is not None and entry.entity in read
         pointer = read[entry.entity] if read is not None and already else await session.state.pointer(entry.entity)
     read_set = RelationReadSet(head, entry, None, head_fresh, fresh)
+    if pointer is None and not head_fresh:
+        # The cached HEAD may be so old that the entity is dropped by now, and its pointer deleted.
+        head = await session.state.head()
+        return await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True)
     if pointer is None:
         raise missing_pointer(session.state.paths.pointer(entry.entity))
     if pointer.intent is None:
