@@ -50,9 +50,9 @@ class Dispatch:
         if match is None:
             path = request.raw_path.decode("latin-1")
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
-        route = match.routes.get(request.method)
+        route = match.route(request.method)
         if route is None:
-            allowed = sorted(match.routes)
+            allowed = match.methods
             message = f"{request.method} is not supported for this path: use {' or '.join(allowed)}"
             raise MethodNotAllowed(message, allowed)
         request.route = route
@@ -156,7 +156,7 @@ def _below(base: bytes, path: bytes) -> bytes:
 
 def _is_public(match: Match | None, method: str) -> bool:
     """Whether a route is for everybody; what is no route is for nobody."""
-    route = None if match is None else match.routes.get(method)
+    route = None if match is None else match.route(method)
     return route is not None and route.public
 
 

@@ -22,11 +22,26 @@ class Match:
     routes: Mapping[str, Route]
     params: Mapping[str, str]
 
+    def route(self, method: str) -> Route | None:
+        """The route of a method, None if there is none. GET's answers HEAD, too (RFC 9110, section 9.3.2)."""
+        found = self.routes.get(method)
+        return self.routes.get("GET") if found is None and method == "HEAD" else found
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The methods that are supported here."""
+        return sorted({*self.routes, *(["HEAD"] if "GET" in self.routes else [])})
+
 
 @dataclass(frozen=True, slots=True)
 class _Path:
     segments: tuple[str, ...]
     routes: Mapping[str, Route]
+
+    @property
+    def ends_in_literal(self) -> bool:
+        """Whether it is a collection's, or that of an action, rather than that of something with a name."""
+        return not self.segments[-1].startswith("{")
 
     def match(self, segments: Sequence[str]) -> Match | None:
         params: dict[str, str] = {}
@@ -43,6 +58,9 @@ class Router:
 
     Where a template has a prefix, the path without it is found too, after all others, with no `prefix` among its
     parameters: the specification calls it optional, and ClickHouse drops tables without it.
+
+    One slash behind a literal is passed over: Polaris's client for Spark makes generic tables at `generic-tables/`.
+    Behind a name it is not, since an empty name is most likely a mistake in how a client joins its paths.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -66,8 +84,16 @@ class Router:
         if not raw_path.startswith(b"/"):
             return None
         segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]
-        candidates = self._by_length.get(len(segments), ())
-        return next((match for path in candidates if (match := path.match(segments)) is not None), None)
+        if segments[-1] == "":
+            shorter = (path for path in self._by_length.get(len(segments) - 1, ()) if path.ends_in_literal)
+            collection = _first(shorter, segments[:-1])
+            if collection is not None:
+                return collection
+        return _first(self._by_length.get(len(segments), ()), segments)
+
+
+def _first(paths: Iterable[_Path], segments: Sequence[str]) -> Match | None:
+    return next((match for path in paths if (match := path.match(segments)) is not None), None)
 
 
 def _without_prefix(segments: Sequence[str]) -> tuple[str, ...]:

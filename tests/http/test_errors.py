@@ -126,12 +126,12 @@ async def test_an_unknown_route_is_told_as_an_error(client: Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("POST", "/v1/config", "GET"),
-        ("DELETE", "/v1/wh/namespaces", "GET, POST"),
+        ("POST", "/v1/config", "GET, HEAD"),
+        ("DELETE", "/v1/wh/namespaces", "GET, HEAD, POST"),
         ("PUT", "/v1/wh/namespaces/db", "DELETE, GET, HEAD"),
         ("GET", "/v1/wh/tables/rename", "POST"),
         ("PATCH", "/v1/wh/namespaces/db/tables/t", "DELETE, GET, HEAD, POST"),
-        ("OPTIONS", "/v1/wh/namespaces", "GET, POST"),
+        ("OPTIONS", "/v1/wh/namespaces", "GET, HEAD, POST"),
     ],
 )
 async def test_a_wrong_method_is_told_which_are_right(client: Client, method: str, path: str, allowed: str) -> None:
@@ -150,7 +150,9 @@ async def test_a_wrong_method_is_told_which_are_right(client: Client, method: st
         ("/v1/wh/namespaces/db/tables/%ff", 400),
         ("/v1/missing/namespaces/db", 404),
         ("/nowhere", 404),
-        ("/v1/config", 405),
+        ("/v1/config", 200),
+        ("/v1/wh/namespaces/db/tables/t/credentials", 406),  # as GET: this catalog vends nothing
+        ("/v1/wh/tables/rename", 405),
     ],
 )
 async def test_an_answer_to_head_has_no_body(client: Client, path: str, status: int) -> None:

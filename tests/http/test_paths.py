@@ -148,19 +148,22 @@ async def test_names_that_are_never_allowed_are_refused_in_paths_and_bodies(
     answers = [
         await client.post("/v1/wh/namespaces", {"namespace": [name]}),
         await client.post("/v1/wh/namespaces", {"namespace": ["db", name]}),
-        await client.get(f"/v1/wh/namespaces/{segment}"),
         await client.delete(f"/v1/wh/namespaces/db%1F{segment}"),
         await client.get(f"/v1/wh/namespaces/{segment}/tables"),
         await client.get(f"/v1/wh/namespaces?parent=db%1F{segment}"),
         await client.post(f"/v1/wh/namespaces/{segment}/tables", body),
         await client.post("/v1/wh/namespaces/db/tables", body),
-        await client.get(f"/v1/wh/namespaces/db/tables/{segment}"),
-        await client.delete(f"/v1/wh/namespaces/db/tables/{segment}"),
-        await client.post(f"/v1/wh/namespaces/db/tables/{segment}", set_property("k", "v")),
         await client.post(f"/v1/wh/namespaces/db/tables/{segment}/metrics", scan_report()),
         await client.post("/v1/wh/namespaces/db/register", {"name": name, "metadata-location": "s3://b/m.json"}),
         await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": identifier}),
     ]
+    if name:  # an empty last segment is the collection
+        answers += [
+            await client.get(f"/v1/wh/namespaces/{segment}"),
+            await client.get(f"/v1/wh/namespaces/db/tables/{segment}"),
+            await client.delete(f"/v1/wh/namespaces/db/tables/{segment}"),
+            await client.post(f"/v1/wh/namespaces/db/tables/{segment}", set_property("k", "v")),
+        ]
     for answer in answers:
         assert (answer.status, answer.error_type) == (400, "BadRequestException")
         assert why in answer.message
@@ -216,11 +219,45 @@ async def test_a_server_without_raw_paths_is_served_as_well_as_can_be(service: H
     assert answer.status == 200
 
 
-@pytest.mark.parametrize("path", ["", "*", "/", "//", "/v1", "/v1/", "/v1/wh", "/v1/config/", "/v1/wh/namespaces/db/"])
+@pytest.mark.parametrize(
+    "path",
+    ["", "*", "/", "//", "/v1", "/v1/", "/v1/wh", "/v1/config//", "/v1/wh/namespaces//", "/v1/wh/namespaces/db/"],
+)
 async def test_only_the_paths_of_the_table_exist(client: Client, path: str) -> None:
     answer = await client.get(path)
 
     assert (answer.status, answer.error_type) == (404, "NotFoundException")
+
+
+@pytest.mark.parametrize(
+    "collection",
+    [
+        "/v1/config",
+        "/v1/namespaces",
+        "/v1/wh/namespaces",
+        "/v1/wh/namespaces/db/tables",
+        "/v1/wh/namespaces/db/views",
+        "/polaris/v1/wh/namespaces/db/generic-tables",
+        "/polaris/v1/wh/namespaces/db/policies",
+    ],
+)
+async def test_one_slash_behind_a_collection_is_passed_over(client: Client, collection: str) -> None:
+    with_slash, without = await client.get(f"{collection}/"), await client.get(collection)
+
+    assert (with_slash.status, with_slash.body) == (without.status, without.body) == (200, without.body)
+
+
+async def test_a_generic_table_is_made_at_the_path_with_a_slash(client: Client) -> None:
+    path = "/polaris/v1/wh/namespaces/db/generic-tables"
+
+    assert (await client.post(f"{path}/", {"name": "g", "format": "delta"})).status == 200
+    assert (await client.get(f"{path}/g")).status == 200
+
+
+async def test_nothing_is_deleted_by_a_name_that_is_empty(client: Client) -> None:
+    for path in ("/v1/wh/namespaces/", "/v1/wh/namespaces/db/tables/", "/v1/wh/namespaces/db/views/"):
+        assert (await client.send("DELETE", path)).status == 405
+    assert (await client.head("/v1/wh/namespaces/db/tables/t")).status == 204
 
 
 UNROUTABLE = ["a/b", "?", "x#", "100%", "%2F"]
