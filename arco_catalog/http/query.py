@@ -37,13 +37,13 @@ class Query:
         return values[0] if values else None
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of `choices`, exactly. Raises `BadRequest`."""
+        """One of `choices`, which is sent in any case (enums of Java are spelled `ALL`). Raises `BadRequest`."""
         value = self.one(name)
         if value is None:
             return default
-        if value not in choices:
+        if value.lower() not in choices:
             raise BadRequest(f"Query parameter {name!r} must be {' or '.join(choices)}, not {value[:64]!r}")
-        return value
+        return value.lower()
 
     def flag(self, name: str) -> bool:
         """`true` or `false` in any case (Python clients send `True`); false if absent. Raises `BadRequest`."""

@@ -129,7 +129,7 @@ class Vending:
 
     def _allows(self, config: StorageConfig) -> bool:
         try:
-            self._policy.check(config)
+            self._policy.check_use(config)
         except BadRequest as error:
             _LOG.error("no access to files is given: %s", error.message)
             return False

@@ -16,7 +16,7 @@ DEFAULT_REGION = "us-east-1"
 
 _ROLE = re.compile(r"arn:([a-z0-9-]{1,20}):[a-z0-9-]{1,20}:[^\s]{1,2000}")
 _REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_SERVICE_ACCOUNT = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+")
+_SERVICE_ACCOUNT = re.compile(r"[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?")  # its email, or its unique id
 _PRINTABLE = re.compile(r"[\x21-\x7e]{1,2048}")
 
 

@@ -55,6 +55,17 @@ class StoragePolicy:
             case GcpStorage():
                 self._check_identity("gcsServiceAccount", config.service_account)
 
+    def check_use(self, config: StorageConfig) -> None:
+        """Raises `BadRequest` for a configuration by which no request may be sent: one that `check` refuses, or a role
+        of a region that is none of Amazon's, and no endpoint. A catalog may have such a configuration, as Polaris's
+        may."""
+        self.check(config)
+        if not isinstance(config, AwsStorage) or config.role_arn is None:
+            return
+        region = config.region or DEFAULT_REGION
+        if not _amazons(region) and not (config.endpoint or config.endpoint_internal or config.sts_endpoint):
+            raise BadRequest(f"storageConfigInfo: region {region} is none of Amazon's, so an endpoint is required")
+
     def _check_endpoints(self, config: AwsStorage) -> None:
         named = {
             "endpoint": config.endpoint,
@@ -69,8 +80,6 @@ class StoragePolicy:
                     f"storageConfigInfo: {name} {url} is not allowed: this server uses the endpoint of its own store "
                     f"and Amazon's own in the region; the operator allows others by {VENDING_ENDPOINTS.name}"
                 )
-        if config.role_arn and not amazons and not any(named.values()):
-            raise BadRequest(f"storageConfigInfo: region {region} is none of Amazon's, so an endpoint is required")
 
     def _check_identity(self, name: str, identity: str | None) -> None:
         if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):

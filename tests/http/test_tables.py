@@ -135,12 +135,14 @@ async def test_snapshots_refs_hides_what_no_ref_names(client: Client) -> None:
     everything = await client.get(TABLE)
     visible = await client.get(f"{TABLE}?snapshots=refs")
     assert ids(everything) == ids(await client.get(f"{TABLE}?snapshots=all")) == [1, 2]
+    assert ids(everything) == ids(await client.get(f"{TABLE}?snapshots=ALL"))
+    assert ids(visible) == ids(await client.get(f"{TABLE}?snapshots=Refs"))
     assert ids(visible) == [2]
     assert [*visible.json] == [*everything.json]
     assert {**metadata(visible), "snapshots": None} == {**metadata(everything), "snapshots": None}
 
 
-@pytest.mark.parametrize("query", ["snapshots=", "snapshots=none", "snapshots=ALL", "snapshots=all&snapshots=refs"])
+@pytest.mark.parametrize("query", ["snapshots=", "snapshots=none", "snapshots=ALL%20", "snapshots=all&snapshots=refs"])
 async def test_other_choices_of_snapshots_are_refused(client: Client, query: str) -> None:
     answer = await client.get(f"{TABLE}?{query}")
 

@@ -220,6 +220,15 @@ async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fix
         await without.sign(config, READ, "e", "alice", GET)
 
 
+async def test_no_request_goes_to_a_region_that_is_not_known(fixture: Fixture) -> None:
+    config = AwsStorage(role_arn=ROLE, region="new-test-region")
+
+    assert await fixture.vending.credentials(config, READ, "e", "alice") == ()
+    with pytest.raises(Forbidden, match="may not be used"):
+        await fixture.vending.sign(config, READ, "e", "alice", GET)
+    assert fixture.sts.asked == []
+
+
 @pytest.mark.parametrize(
     ("failure", "told"), [(StoreDenied("none"), CredentialsRefused), (StoreUnavailable("slow"), Unavailable)]
 )

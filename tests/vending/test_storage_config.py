@@ -57,6 +57,7 @@ AWS: JsonObject = {
             {"storageType": "GCS", "gcsServiceAccount": "lake@p.iam.gserviceaccount.com"},
             GcpStorage("lake@p.iam.gserviceaccount.com"),
         ),
+        ({"storageType": "GCS", "gcsServiceAccount": "my-sa"}, GcpStorage("my-sa")),
         ({"storageType": "AZURE", "tenantId": "t", "hierarchical": True}, AzureStorage("t", hierarchical=True)),
         ({"storageType": "AZURE", "tenantId": "t"}, AzureStorage("t")),
         ({"storageType": "FILE"}, FileStorage()),
