@@ -8,14 +8,17 @@ from arco_catalog.operations.collection import collect as collections
 from arco_catalog.operations.collection import entities, files, markers, receipts, registry, tasks, tombstones
 from arco_catalog.operations.collection import transactions as decisions
 from arco_catalog.operations.collection.entities import Entities, Walked
+from arco_catalog.operations.collection.names import Names
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Fate, fate_of, is_older
+from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.state.index import Edits, Index, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import Tombstone
 
@@ -200,6 +203,32 @@ def tasks_that_have_not_ended(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(tasks, "ENDED", frozenset(Status))
     patch.setattr(tasks, "_is_named", unnamed)
+
+
+# Only programs that are drawn find the rest.
+
+
+def intents_that_a_walk_does_not_fence(patch: pytest.MonkeyPatch) -> None:
+    async def fence_pointer(session: Session, entity: str) -> Pointer:
+        pointer = await session.state.pointer(entity)
+        if pointer is not None and pointer.intent is not None:
+            return pointer
+        return await evidence.fence_pointer(session, entity)
+
+    patch.setattr(entities, "fence_pointer", fence_pointer)
+
+
+def decisions_of_unsettled_names(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decisions, "pending_transactions", lambda index: ())
+
+
+def intended_names_that_are_walked(patch: pytest.MonkeyPatch) -> None:
+    rightly = Entities._names
+
+    async def _names(self: Entities, head: RegistryState, intended: Names | None = None) -> Names:
+        return await rightly(self, head)
+
+    patch.setattr(Entities, "_names", _names)
 
 
 BUGS: list[Mutation] = [

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.simulation import rule_mutations_for_polaris
+from tests.simulation import rule_mutations_for_collections, rule_mutations_for_polaris
 from tests.simulation import rule_mutations_for_programs as rule_mutations
 from tests.simulation.faults import FaultPlan
 from tests.simulation.programs.campaign import Schedule, quietly
@@ -58,6 +58,9 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_polaris.a_detachment_from_one_side, "policies"),
     (rule_mutations_for_polaris.a_policy_dropped_whatever_uses_it, "policies"),
     (rule_mutations_for_polaris.a_policy_s_version_looked_at_once, "policies"),
+    (rule_mutations_for_collections.decisions_of_unsettled_names, "names_whose_decision_is_old"),
+    (rule_mutations_for_collections.intended_names_that_are_walked, "names_whose_decision_is_old"),
+    (rule_mutations_for_collections.intents_that_a_walk_does_not_fence, "collecting"),
     (rule_mutations_for_polaris.notifications_in_the_order_in_which_they_come, "following"),
 ]
 

@@ -38,6 +38,8 @@ class Known:
 
     named: Names | None = None
     """What HEAD named when it was first asked."""
+    intended: Names = field(default_factory=Names)
+    """Those of them that a transaction was to name, which may have aborted since."""
     fenced: Names | None = None
     """What it named after the fence of this process."""
     checkpoints: Checkpoints | None = None
@@ -57,7 +59,7 @@ class Entities:
         """Whether HEAD named it when it was first asked: a name, a tombstone, or an intent on a name leads to it."""
         async with self._lock:
             if self._known.named is None:
-                self._known.named = await self._names(await self._run.session.state.head())
+                self._known.named = await self._names(await self._run.session.state.head(), self._known.intended)
         return entity in self._known.named
 
     async def is_nameless(self, entity: str) -> bool:
@@ -75,12 +77,14 @@ class Entities:
                 self._known.fenced = await self._names(await session.state.head())
         return entity not in self._known.fenced
 
-    async def _names(self, head: RegistryState) -> Names:
+    async def _names(self, head: RegistryState, intended: Names | None = None) -> Names:
         found = Names()
         for kind in ("relation\n", "tombstone\n"):
             async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:
                 async for _, entry in entries:
                     found.add(text(entry, "entity"))
+                    if intended is not None and "transaction" in entry:
+                        intended.add(text(entry, "entity"))
         return found
 
     async def walked(self, entity: str, written_ms: int) -> Walked | None:
@@ -100,8 +104,8 @@ class Entities:
         run = self._run
         key = run.paths.pointer(entity)
         found = await run.read(key)
-        if found is None or not await self.is_named(entity):
-            return None
+        if found is None or not await self.is_named(entity) or entity in self._known.intended:
+            return None  # a create whose transaction aborts never became current: the next run decides
         pointer, moved_ms = Pointer.parse(found.body, found.version, key), found.written_ms
         if pointer.intent is not None or not has_moved_past(moved_ms, written_ms, run.retention):
             if run.delete:

@@ -328,7 +328,23 @@ def governance_of_a_table_that_changes_hands() -> Program:
     )
 
 
+def names_whose_decision_is_old() -> Program:
+    """A decision is not deleted while a name waits for it."""
+    collections = tuple(sent(Request("collect"), "p2", after=16.0) for _ in range(8))
+    return Program(
+        Conditions(ages=True, deployed=True, doomed="p1", rate=0.05, faults=("unavailable", "stuck")),
+        (),
+        (),
+        (
+            (sent(Request("transaction", creates=(T, U)), "p1", after=0.0, key=False),),
+            collections,
+            (sent(Request("load", (T,)), "p3", after=90.0), sent(Request("create", (U,)), "p3", after=40.0)),
+        ),
+    )
+
+
 FOCUSED = (
+    names_whose_decision_is_old,
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,
     one_name_that_is_followed_and_made,

@@ -77,6 +77,8 @@ class Profile:
     """The chance that a drop asks for a purge."""
     purges: float = 0.0
     """The chance that purges begin while the program runs."""
+    collects: bool = False
+    """Whether ages are of seconds."""
     external: bool = False
     policies: bool = False
     overlap: float = 0.3
@@ -136,6 +138,7 @@ class _Drawing:
             overlap=overlap,
             shared_folder=overlap and not purges and rng.random() < 0.5,
             cleaning=rng.random() < profile.cleaning,
+            ages=profile.collects,
             external=profile.external,
             policies=profile.policies,
             window_ms=rng.choice((0, 2_000)) if purges else None,
@@ -206,7 +209,7 @@ class _Drawing:
                 return Request(kind, choice=rng.choice((0, 0, 5, 20)))
             case "errand":
                 return Request(kind, choice=rng.randint(0, 5))
-            case "purge":
+            case "purge" | "collect":
                 return Request(kind)
             case _:
                 return Request(kind, (name,))

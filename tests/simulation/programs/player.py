@@ -21,8 +21,10 @@ from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreError, Version
+from tests.simulation import collecting
 from tests.simulation.bucket import Stored
 from tests.simulation.clients import AS_DEPLOYED, EAGER
+from tests.simulation.collecting import RETENTION
 from tests.simulation.programs import bodies
 from tests.simulation.programs.chance import Drawn
 from tests.simulation.programs.history import Asked
@@ -68,6 +70,8 @@ class Player:
             else PurgeSettings(undrop_window_ms=conditions.window_ms, whole_location=True),
             spill=TINY if conditions.spilled else settings.spill,
         )
+        if conditions.ages:
+            self.settings = replace(self.settings, request_ms=collecting.SETTINGS.request_ms, retention=RETENTION)
         self.fixtures: dict[str, CatalogFixture] = {}
         self._rng = world.loop.stream("player")
         self._numbers = 0
@@ -261,7 +265,8 @@ class Player:
     async def _until_answered(self, asked: Asked, sending: Sending, process: str, key: str | None) -> Answer | None:
         places = [process, *sending.others]
         old = sending.key_age_ms is not None and sending.key_age_ms > 3_600_000
-        tries = 3 if old else 8 if self.program.conditions.memory else TRIES
+        conditions = self.program.conditions
+        tries = 3 if old else 8 if conditions.memory or conditions.ages else TRIES
         for number in range(tries):
             worker = self.process(places[number % len(places)])
             alone = asked.sendings == 0 and sending.twin is None

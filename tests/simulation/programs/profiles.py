@@ -213,6 +213,32 @@ FOLLOWING = Profile(
 )
 """A catalog that follows another one, by notifications in any order, and its operator."""
 
+COLLECTING = Profile(
+    weights={
+        "collect": 12,
+        "commit": 6,
+        "schema": 2,
+        "create": 5,
+        "drop": 5,
+        "undrop": 4,
+        "rename": 2,
+        "transaction": 6,
+        "register": 2,
+        "create-view": 1,
+        "drop-view": 1,
+        "reconcile": 2,
+        "load": 2,
+    },
+    collects=True,
+    names=(1, 2),
+    clients=(3, 4),
+    requests=(3, 4, 5),
+    doomed=0.3,
+    gap=40.0,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Collections beside requests, and servers that were idle while objects that they remember were collected."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -227,4 +253,5 @@ PROFILES: dict[str, Profile] = {
     "purging": PURGING,
     "policies": POLICIES,
     "following": FOLLOWING,
+    "collecting": COLLECTING,
 }

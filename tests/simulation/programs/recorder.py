@@ -20,6 +20,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, Tombstone
 from tests.simulation.history import Event
+from tests.simulation.programs.collected import Deletions
 from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
 from tests.simulation.programs.requests import Name
 from tests.simulation.programs.states import CatalogState, Lie, Policy, Relation, Stone, differences, done, in_order
@@ -44,6 +45,7 @@ class Recorder:
         self._laid_on: dict[tuple[str, str], float] = {}
         self._entries: dict[str, JsonObject] = {}
         self._segments: dict[str, Segment] = {}
+        self.deletions = Deletions(PATHS, self.history)
         world.observe(self.see)
 
     def resume(self, before: "Recorder") -> None:
@@ -72,6 +74,11 @@ class Recorder:
         try:
             if event.kind == "delete":
                 self._see_deletion(event)
+                left = frozenset(self.world.keys(""))
+                for problem in self.deletions.problems(event.key, self._entries, self._pointers, left):
+                    self.history.problems.append(f"{event.at:.3f} s: {problem}")
+            elif event.key.startswith(PATHS.markers):
+                self.deletions.add_slot(event.key, self._read(event.key))
             elif event.key.startswith(PATHS.pointers):
                 self._see_pointer(event.at, self._read(event.key))
             elif event.key == PATHS.manifest:
@@ -165,6 +172,8 @@ class Recorder:
 
     def _effect(self, effect: Effect) -> None:
         self.history.effects.append(effect)
+        if effect.unit in self.deletions.expired:
+            raise Lie(f"{effect.unit} of {effect.principal} took effect after its marker was collected")
 
     # Transactions.
 
@@ -240,7 +249,7 @@ class Recorder:
                 self._became_current(at, pointer, None, 0.0, "create")
             else:
                 self.document(registered)
-        expected = done(before, operations)
+        expected = done(before, [_as_forgotten(operation, seen) for operation in operations])
         if not operations:  # a transaction was decided: what it made
             expected = replace(expected, names={**expected.names, **{name: seen.names[name] for name in made}})
         wrong = differences(expected, seen)
@@ -342,6 +351,14 @@ class Recorder:
 def _lists(document: JsonObject | None) -> set[object]:
     """The manifest lists that metadata names."""
     return {each.get("manifest-list") for each in sequence(document or {}, "snapshots") if isinstance(each, dict)}
+
+
+def _as_forgotten(operation: JsonObject, seen: CatalogState) -> JsonObject:
+    """An operation that collects tombstones names also those that it left alone: the drop was undone meanwhile."""
+    if operation.get("kind") != "collect-tombstones":
+        return operation
+    left = {stone.entity for stones in seen.stones.values() for stone in stones}
+    return {**operation, "entities": [each for each in texts(operation, "entities") if each not in left]}
 
 
 def _name(key: str) -> Name:

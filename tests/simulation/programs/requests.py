@@ -55,12 +55,13 @@ Kind = Literal[
     "reconcile",
     "errand",
     "purge",
+    "collect",
 ]
 
 READS: frozenset[Kind] = frozenset(
     {"load", "load-view", "load-generic", "load-model", "load-governance", "exists", "list", "load-namespace"}
 )
-WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge"})
+WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge", "collect"})
 """What runs beside requests, and answers nobody."""
 VIEWS: frozenset[Kind] = frozenset(
     {"create-view", "commit-view", "drop-view", "rename-view", "govern-view", "load-view"}
@@ -151,6 +152,8 @@ class Conditions:
     """Whether the catalog follows another one."""
     policies: bool = False
     """Whether there is a policy of each name, of one type or the other."""
+    ages: bool = False
+    """Whether ages are of seconds, so that collections delete objects while a program runs."""
     skew_ms: int = 2_000
     jumps: bool = False
     rate: float = 0.0

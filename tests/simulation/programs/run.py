@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.protocol import operation_request
 from arco_catalog.state import pointer, registry
+from tests.simulation.collecting import KEY_MS
 from tests.simulation.explore import REPLAY
 from tests.simulation.faults import DENIED, NO_FAULTS, FaultPlan
 from tests.simulation.history import render
@@ -54,6 +56,15 @@ def short_memory(moves: int | None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def short_keys(ages: bool) -> Iterator[None]:
+    """Keys that have no marker are too old after seconds, where ages are of seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        if ages:
+            patch.setattr(operation_request, "DAY_MS", KEY_MS)
+        yield
+
+
 def program_of(seed: int, profile: Profile = MIXED) -> Program:
     """The program of a seed."""
     return drawn(random.Random(f"{seed}/program"), profile)
@@ -66,7 +77,7 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
     outcome = Outcome(seed, program, world)
     player = Player(world, program, draw_faults=plan is None)
     try:
-        with short_memory(program.conditions.memory):
+        with short_memory(program.conditions.memory), short_keys(program.conditions.ages):
             loop.run(_played(player, outcome.wrong))
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -80,7 +91,8 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
 async def _played(player: Player, wrong: list[str]) -> None:
     world, history = player.world, player.history
     await player.play()
-    wrong += closed(history, world.snapshot(), reconciled=False)
+    ages = player.program.conditions.ages
+    wrong += closed(history, world.snapshot(), reconciled=False, collected=ages)
     await world.runtime.sleep(LEASES_OVER)
     if player.program.conditions.window_ms is not None and not await finish_tasks(player):
         wrong.append("the tasks do not end")
@@ -89,9 +101,9 @@ async def _played(player: Player, wrong: list[str]) -> None:
     assert stats is not DIED
     wrong += [f"the reconciler could not read {each}" for each in stats.unreadable]
     await world.settle()
-    wrong += closed(history, world.snapshot(), reconciled=True)
+    wrong += closed(history, world.snapshot(), reconciled=True, collected=ages)
     wrong += left_over(history, player.recorder.entries)
-    if not player.program.conditions.memory:
+    if not player.program.conditions.memory and not ages:
         old = [asked for asked in history.asked if asked.told is None and _must_know(asked.key_ms, asked.since)]
         wrong += [f"{asked} never got a definite answer" for asked in old]
 

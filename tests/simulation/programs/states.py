@@ -154,6 +154,8 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
             return _renamed(state, kind, name, thing, operation)
         case "undrop", _:
             return _undropped(state, kind, name, operation)
+        case "collect", "tombstones":
+            return _forgotten(state, kind, texts(operation, "entities"), operation)
         case _:  # the registry's own: they change no name by themselves
             return state
 
@@ -272,6 +274,16 @@ def _undropped(state: CatalogState, kind: str, name: Name, operation: JsonObject
         names={**state.names, name: Relation(last.kind, last.entity)},
         stones={**state.stones, name: stones[:-1]},
     )
+
+
+def _forgotten(state: CatalogState, kind: str, entities: Sequence[str], operation: JsonObject) -> CatalogState:
+    """Tombstones that a collection takes away: of what is neither restored nor being purged."""
+    for stones in state.stones.values():
+        _need(not any(s.purging and s.entity in entities for s in stones), kind, operation, "it is being purged")
+    left = {
+        name: tuple(stone for stone in found if stone.entity not in entities) for name, found in state.stones.items()
+    }
+    return replace(state, stones={name: found for name, found in left.items() if found})
 
 
 def in_order(seen: CatalogState, said: CatalogState) -> CatalogState:

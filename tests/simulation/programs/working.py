@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.operations.catalogs import Inventory
+from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends import StoreError
+from tests.simulation.collecting import RUN_MS
 from tests.simulation.programs.recorder import PATHS
 from tests.simulation.programs.requests import Sending
 
@@ -48,6 +50,9 @@ async def work(player: "Player", sending: Sending) -> None:
             await process.run(
                 reconcile(session, concurrency=4, should_stop=lambda: process.runtime.now_ms() > ends - 100)
             )
+            return
+        if request.kind == "collect":
+            await process.run(collect(fixture.session(deadline_ms=RUN_MS), delete=True))
             return
         if request.kind == "purge":
             await process.run(task_worker(fixture.catalog, POLICIES).run_due(lambda: False))
