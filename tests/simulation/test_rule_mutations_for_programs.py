@@ -26,7 +26,7 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.an_undrop_that_takes_no_location_back, "drops_and_undrops_of_one_table"),
     (rule_mutations.leases_that_never_end, "tables_that_dead_coordinators_hold"),
     (rule_mutations.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),
-    (rule_mutations.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_whose_processes_die"),
+    (rule_mutations.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_of_dead_processes"),
     (
         rule_mutations.the_next_slot_not_looked_at_after_a_fresher_read_set,
         "creates_that_are_late_to_see_a_newer_registry",
@@ -58,8 +58,8 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_polaris.a_detachment_from_one_side, "policies"),
     (rule_mutations_for_polaris.a_policy_dropped_whatever_uses_it, "policies"),
     (rule_mutations_for_polaris.a_policy_s_version_looked_at_once, "policies"),
-    (rule_mutations_for_collections.decisions_of_unsettled_names, "names_whose_decision_is_old"),
-    (rule_mutations_for_collections.intended_names_that_are_walked, "names_whose_decision_is_old"),
+    (rule_mutations_for_collections.decisions_of_unsettled_names, "names_with_an_old_decision"),
+    (rule_mutations_for_collections.intended_names_that_are_walked, "names_with_an_old_decision"),
     (rule_mutations_for_collections.intents_that_a_walk_does_not_fence, "collecting"),
     (rule_mutations_for_polaris.notifications_in_the_order_in_which_they_come, "following"),
 ]

@@ -105,7 +105,7 @@ class Entities:
         key = run.paths.pointer(entity)
         found = await run.read(key)
         if found is None or not await self.is_named(entity) or entity in self._known.intended:
-            return None  # a create whose transaction aborts never became current: the next run decides
+            return None  # never current, if the transaction aborts: the next run decides
         pointer, moved_ms = Pointer.parse(found.body, found.version, key), found.written_ms
         if pointer.intent is not None or not has_moved_past(moved_ms, written_ms, run.retention):
             if run.delete:

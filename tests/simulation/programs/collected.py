@@ -12,7 +12,7 @@ from tests.simulation.programs.history import History
 @dataclass
 class Deletions:
     """Judges each deletion of a record of the catalog. `attempts` are those that each marker names, by its folder;
-    `expired` those whose marker was deleted: none of them may commit any more."""
+    `expired` those without a marker since it was deleted: none of them may commit any more."""
 
     paths: Paths
     history: History
@@ -20,7 +20,7 @@ class Deletions:
     expired: set[str] = field(default_factory=set)
 
     def add_slot(self, key: str, slot: JsonObject) -> None:
-        """Notes whose slot was put."""
+        """Notes the attempt of a slot that was put."""
         names = {text(slot, "attempt")}
         transaction = mapping(slot, "write_set").get("transaction") or slot.get("transaction")
         names |= {transaction} if isinstance(transaction, str) else set()

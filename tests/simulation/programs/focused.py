@@ -179,7 +179,7 @@ def drops_and_undrops_of_one_table() -> Program:
     )
 
 
-def answers_to_drops_whose_processes_die() -> Program:
+def answers_to_drops_of_dead_processes() -> Program:
     """Whoever finds that a drop was made leaves its mark before answering."""
     return Program(
         Conditions(warm=True, doomed="p1"),
@@ -328,7 +328,7 @@ def governance_of_a_table_that_changes_hands() -> Program:
     )
 
 
-def names_whose_decision_is_old() -> Program:
+def names_with_an_old_decision() -> Program:
     """A decision is not deleted while a name waits for it."""
     collections = tuple(sent(Request("collect"), "p2", after=16.0) for _ in range(8))
     return Program(
@@ -344,7 +344,7 @@ def names_whose_decision_is_old() -> Program:
 
 
 FOCUSED = (
-    names_whose_decision_is_old,
+    names_with_an_old_decision,
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,
     one_name_that_is_followed_and_made,
@@ -361,7 +361,7 @@ FOCUSED = (
     claims_that_failures_beside_them_cancel,
     takeovers_and_names_that_move_on,
     drops_and_undrops_of_one_table,
-    answers_to_drops_whose_processes_die,
+    answers_to_drops_of_dead_processes,
     creates_that_are_late_to_see_a_newer_registry,
     tombstones_of_one_name,
     creates_that_die_beside_a_reconciler,
