@@ -34,7 +34,7 @@ Kind = Literal["table", "view"] | DescribedKind
 
 TOMBSTONE_FIELDS = (
     *("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested"),
-    *("task", "purge_after", "task_version", "purged_ms"),
+    *("task", "purge_after", "task_version", "begun_version", "purged_ms"),
 )
 """The fields that a tombstone has besides those of the entry that it was."""
 

@@ -86,6 +86,13 @@ class Tombstone:
         return integer(self.json, "task_version")
 
     @property
+    def begun_version(self) -> int | None:
+        """The version of the task with which the lease began that began the purge; None where an earlier version of
+        this program did."""
+        begun = self.json.get("begun_version")
+        return begun if isinstance(begun, int) else None
+
+    @property
     def key(self) -> str:
         """Its key in the index."""
         return tombstone_key(self.namespace, self.name, self.entity)
@@ -93,7 +100,7 @@ class Tombstone:
     def begun(self, fence: int) -> Edits:
         """Edits by which the purge begins: it holds its locations again."""
         return {
-            **self._with(state=PURGING, task_version=fence),
+            **self._with(state=PURGING, task_version=fence, begun_version=fence),
             **{
                 key: {**hold, "state": PURGING, "task": self.task}
                 for key, hold in location_holds(self.entity, self.locations, name=(*self.namespace, self.name)).items()

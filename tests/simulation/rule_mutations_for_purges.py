@@ -238,8 +238,10 @@ def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> 
     """Whatever it leads to by then."""
     files_of = sharing._files_of
 
-    def without(execution: Sessions, metadata: Sequence[str], gone: list[str]) -> AsyncGenerator[str, None]:
-        return files_of(execution, metadata, [])
+    def without(
+        execution: Sessions, metadata: Sequence[str], gone: list[str], damaged: list[str]
+    ) -> AsyncGenerator[str, None]:
+        return files_of(execution, metadata, [], damaged)
 
     patch.setattr(sharing, "_files_of", without)
 

@@ -230,7 +230,9 @@ class _Purge:
             return progress
         asks = self._anti_join is None and not execution.session().settings.purge.trust_locations
         if asks and not progress.deleting:
-            sharer = await find_sharer(execution, tombstone.entity, tombstone.locations)
+            begun = tombstone.state == DROPPED  # by this lease
+            beginning = execution.number if begun else tombstone.begun_version or execution.number
+            sharer = await find_sharer(execution, tombstone.entity, tombstone.locations, beginning)
             if sharer is not None:
                 raise TaskFailed(f"{sharer}: only the anti-join on Spark can purge this table")
         # That may have taken longer than the lease that there was before it.
@@ -280,6 +282,8 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
         "gone_examples": [*progress.gone_examples],
     }
     summary = f"Purged {progress.files} files"
+    if progress.unread:
+        told["unread"] = {**progress.unread}
     if progress.anti_join:
         told |= {"kept": progress.kept, "kept_for": {**progress.kept_for}}
     if progress.kept:

@@ -10,6 +10,10 @@ from arco_catalog.state.fields import mapping, optional_text, texts
 MAX_GONE_EXAMPLES = 5
 """Files that were gone which the checkpoint names; all are counted."""
 
+UNREAD = "unread"
+MAX_UNREAD = 100
+"""Other tables that can't be read which the checkpoint names, each with the reason."""
+
 
 class Phase(StrEnum):
     """What is deleted, in this order, each phase after all of the one before (docs/design/purge.md#rule-9)."""
@@ -27,7 +31,7 @@ class Progress:
     """How far a purge is. `done` counts the manifests of the first phase that are through. `deleting` says that deletes
     may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
-    delegation service before, that tells nothing.
+    delegation service before, that tells nothing. `unread` are other tables of which something can't be read.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -43,6 +47,7 @@ class Progress:
     gone: int = 0
     gone_examples: tuple[str, ...] = ()
     handed_over: bool = False
+    unread: Mapping[str, str] = field(default_factory=dict)
     anti_join: bool = False
     parts: int = 0
     shared: bool = False
@@ -67,6 +72,7 @@ class Progress:
             gone=count("gone"),
             gone_examples=texts(checkpoint, "gone_examples"),
             handed_over=checkpoint.get("handed_over") is True,
+            unread={name: str(reason) for name, reason in mapping(checkpoint, UNREAD).items()},
             anti_join=checkpoint.get("anti_join") is True,
             parts=count("parts"),
             shared=checkpoint.get("shared") is True,
@@ -100,5 +106,6 @@ class Progress:
             "gone": self.gone,
             "gone_examples": [*self.gone_examples],
             **({"handed_over": True} if self.handed_over else {}),
+            **({UNREAD: {**self.unread}} if self.unread else {}),
             **(joined if self.anti_join else {}),
         }

@@ -1,16 +1,20 @@
 """Whether another table of the catalog leads to files at the places that are to be purged
 (docs/design/purge.md#rule-15)."""
 
+import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.purge.progress import MAX_UNREAD, UNREAD
 from arco_catalog.operations.purge.reach import files_behind, named_by
 from arco_catalog.operations.reconcile import list_pointers
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read, transaction_committed
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS
@@ -24,16 +28,21 @@ from storage_backends import StoreUnavailable
 
 ASKED = "asked"
 """What a checkpoint calls it."""
+_LOG = logging.getLogger(__name__)
 MAX_ROUNDS = 20
 """How often a table is read again that changed while it was read."""
+READ_AT_ONCE = 16
+"""Tables that are read beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How far the others were asked, in a round that began at `began_ms`: all whose entities are not behind `after`. It
-    is about those whose pointers have moved since `since_ms`, and the first round about all. Times are the store's."""
+    """How far the others were asked, in a round that began at `began_ms`, in the lease of this number: all whose
+    entities are not behind `after`. It is about those whose pointers have moved since `since_ms`, and the first round
+    about all. Times are the store's."""
 
     began_ms: int
+    lease: int = 0
     since_ms: int | None = None
     after: str = ""
 
@@ -44,12 +53,18 @@ class Asked:
         if not said:
             return None
         since_ms = integer(said, "since_ms") if "since_ms" in said else None
-        return cls(integer(said, "began_ms"), since_ms, text(said, "after"))
+        lease = integer(said, "lease") if "lease" in said else 0  # an earlier version did not write it
+        return cls(integer(said, "began_ms"), lease, since_ms, text(said, "after"))
 
     def to_json(self) -> JsonObject:
         """The part of the checkpoint."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
-        return {"began_ms": self.began_ms, "after": self.after, **since}
+        return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since}
+
+    def is_enough(self, lease: int, beginning: int) -> bool:
+        """Whether deletes may follow this round, when it ends in `lease`: it began after the beginning of the purge,
+        which another lease may have made, and either took one lease alone or followed another round."""
+        return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +79,65 @@ class _Other:
         return f"{self.name} (entity {self.entity})"
 
 
-async def find_sharer(execution: Execution, entity: str, locations: Collection[str]) -> str | None:
+async def find_sharer(
+    execution: Execution, entity: str, locations: Collection[str], beginning: int | None = None
+) -> str | None:
     """Another table, live or dropped, that names a file inside these locations, and that file; None if there is none.
-    Goes on from the checkpoint, and then asks those again whose pointers have moved meanwhile, until one lease has made
-    a whole round. Raises `TaskFailed` for a table of which something can't be read, `LeaseLost`, and `StoreError`."""
+    Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
+    since it began. `beginning` is the number of the lease that began the purge, by default this one. What can't be read
+    of a table is noted in the checkpoint, and stops nobody but that table's own purge. Raises `TaskFailed` for a live
+    table of which something is gone, `LeaseLost`, and `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
-    asked = Asked.parse(execution.checkpoint)
-    whole = asked is None
-    asked = asked or Asked(execution.taken_ms)
+    beginning = execution.number if beginning is None else beginning
+    asked = Asked.parse(execution.checkpoint) or Asked(execution.taken_ms, execution.number)
     while True:
-        for other in await _to_ask(execution, entity, asked):
-            file = await _file_inside(execution, other, folders)
-            if file is not None:
-                return f"{other} has the file {file}"
-            asked = replace(asked, after=other.entity)
-            await execution.progress({**execution.checkpoint, ASKED: asked.to_json()}, 1)
-        if whole:
+        reading = _Round(execution, folders, asked)
+        for batch in batches(await _to_ask(execution, entity, asked), READ_AT_ONCE):
+            sharer = await reading.read(batch)
+            if sharer is not None:
+                return sharer
+        if asked.is_enough(execution.number, beginning):
             return None
-        asked, whole = Asked(execution.taken_ms, since_ms=asked.began_ms), True
+        asked = Asked(execution.taken_ms, execution.number, since_ms=asked.began_ms)
+
+
+class _Round:
+    """One round over the others. The checkpoint names the last table before which none is left to read."""
+
+    def __init__(self, execution: Execution, folders: Collection[str], asked: Asked) -> None:
+        self._execution = execution
+        self._folders = folders
+        self._asked = asked
+        self._sharer: str | None = None
+
+    async def read(self, others: Sequence[_Other]) -> str | None:
+        """Reads these tables beside each other, which are in the order of their entities. Returns one that has a file
+        inside the folders, and that file."""
+        left = dict.fromkeys(other.entity for other in others)
+
+        async def read(other: _Other) -> None:
+            damaged: list[str] = []
+            file = await _file_inside(self._execution, other, self._folders, damaged)
+            if file is not None:
+                self._sharer = f"{other} has the file {file}"
+            del left[other.entity]
+            await self._note(others, left, other, damaged)
+
+        await gather(*(read(other) for other in others))
+        return self._sharer
+
+    async def _note(self, others: Sequence[_Other], left: Collection[str], other: _Other, damaged: list[str]) -> None:
+        if self._sharer is not None:
+            return
+        before = takewhile(lambda each: each.entity not in left, others)
+        after = max((each.entity for each in before), default=self._asked.after)
+        checkpoint = {**self._execution.checkpoint, ASKED: replace(self._asked, after=after).to_json()}
+        if damaged:
+            _LOG.warning("a purge goes on though %s can't be read whole: %s", other, damaged[0])
+            unread = mapping(checkpoint, UNREAD)
+            if len(unread) < MAX_UNREAD:
+                checkpoint[UNREAD] = {**unread, str(other): damaged[0]}
+        await self._execution.progress(checkpoint, 1)
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
@@ -138,10 +194,11 @@ async def _moved_since(session: Session, since_ms: int) -> set[str]:
     return moved
 
 
-async def _file_inside(execution: Sessions, other: _Other, folders: Collection[str]) -> str | None:
+async def _file_inside(execution: Sessions, other: _Other, folders: Collection[str], damaged: list[str]) -> str | None:
     """A file inside these folders that the present state of a table leads to, or the one that an undecided transaction
     would give it. Where something is gone the table is read again, if it has another state by then: its manifests may
-    have been rewritten. Raises `TaskFailed`, and `StoreUnavailable` if it changes all the time."""
+    have been rewritten. What is there and can't be read is added to `damaged`. Raises `TaskFailed`, and
+    `StoreUnavailable` if it changes all the time."""
     read: Sequence[str] | None = None
     gone: list[str] = []
     for _ in range(MAX_ROUNDS):
@@ -149,14 +206,12 @@ async def _file_inside(execution: Sessions, other: _Other, folders: Collection[s
         if metadata == read:
             break
         read, gone = metadata, [] if metadata else [execution.session().state.paths.pointer(other.entity)]
-        try:
-            async with aclosing(_files_of(execution, metadata, gone)) as reached_files:
-                async for file in reached_files:
-                    location = Location.of_file(file)
-                    if location is not None and any(each in folders for each in location.around()):
-                        return file
-        except TaskFailed as failed:
-            raise TaskFailed(f"{other}: {failed}") from failed
+        damaged.clear()
+        async with aclosing(_files_of(execution, metadata, gone, damaged)) as reached_files:
+            async for file in reached_files:
+                location = Location.of_file(file)
+                if location is not None and any(each in folders for each in location.around()):
+                    return file
         if not gone:
             return None
     else:
@@ -176,13 +231,16 @@ async def _metadata_files(session: Session, entity: str) -> Sequence[str]:
     return [(await resolve_for_read(session.state, pointer)).metadata.location]
 
 
-async def _files_of(execution: Sessions, metadata: Sequence[str], gone: list[str]) -> AsyncGenerator[str, None]:
-    """All files that these metadata files lead to. What is not there any more is added to `gone`."""
-    reached = await named_by(execution, metadata)
+async def _files_of(
+    execution: Sessions, metadata: Sequence[str], gone: list[str], damaged: list[str]
+) -> AsyncGenerator[str, None]:
+    """All files that these metadata files lead to. What is not there any more is added to `gone`, what can't be read to
+    `damaged`."""
+    reached = await named_by(execution, metadata, damaged)
     gone += reached.gone
     for each in (*reached.files, *reached.lists, *reached.statistics):
         yield each
-    async with aclosing(files_behind(execution, reached, gone)) as files:
+    async with aclosing(files_behind(execution, reached, gone, damaged)) as files:
         async for each in files:
             yield each
 

@@ -2,6 +2,7 @@
 are, and whatever happens to them meanwhile (docs/design/purge.md#rule-15)."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,6 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.purge import sharing
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.transaction import commit_transaction
@@ -17,6 +19,7 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED
+from storage_backends import ANY
 from tests.operations.purge.conftest import DAY_MS, Purges
 from tests.support.scripted_store import Call, Nth, Rule, get
 from tests.support.table_files import append, commit_files, key_of
@@ -49,6 +52,12 @@ async def many() -> Purges:
         name = f"n{number}"
         await append(purges.fixture, await purges.table(name), "b.parquet", name=name)
     return purges
+
+
+@pytest.fixture(autouse=True)
+def one_table_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a worker can be stopped between two of them."""
+    monkeypatch.setattr(sharing, "READ_AT_ONCE", 1)
 
 
 def taken(purges: Purges) -> str:
@@ -269,3 +278,82 @@ async def test_who_was_asked_and_has_not_changed_is_not_read_again(many: Purges)
     read = len([call for call in many.store.calls if others_list(call)])
     await many.run()
     assert len([call for call in many.store.calls if others_list(call)]) < read + 5
+
+
+async def test_neighbours_that_change_between_any_two_workers_do_not_keep_a_purge_from_its_end(many: Purges) -> None:
+    """No worker lives long enough to read them all."""
+    await many.drop()
+    task = str((await many.tombstone()).task)
+    many.window_passes()
+    runs = 0
+    while (ended := await many.task(task)).status is not Status.SUCCESS and runs < 3 * OTHERS:
+        await cut(many)
+        for number in range(OTHERS):
+            await Patient(many.store, many.runtime, many.fixture.settings).commit(
+                set_property("run", str(runs)), f"n{number}"
+            )
+        runs += 1
+
+    assert (ended.status, ended.attempts) == (Status.SUCCESS, 0), ended.document
+    assert runs <= 2 * (OTHERS // (CUT_AT - 1) + 1)
+
+
+async def test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_the_next(many: Purges) -> None:
+    await many.drop()
+    task = str((await many.tombstone()).task)
+    many.window_passes()
+    for _ in range(2):
+        await cut(many)
+    assert await was_asked(many, task, "n0")
+    assert not await was_asked(many, task, "n9")
+    fixture = Patient(many.store, many.runtime, many.fixture.settings)
+    await commit_files(fixture, await now(many.fixture, "n0"), [taken(many)], name="n0")
+    await many.run()
+    assert "db.n0 (entity" in str((await many.task(task)).summary)
+
+
+async def test_others_are_read_beside_each_other(many: Purges, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "READ_AT_ONCE", 16)
+    under_way, at_once = 0, list[int]()
+    read = sharing._file_inside
+
+    async def counted(*arguments: object) -> object:
+        nonlocal under_way
+        under_way += 1
+        at_once.append(under_way)
+        try:
+            return await read(*arguments)  # type: ignore[arg-type]
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(sharing, "_file_inside", counted)
+    assert (await many.purge()).status is Status.SUCCESS
+    assert max(at_once) == OTHERS
+
+
+@pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])
+async def test_a_neighbour_that_cannot_be_read_stops_only_its_own_purge(beside: Purges, kind: str) -> None:
+    await beside.drop()
+    await beside.table("third")
+    damaged = await led_to(beside, kind)
+    await beside.store.put(damaged, b"garbage", ANY)
+
+    task = await beside.purge("third")
+
+    assert task.status is Status.SUCCESS
+    unread = json.loads(str(task.document["result_extended"]))["unread"]
+    assert [name.partition(" ")[0] for name in unread] == ["db.n"]
+    assert damaged in str(unread)
+    await beside.drop("n")
+    beside.window_passes()
+    await beside.run()
+    assert (await beside.task(str((await beside.tombstone("n")).task))).status is Status.FAILURE
+
+
+async def test_of_a_damaged_neighbour_all_else_is_read(beside: Purges) -> None:
+    damaged = await led_to(beside, "manifest list")
+    await commit_files(beside.fixture, await now(beside.fixture), [taken(beside)], name="n")
+    await beside.store.put(damaged, b"garbage", ANY)
+    task = await beside.purge()
+    assert task.status is Status.FAILURE
+    assert f"has the file {taken(beside)}" in str(task.summary)
