@@ -87,8 +87,7 @@ class Tombstone:
 
     @property
     def begun_version(self) -> int | None:
-        """The version of the task with which the lease began that began the purge; None where an earlier version of
-        this program did."""
+        """The version of the task whose lease started the purge; None if an earlier version of this program did."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
 

@@ -239,9 +239,9 @@ def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> 
     files_of = sharing._files_of
 
     def without(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], damaged: list[str]
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
     ) -> AsyncGenerator[str, None]:
-        return files_of(execution, metadata, [], damaged)
+        return files_of(execution, metadata, [], corrupt)
 
     patch.setattr(sharing, "_files_of", without)
 

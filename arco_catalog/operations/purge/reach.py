@@ -26,7 +26,7 @@ MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
 ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
 
 
-class DamagedFile(TaskFailed):
+class CorruptFile(TaskFailed):
     """A file is there and can't be read."""
 
 
@@ -111,15 +111,15 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
     return reached
 
 
-async def named_by(execution: Sessions, files: Iterable[str], damaged: list[str] | None = None) -> Reached:
-    """What these metadata files name, and nothing of what was current before them. With `damaged`, files that can't be
+async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str] | None = None) -> Reached:
+    """What these metadata files name, and nothing of what was current before them. With `corrupt`, files that can't be
     read are added there. Raises `TaskFailed` otherwise, as `reached_by` does."""
     reached = Reached()
     for file in files:
         try:
             document = await _document(execution, file, reached)
-        except DamagedFile as error:
-            _note_damage(error, damaged)
+        except CorruptFile as error:
+            _note_corruption(error, corrupt)
             continue
         if document is not None:
             reached.files.append(file)
@@ -161,7 +161,7 @@ async def _document(execution: Sessions, file: str, reached: Reached) -> JsonObj
         reached.gone.append(file)
         return None
     except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
-        raise DamagedFile(f"the metadata file {file} can't be read: {error.message}") from error
+        raise CorruptFile(f"the metadata file {file} can't be read: {error.message}") from error
     finally:
         files.forget(file)
 
@@ -196,10 +196,10 @@ async def manifests_of(
     reached: Reached,
     skip: int = 0,
     gone: list[str] | None = None,
-    damaged: list[str] | None = None,
+    corrupt: list[str] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
     """All manifests, each once, in an order that stays the same as long as the manifest lists are there; the first so
-    many are left out. Lists that are not there any more are added to `gone`, and with `damaged` those that can't be
+    many are left out. Lists that are not there any more are added to `gone`, and with `corrupt` those that can't be
     read to that. Raises `TaskFailed`."""
     seen: set[str] = set()
     for location in reached.lists:
@@ -212,8 +212,8 @@ async def manifests_of(
                             seen.add(manifest)
                             if len(seen) > skip:
                                 yield ReachedFile(manifest, _integer(record, "manifest_length"))
-        except DamagedFile as error:
-            _note_damage(error, damaged)
+        except CorruptFile as error:
+            _note_corruption(error, corrupt)
     for manifest in reached.direct:
         if manifest not in seen:
             seen.add(manifest)
@@ -232,17 +232,17 @@ async def entries_of(
             for record in records:
                 named = record.get("data_file")
                 if not isinstance(named, dict):
-                    raise DamagedFile(f"the manifest {manifest} can't be read: an entry has no file")
+                    raise CorruptFile(f"the manifest {manifest} can't be read: an entry has no file")
                 files.append(ReachedFile(_text(named, "file_path", manifest), _integer(named, "file_size_in_bytes")))
             yield files
 
 
 async def files_behind(
-    execution: Sessions, reached: Reached, gone: list[str], damaged: list[str] | None = None
+    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[str] | None = None
 ) -> AsyncGenerator[str, None]:
     """The manifests that some metadata leads to, and the files that they name. What is not there any more is added to
-    `gone`; with `damaged`, what can't be read is added to that, and the rest is read. Raises `TaskFailed`."""
-    async with aclosing(manifests_of(execution, reached, gone=gone, damaged=damaged)) as manifests:
+    `gone`; with `corrupt`, what can't be read is added to that, and the rest is read. Raises `TaskFailed`."""
+    async with aclosing(manifests_of(execution, reached, gone=gone, corrupt=corrupt)) as manifests:
         async for manifest in manifests:
             yield manifest.location
             try:
@@ -250,15 +250,15 @@ async def files_behind(
                     async for files in blocks:
                         for each in files:
                             yield each.location
-            except DamagedFile as error:
-                _note_damage(error, damaged)
+            except CorruptFile as error:
+                _note_corruption(error, corrupt)
 
 
-def _note_damage(error: DamagedFile, damaged: list[str] | None) -> None:
+def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
     """Adds a file that can't be read to the list. Raises the error where there is none."""
-    if damaged is None:
+    if corrupt is None:
         raise error
-    damaged.append(str(error))
+    corrupt.append(str(error))
 
 
 async def records_of(
@@ -278,7 +278,7 @@ async def records_of(
         if gone is not None:
             gone.append(location)
     except (Unreadable, BadRequest) as error:
-        raise DamagedFile(
+        raise CorruptFile(
             f"the file {location} can't be read, and what it names would be left behind: {error}"
         ) from error
 
@@ -286,7 +286,7 @@ async def records_of(
 def _text(record: JsonObject, name: str, where: str) -> str:
     value = record.get(name)
     if not isinstance(value, str):
-        raise DamagedFile(f"the file {where} can't be read: an entry has no {name}")
+        raise CorruptFile(f"the file {where} can't be read: an entry has no {name}")
     return value
 
 

@@ -32,12 +32,12 @@ _LOG = logging.getLogger(__name__)
 MAX_ROUNDS = 20
 """How often a table is read again that changed while it was read."""
 READ_AT_ONCE = 16
-"""Tables that are read beside each other."""
+"""Tables that are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How far the others were asked, in a round that began at `began_ms`, in the lease of this number: all whose
+    """How far the others were asked, in a round since `began_ms`, by the lease of this number: all whose
     entities are not behind `after`. It is about those whose pointers have moved since `since_ms`, and the first round
     about all. Times are the store's."""
 
@@ -62,8 +62,8 @@ class Asked:
         return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since}
 
     def is_enough(self, lease: int, beginning: int) -> bool:
-        """Whether deletes may follow this round, when it ends in `lease`: it began after the beginning of the purge,
-        which another lease may have made, and either took one lease alone or followed another round."""
+        """Whether deletes may follow this round, when it ends in `lease`: it started after the purge did,
+        maybe by another lease, and either took one lease alone or followed another round."""
         return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 
@@ -84,8 +84,8 @@ async def find_sharer(
 ) -> str | None:
     """Another table, live or dropped, that names a file inside these locations, and that file; None if there is none.
     Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
-    since it began. `beginning` is the number of the lease that began the purge, by default this one. What can't be read
-    of a table is noted in the checkpoint, and stops nobody but that table's own purge. Raises `TaskFailed` for a live
+    since it started. `beginning` is the number of the lease that started the purge, by default this one.
+    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `TaskFailed` for a live
     table of which something is gone, `LeaseLost`, and `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
@@ -104,39 +104,39 @@ async def find_sharer(
 class _Round:
     """One round over the others. The checkpoint names the last table before which none is left to read."""
 
-    def __init__(self, execution: Execution, folders: Collection[str], asked: Asked) -> None:
+    def __init__(self, execution: Execution, inside: Collection[str], asked: Asked) -> None:
         self._execution = execution
-        self._folders = folders
+        self._inside = inside
         self._asked = asked
         self._sharer: str | None = None
 
     async def read(self, others: Sequence[_Other]) -> str | None:
-        """Reads these tables beside each other, which are in the order of their entities. Returns one that has a file
-        inside the folders, and that file."""
+        """Reads these tables concurrently; they are in the order of their entities. Returns one that has a file
+        inside the locations, and that file."""
         left = dict.fromkeys(other.entity for other in others)
 
         async def read(other: _Other) -> None:
-            damaged: list[str] = []
-            file = await _file_inside(self._execution, other, self._folders, damaged)
+            corrupt: list[str] = []
+            file = await _file_inside(self._execution, other, self._inside, corrupt)
             if file is not None:
                 self._sharer = f"{other} has the file {file}"
             del left[other.entity]
-            await self._note(others, left, other, damaged)
+            await self._note(others, left, other, corrupt)
 
         await gather(*(read(other) for other in others))
         return self._sharer
 
-    async def _note(self, others: Sequence[_Other], left: Collection[str], other: _Other, damaged: list[str]) -> None:
+    async def _note(self, others: Sequence[_Other], left: Collection[str], other: _Other, corrupt: list[str]) -> None:
         if self._sharer is not None:
             return
         before = takewhile(lambda each: each.entity not in left, others)
         after = max((each.entity for each in before), default=self._asked.after)
         checkpoint = {**self._execution.checkpoint, ASKED: replace(self._asked, after=after).to_json()}
-        if damaged:
-            _LOG.warning("a purge goes on though %s can't be read whole: %s", other, damaged[0])
+        if corrupt:
+            _LOG.warning("a purge goes on though %s can't be read whole: %s", other, corrupt[0])
             unread = mapping(checkpoint, UNREAD)
             if len(unread) < MAX_UNREAD:
-                checkpoint[UNREAD] = {**unread, str(other): damaged[0]}
+                checkpoint[UNREAD] = {**unread, str(other): corrupt[0]}
         await self._execution.progress(checkpoint, 1)
 
 
@@ -194,10 +194,10 @@ async def _moved_since(session: Session, since_ms: int) -> set[str]:
     return moved
 
 
-async def _file_inside(execution: Sessions, other: _Other, folders: Collection[str], damaged: list[str]) -> str | None:
+async def _file_inside(execution: Sessions, other: _Other, folders: Collection[str], corrupt: list[str]) -> str | None:
     """A file inside these folders that the present state of a table leads to, or the one that an undecided transaction
     would give it. Where something is gone the table is read again, if it has another state by then: its manifests may
-    have been rewritten. What is there and can't be read is added to `damaged`. Raises `TaskFailed`, and
+    have been rewritten. What is there and can't be read is added to `corrupt`. Raises `TaskFailed`, and
     `StoreUnavailable` if it changes all the time."""
     read: Sequence[str] | None = None
     gone: list[str] = []
@@ -206,8 +206,8 @@ async def _file_inside(execution: Sessions, other: _Other, folders: Collection[s
         if metadata == read:
             break
         read, gone = metadata, [] if metadata else [execution.session().state.paths.pointer(other.entity)]
-        damaged.clear()
-        async with aclosing(_files_of(execution, metadata, gone, damaged)) as reached_files:
+        corrupt.clear()
+        async with aclosing(_files_of(execution, metadata, gone, corrupt)) as reached_files:
             async for file in reached_files:
                 location = Location.of_file(file)
                 if location is not None and any(each in folders for each in location.around()):
@@ -232,15 +232,15 @@ async def _metadata_files(session: Session, entity: str) -> Sequence[str]:
 
 
 async def _files_of(
-    execution: Sessions, metadata: Sequence[str], gone: list[str], damaged: list[str]
+    execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
 ) -> AsyncGenerator[str, None]:
     """All files that these metadata files lead to. What is not there any more is added to `gone`, what can't be read to
-    `damaged`."""
-    reached = await named_by(execution, metadata, damaged)
+    `corrupt`."""
+    reached = await named_by(execution, metadata, corrupt)
     gone += reached.gone
     for each in (*reached.files, *reached.lists, *reached.statistics):
         yield each
-    async with aclosing(files_behind(execution, reached, gone, damaged)) as files:
+    async with aclosing(files_behind(execution, reached, gone, corrupt)) as files:
         async for each in files:
             yield each
 
