@@ -85,8 +85,8 @@ async def find_sharer(
     """Another table, live or dropped, that names a file inside these locations, and that file; None if there is none.
     Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
     since it started. `beginning` is the number of the lease that started the purge, by default this one.
-    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `TaskFailed` for a live
-    table of which something is gone, `LeaseLost`, and `StoreError`."""
+    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `TaskFailed`
+    for a live table of which something is gone, `LeaseLost`, and `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
     asked = Asked.parse(execution.checkpoint) or Asked(execution.taken_ms, execution.number)
