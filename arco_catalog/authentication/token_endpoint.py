@@ -40,7 +40,7 @@ DEFAULT_SCOPE = "catalog"
 MAX_FIELDS = 32
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-_UNKNOWN_CLIENT = "The client id is unknown, or the secret is wrong"
+_UNKNOWN_CLIENT = "The client id is unknown in this realm, or the secret is wrong, or there is no such realm"
 _DEAD_SUBJECT = "The subject token is no live access token of this realm"
 
 

@@ -9,6 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from arco_catalog.cli.crowd import Crowd
 from arco_catalog.cli.tls import subject_of
 from arco_catalog.http.principal import CLIENT_CERTIFICATE
+from arco_catalog.iceberg.json import dumps
 
 MAX_OVERHEAD_BYTES = 256 << 10
 """How many bytes a client may send in a row without completing a request's head (target and headers) or a piece of its
@@ -17,6 +18,18 @@ square."""
 MAX_PIPELINED = 32
 """How many requests may wait behind another on one connection. Hardly any client sends a second request before the
 first is answered, but one packet can hold thousands."""
+HEAD_TOO_LARGE = dumps(
+    {
+        "error": {
+            "message": f"The target and the headers of a request may have {MAX_OVERHEAD_BYTES} bytes together",
+            "type": "BadRequestException",
+            "code": 431,
+        }
+    }
+)
+LINGER_SECONDS = 2.0
+"""How long a connection stays open behind a refusal of a head that is still being sent. Closed at once, it would be
+reset, and the client would lose the answer with what it has not read."""
 HEAD_SECONDS = 75.0
 """How long a client may take from opening a connection, or beginning a request, to the end of the head: as long as an
 idle connection is kept. Where connections are short it is less (`Crowd`)."""
@@ -42,6 +55,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Bytes of the requests that wait behind another."""
         self._resuming = False
         """While the parser reads a head again, only to know how long the body is."""
+        self._lingers = False
+        """Whether the head was too large: what the client still sends is thrown away."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
@@ -71,13 +86,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         self._keep(self._overhead + len(data), self._queued)
         self._parse(data)
         if self.pipeline:
             self._keep(self._overhead, self._queued + len(data))
         if self._overhead > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
-            # Without an answer: the head of the request has not arrived, so there is nothing to answer.
-            self.transport.close()
+            self._refuse_head()
         self._crowd.check_kept(self)
 
     def _parse(self, data: bytes) -> None:
@@ -100,6 +116,25 @@ class BoundedProtocol(HttpToolsProtocol):
         finally:
             self._resuming = False
         self._parse(rest)
+
+    def _refuse_head(self) -> None:
+        """Answers 431 to a head that is too large. Only closes where an earlier request waits for its answer, which the
+        client would take the 431 for, and where the bytes are not of a head, but between the pieces of a body."""
+        waits = self.cycle is not None and not self.cycle.response_complete
+        if waits or self._head_timer is None:
+            self.transport.close()
+            return
+        lines = (
+            b"HTTP/1.1 431 Request Header Fields Too Large",
+            b"content-type: application/json",
+            b"content-length: %d" % len(HEAD_TOO_LARGE),
+            b"connection: close",
+        )
+        self._lingers = True
+        self._stop_head_timer()
+        self._keep(0, self._queued)
+        self.transport.write(b"\r\n".join([*lines, b"", HEAD_TOO_LARGE]))
+        self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
         """Answers 400 to bytes that are no request, and closes. Only closes while an earlier request waits for its

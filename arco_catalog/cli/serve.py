@@ -81,6 +81,7 @@ class ServeOptions:
     warehouse: str
     allowed_locations: Sequence[str]
     allow_location_overlap: bool
+    """Of tables, as that of catalogs below."""
     allowed_hosts: Sequence[str]
     allowed_origins: Sequence[str]
     dialect: Dialect
@@ -94,6 +95,7 @@ class ServeOptions:
     cache_memory: int
     max_body: int
     max_metadata: int
+    allow_catalog_overlap: bool = False
     keys_enabled: bool = True
     key_lifetime_ms: int = KEY_LIFETIME_MS
     metrics: str = "count"
@@ -124,7 +126,8 @@ class ServeOptions:
             port=parsed.port,
             warehouse=parsed.warehouse,
             allowed_locations=parsed.allowed_location,
-            allow_location_overlap=parsed.allow_location_overlap,
+            allow_location_overlap=parsed.allow_location_overlap or parsed.allow_table_location_overlap,
+            allow_catalog_overlap=parsed.allow_location_overlap or parsed.allow_catalog_location_overlap,
             allowed_hosts=parsed.allowed_host,
             allowed_origins=parsed.allowed_origin,
             dialect=Dialect(parsed.idempotency_dialect),
@@ -371,6 +374,7 @@ async def _open(options: ServeOptions) -> Catalog:
     settings = Settings(
         options.warehouse,
         allow_location_overlap=options.allow_location_overlap,
+        allow_catalog_overlap=options.allow_catalog_overlap,
         max_metadata_bytes=options.max_metadata,
         cache_bytes=options.cache_memory,
         purge=options.purge,

@@ -18,6 +18,8 @@ SERVE = (
     MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
     MultiOption("--allowed-origin", variables.ALLOWED_ORIGINS),
     Switch("--allow-location-overlap", variables.ALLOW_LOCATION_OVERLAP),
+    Switch("--allow-table-location-overlap", variables.ALLOW_TABLE_LOCATION_OVERLAP),
+    Switch("--allow-catalog-location-overlap", variables.ALLOW_CATALOG_LOCATION_OVERLAP),
     Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
     Option("--idempotency-enabled", variables.IDEMPOTENCY_ENABLED),
     Option("--idempotency-lifetime", variables.IDEMPOTENCY_LIFETIME),

@@ -11,11 +11,16 @@ from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere, Stopped
-from arco_catalog.config.variables import ALLOW_LOCATION_OVERLAP, MAX_METADATA
+from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists, take_inventory
 from arco_catalog.operations.delegation_service.state import service_state
-from arco_catalog.operations.environment import purge_from_env, retention_from_env
+from arco_catalog.operations.environment import (
+    catalogs_may_overlap,
+    purge_from_env,
+    retention_from_env,
+    tables_may_overlap,
+)
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
@@ -326,7 +331,8 @@ def _settings(options: CatalogOptions) -> Settings:
     return Settings(
         options.warehouse,
         max_metadata_bytes=MAX_METADATA.read(environment),
-        allow_location_overlap=ALLOW_LOCATION_OVERLAP.read(environment),
+        allow_location_overlap=tables_may_overlap(environment),
+        allow_catalog_overlap=catalogs_may_overlap(environment),
         purge=purge_from_env(environment),
         retention=retention_from_env(environment),
     )

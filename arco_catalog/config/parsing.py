@@ -7,7 +7,8 @@ from collections.abc import Callable
 from arco_catalog.config.durations import parse_duration
 from storage_backends import probe
 
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
+MIN_BODY_BYTES = 1 << 10
 MOST_WORKERS = 64
 LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
 LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
@@ -61,11 +62,23 @@ def parse_base_path(text: str) -> str:
 
 def parse_size(text: str) -> int:
     """A number of bytes, at least a megabyte: with KB, MB or GB (of 1,024) behind it, or none."""
-    match = _SIZE.fullmatch(text.strip())
-    number = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
-    if number < LEAST_BYTES:
+    number = _bytes(text)
+    if number < MIN_BYTES:
         raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
     return number
+
+
+def parse_body_size(text: str) -> int:
+    """A number of bytes that a request's body may have: at least a kilobyte, since a smaller one holds no commit."""
+    number = _bytes(text)
+    if number < MIN_BODY_BYTES:
+        raise ValueError(f"expected a size of 1KB or more, such as 512KB or 8MB, got {text!r}")
+    return number
+
+
+def _bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    return 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
 
 
 def parse_port(text: str) -> int:

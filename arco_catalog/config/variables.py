@@ -8,6 +8,7 @@ from arco_catalog.config.parsing import (
     AUTO_WORKERS,
     choice,
     parse_base_path,
+    parse_body_size,
     parse_bool,
     parse_count,
     parse_key_lifetime,
@@ -61,7 +62,19 @@ ALLOWED_ORIGINS = Variable(
     "ORIGIN",
 )
 ALLOW_LOCATION_OVERLAP = Variable(
-    "ARCO_ALLOW_LOCATION_OVERLAP", "allow a table's location to be inside another's", parse_bool, "false"
+    "ARCO_ALLOW_LOCATION_OVERLAP",
+    "let tables, and catalogs of a realm, lie in each other's locations",
+    parse_bool,
+    "false",
+)
+ALLOW_TABLE_LOCATION_OVERLAP = Variable(
+    "ARCO_ALLOW_TABLE_LOCATION_OVERLAP", "allow a table's location to be inside another's", parse_bool, "false"
+)
+ALLOW_CATALOG_LOCATION_OVERLAP = Variable(
+    "ARCO_ALLOW_CATALOG_LOCATION_OVERLAP",
+    "allow a location of a realm's catalog to be inside another's",
+    parse_bool,
+    "false",
 )
 IDEMPOTENCY_DIALECT = Variable(
     "ARCO_IDEMPOTENCY_DIALECT",
@@ -138,7 +151,7 @@ REQUEST_MEMORY = Variable(
     "SIZE",
 )
 CACHE_MEMORY = Variable("ARCO_CACHE_MEMORY", "memory for all caches of a process", parse_size, "100MB", "SIZE")
-MAX_BODY = Variable("ARCO_MAX_BODY", "maximum size of a request body", parse_size, "8MB", "SIZE")
+MAX_BODY = Variable("ARCO_MAX_BODY", "maximum size of a request body", parse_body_size, "8MB", "SIZE")
 MAX_METADATA = Variable(
     "ARCO_MAX_METADATA", "maximum size of a metadata file, uncompressed", parse_size, "64MB", "SIZE"
 )
@@ -507,6 +520,8 @@ SERVER: tuple[Variable[object], ...] = (
     ALLOWED_HOSTS,
     ALLOWED_ORIGINS,
     ALLOW_LOCATION_OVERLAP,
+    ALLOW_TABLE_LOCATION_OVERLAP,
+    ALLOW_CATALOG_LOCATION_OVERLAP,
     IDEMPOTENCY_DIALECT,
     IDEMPOTENCY_ENABLED,
     IDEMPOTENCY_LIFETIME,
@@ -555,6 +570,8 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     WAREHOUSE,
     ALLOWED_LOCATIONS,
     ALLOW_LOCATION_OVERLAP,
+    ALLOW_TABLE_LOCATION_OVERLAP,
+    ALLOW_CATALOG_LOCATION_OVERLAP,
     IDEMPOTENCY_DIALECT,
     IDEMPOTENCY_ENABLED,
     IDEMPOTENCY_LIFETIME,

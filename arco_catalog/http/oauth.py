@@ -1,6 +1,6 @@
 """`POST /v1/oauth/tokens`: tokens of this server's own, for clients that have an id and a secret."""
 
-from arco_catalog.authentication.token_endpoint import TokenAnswer
+from arco_catalog.authentication.token_endpoint import OAuthError, TokenAnswer
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response
 from arco_catalog.http.unsupported import get_token as refuse
@@ -10,6 +10,8 @@ from arco_catalog.operations.management.standing import has_role, manages_access
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.realm import PrincipalEntry
+
+_ONE_REALM = "The header 'Polaris-Realm' names no realm of this server: it has one, so leave the header out"
 
 
 class RegisteredPrincipals:
@@ -70,6 +72,8 @@ async def get_token(context: RequestContext) -> Response:
         return await refuse(context)
     name = context.realm_service.name_in(context.headers)
     context.realm = context.realm_service.realms.get(name)
+    if context.realm is None and context.realm_service.at_root:
+        return _response(OAuthError("invalid_request", _ONE_REALM).answer())
     principals = NoPrincipals() if context.realm is None else RegisteredPrincipals(context.judged_realm_session())
     return _response(await endpoint.answer(context.form, context.headers, name, principals))
 

@@ -23,6 +23,9 @@ from arco_catalog.state.registry import RegistryState
 
 _LOG = logging.getLogger(__name__)
 
+POLARIS_REALM = "POLARIS"
+"""The realm of a Polaris that is not configured otherwise: its clients, scripts and guides send this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RealmService:
@@ -51,20 +54,30 @@ class RealmService:
         return cls(by_name, realms[0].name, secrets, entropy, authentication, endpoint, judged)
 
     def name_in(self, headers: Mapping[str, str]) -> str:
-        """The realm that headers name, or the default one, whether it exists or not."""
-        return headers.get(REALM_HEADER) or self.default
+        """The realm that headers name, or the default one, whether it exists or not. A realm at the store's root has no
+        name that clients were given, so it has the one that Polaris's clients send."""
+        named = headers.get(REALM_HEADER)
+        return self.default if not named or (named == POLARIS_REALM and self.at_root) else named
+
+    @property
+    def at_root(self) -> bool:
+        """Whether the only realm is that of the store's root, rather than one of several under their names."""
+        return self.realms[self.default].at_root
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
         """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
+        name = self.name_in(headers)
         if self.authentication is None:
-            return self._realm(self.name_in(headers)), Caller(ANONYMOUS)
+            return self._realm(name), Caller(ANONYMOUS)
+        if headers.get(REALM_HEADER):
+            headers = {**headers, REALM_HEADER: name}
         realm, caller = await authenticated_caller(self.authentication, headers, event, judged=self.judged)
         return self._realm(realm), caller
 
     def _realm(self, name: str) -> Realm:
         realm = self.realms.get(name)
         if realm is None:
-            raise NotAuthorized("This server has no such realm")
+            raise NotAuthorized("This server has no realm of the name in the header 'Polaris-Realm'")
         return realm
 
 

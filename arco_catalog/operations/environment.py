@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arco_catalog.config.variables import (
+    ALLOW_CATALOG_LOCATION_OVERLAP,
     ALLOW_LOCATION_OVERLAP,
+    ALLOW_TABLE_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     CACHE_MEMORY,
     IDEMPOTENCY_CLEANUP_ENABLED,
@@ -42,12 +44,23 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
     size or boolean."""
     return Settings(
         WAREHOUSE.require(environment),
-        allow_location_overlap=ALLOW_LOCATION_OVERLAP.read(environment),
+        allow_location_overlap=tables_may_overlap(environment),
+        allow_catalog_overlap=catalogs_may_overlap(environment),
         max_metadata_bytes=MAX_METADATA.read(environment),
         cache_bytes=CACHE_MEMORY.read(environment),
         purge=purge_from_env(environment),
         retention=retention_from_env(environment),
     )
+
+
+def tables_may_overlap(environment: Mapping[str, str]) -> bool:
+    """Whether tables may lie in each other's locations. Raises `ValueError`."""
+    return ALLOW_LOCATION_OVERLAP.read(environment) or ALLOW_TABLE_LOCATION_OVERLAP.read(environment)
+
+
+def catalogs_may_overlap(environment: Mapping[str, str]) -> bool:
+    """Whether catalogs of a realm may lie in each other's locations. Raises `ValueError`."""
+    return ALLOW_LOCATION_OVERLAP.read(environment) or ALLOW_CATALOG_LOCATION_OVERLAP.read(environment)
 
 
 def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:

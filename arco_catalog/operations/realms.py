@@ -258,7 +258,7 @@ async def make_catalog(
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
     await begin_catalog(realm.unnamed(request, place).session(session.request), admin, owned=owned)
-    overlap = session.settings.allow_location_overlap
+    overlap = session.settings.allow_catalog_overlap
     return await create_catalog(session, request, entity, place, overlap=overlap)
 
 
@@ -282,6 +282,6 @@ async def change_catalog(
         properties,
         storage,
         realm.check_locations,
-        overlap=session.settings.allow_location_overlap,
+        overlap=session.settings.allow_catalog_overlap,
         account_may_change=account_may_change,
     )

@@ -53,7 +53,8 @@ class Settings:
     """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
     `read_only_because` and `lacks` are what its store turned out not to honour, and not to have. `has_grants` is
     whether its registry may hold roles and grants, as that of every catalog of a realm may; `external`, whether its
-    tables are another catalog's, and follow that.
+    tables are another catalog's, and follow that. Locations of tables may overlap by `allow_location_overlap`,
+    locations of a realm's catalogs by `allow_catalog_overlap`.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
@@ -65,6 +66,7 @@ class Settings:
     has_grants: bool = False
     external: bool = False
     allow_location_overlap: bool = False
+    allow_catalog_overlap: bool = False
     read_only_because: str | None = None
     lacks: Sequence[str] = ()
     request_ms: int = 20_000

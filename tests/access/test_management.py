@@ -181,7 +181,10 @@ async def test_catalogs_do_not_overlap_unless_that_is_allowed(base: str) -> None
     app = await realm()
     answer = await create_catalog(app, catalog_body("other", base))
     assert answer.status == 400
-    lenient = await RealmApp(settings=Settings("-", allow_location_overlap=True)).start()
+    of_tables = await RealmApp(settings=Settings("-", allow_location_overlap=True)).start()
+    await of_tables.catalog()
+    assert (await create_catalog(of_tables, catalog_body("other", base))).status == 400
+    lenient = await RealmApp(settings=Settings("-", allow_catalog_overlap=True)).start()
     await lenient.catalog()
     if base != "memory:///":  # where the realm's own state lies
         assert (await create_catalog(lenient, catalog_body("other", base))).status == 201

@@ -1,6 +1,7 @@
 """The deadline of a request's head, by a clock that the test turns."""
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
@@ -8,7 +9,13 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from arco_catalog.cli.connections import HEAD_SECONDS, READ_SECONDS, BoundedProtocol
+from arco_catalog.cli.connections import (
+    HEAD_SECONDS,
+    LINGER_SECONDS,
+    MAX_OVERHEAD_BYTES,
+    READ_SECONDS,
+    BoundedProtocol,
+)
 from arco_catalog.cli.crowd import Crowd
 
 
@@ -45,6 +52,10 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({})
         self.closed = False
+        self.written = b""
+
+    def write(self, data: Any) -> None:
+        self.written += data
 
     def close(self) -> None:
         self.closed = True
@@ -92,6 +103,37 @@ def test_a_complete_head_ends_its_deadline() -> None:
     protocol, loop, _ = connected()
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert [timer.cancelled for timer in loop.timers] == [True]
+
+
+def test_a_head_that_is_too_large_is_answered_before_the_connection_is_closed() -> None:
+    crowd = Crowd(10, lambda: 0.0)
+    protocol, loop, transport = connected(crowd)
+    protocol.data_received(b"GET / HTTP/1.1\r\nX-A: ")
+    for _ in range(5):
+        protocol.data_received(b"a" * (MAX_OVERHEAD_BYTES // 4))
+
+    head, _, body = transport.written.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert f"content-length: {len(body)}".encode() in head
+    error = json.loads(body)["error"]
+    assert (error["code"], error["type"], str(MAX_OVERHEAD_BYTES) in error["message"]) == (
+        431,
+        "BadRequestException",
+        True,
+    )
+    assert (crowd.kept_bytes, transport.closed) == (0, False)
+    [timer] = [timer for timer in loop.timers if not timer.cancelled]
+    assert timer.seconds == LINGER_SECONDS
+    timer.call()
+    assert transport.closed
+
+
+def test_a_large_head_behind_a_request_under_way_takes_no_answer_away() -> None:
+    protocol, _, transport = connected()
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    protocol.data_received(b"GET / HTTP/1.1\r\nX-A: " + b"a" * MAX_OVERHEAD_BYTES)
+
+    assert (transport.written, transport.closed) == (b"", True)
 
 
 def test_a_client_that_does_not_read_is_cut() -> None:

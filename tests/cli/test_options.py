@@ -7,6 +7,8 @@ import pytest
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
+from arco_catalog.config.parsing import parse_body_size
+from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.operation_request import Dialect
 
@@ -50,6 +52,8 @@ ENVIRONMENT = {
     "ARCO_ALLOWED_HOSTS": "lake.example, *",
     "ARCO_ALLOWED_ORIGINS": "https://a.example,https://b.example",
     "ARCO_ALLOW_LOCATION_OVERLAP": "true",
+    "ARCO_ALLOW_TABLE_LOCATION_OVERLAP": "false",
+    "ARCO_ALLOW_CATALOG_LOCATION_OVERLAP": "false",
     "ARCO_IDEMPOTENCY_DIALECT": "polaris",
     "ARCO_IDEMPOTENCY_ENABLED": "false",
     "ARCO_IDEMPOTENCY_LIFETIME": "PT1H",
@@ -93,6 +97,7 @@ def test_every_option_has_a_variable() -> None:
         warehouse="lake",
         allowed_locations=("s3://a/b", "s3://c"),
         allow_location_overlap=True,
+        allow_catalog_overlap=True,
         allowed_hosts=("lake.example", "*"),
         allowed_origins=("https://a.example", "https://b.example"),
         dialect=Dialect.POLARIS,
@@ -212,7 +217,7 @@ def test_an_empty_variable_is_none() -> None:
         (
             ["--max-body", "many"],
             {},
-            "argument --max-body: expected a size of 1MB or more, such as 64MB or 1GB, got 'many'",
+            "argument --max-body: expected a size of 1KB or more, such as 512KB or 8MB, got 'many'",
         ),
         (
             [],
@@ -284,3 +289,23 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("arco 0.")
+
+
+@pytest.mark.parametrize(
+    ("named", "tables", "catalogs"),
+    [("", False, False), ("table-", True, False), ("catalog-", False, True), ("both", True, True)],
+)
+def test_overlaps_of_tables_and_of_catalogs_are_allowed_apart(named: str, tables: bool, catalogs: bool) -> None:
+    flag = f"--allow-{'' if named == 'both' else named}location-overlap"
+    options = parsed("--store", "memory:", *([flag] if named else []))
+    variable = {flag.removeprefix("--").replace("-", "_").upper(): "true"} if named else {}
+    settings = settings_from_env({"ARCO_WAREHOUSE": "w", **{f"ARCO_{name}": text for name, text in variable.items()}})
+
+    assert (options.allow_location_overlap, options.allow_catalog_overlap) == (tables, catalogs)
+    assert (settings.allow_location_overlap, settings.allow_catalog_overlap) == (tables, catalogs)
+
+
+def test_a_body_may_be_limited_to_less_than_a_megabyte() -> None:
+    assert parsed("--store", "memory:", "--max-body", "512KB").max_body == 512 << 10
+    with pytest.raises(ValueError, match="1KB or more, such as 512KB or 8MB, got '1000'"):
+        parse_body_size("1000")
