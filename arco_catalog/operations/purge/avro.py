@@ -1,165 +1,294 @@
-"""Avro object container files, a block at a time: of a manifest of any length one block is in memory, and of each
-record the fields that are asked for (Avro specification, "Object Container Files").
+"""Reads Avro object container files, a slice of records at a time (Avro specification, "Object Container Files").
 
-fastavro decodes; it is imported with the first file.
+Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
+are checked: its schema first (`avro_schema`), a block is unpacked no further than its bound, it has no more records than
+bytes, and a file beyond a bound is `Unreadable`. A thread does the work, in slices of a few milliseconds: fastavro
+takes each value through a method in Python, so the event loop gets its turn between any two.
+
+fastavro is imported with the first file.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from io import BytesIO
+from typing import IO, Final, cast
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.operations.purge.avro_codecs import Unpack, unpack_with
+from arco_catalog.operations.purge.avro_schema import (
+    MAX_SCHEMA_BYTES,
+    FileSchemas,
+    check_schema,
+)
+from arco_catalog.operations.purge.avro_schema import Fields as Fields
+from arco_catalog.operations.purge.avro_schema import Unreadable as Unreadable
+from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
 
-MAGIC = b"Obj\x01"
-SYNC_SIZE = 16
+MAGIC: Final = b"Obj\x01"
+SYNC_SIZE: Final = 16
 CHUNK = 1 << 20
-"""Bytes that are read at once."""
-MAX_PIECE = 256 << 20
-"""Bytes of the longest header or block that is taken: writers end a block at some 64 KB."""
+"""Bytes that one call to the store reads."""
+MAX_HEADER_BYTES: Final = 16 << 20
+"""Bytes of a file before its first block: Iceberg puts the table's schema there."""
+MAX_HEADER_ENTRIES: Final = 1_000
+MAX_BLOCK_BYTES = 64 << 20
+"""Bytes of a block, as stored and unpacked. Writers end one at some 64 KB, but PyIceberg writes a whole manifest
+list as one block."""
+MAX_RECORD_BYTES = 4 << 20
+"""Bytes of a record: one with all statistics of 10,000 columns has 700 KB."""
+MAX_FILE_BYTES = 1 << 30
+"""Bytes of all blocks of a file, unpacked."""
+MAX_FILE_RECORDS = 10_000_000
+SLICE_RECORDS: Final = 4_096
+SLICE_BYTES: Final = 1 << 20
+"""How many records, and bytes of records, are decoded at a time."""
+IN_PLACE_BYTES: Final = 4 << 10
+"""As much as this is decoded without a thread."""
 
 ReadRange = Callable[[int, int], Awaitable[bytes]]
 """Bytes of a file from a place on: fewer at its end, none behind it."""
 
-Fields = Mapping[str, "Fields | None"]
-"""The fields of a record that are asked for; those of a field that is a record itself, else None."""
-
-
-class Unreadable(Exception):
-    """The file is no Avro file that can be read."""
-
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """The records of a file, as many at once as its writer put into a block, with these fields of each: those that they
-    have. Raises `Unreadable`, and what `read_range` does."""
-    window = _Window(read_range)
-    if await window.take(len(MAGIC)) != MAGIC:
-        raise Unreadable("it does not begin as an Avro file does")
-    metadata = await _metadata(window)
-    sync = await window.take(SYNC_SIZE)
-    reading = _Decoder(metadata, sync, fields)
-    while not await window.at_end():
-        count, size = await window.long(), await window.long()
-        if count < 0 or not 0 <= size <= MAX_PIECE:
-            raise Unreadable(f"a block has {count} records in {size} bytes")
-        data = await window.take(size)
-        if await window.take(SYNC_SIZE) != sync:
-            raise Unreadable("a block does not end where it says")
-        if count:
-            yield reading.decode(count, data)
+    """Yields the records of a file, some thousands at a time, with these fields of each: those that they have. Raises
+    `Unreadable`, and what `read_range` does."""
+    parser = _Parser(fields)
+    place, ended = 0, False
+    while True:
+        if parser.missing == 0:
+            if records := await off_loop(SMALL_BYTES if parser.pending > IN_PLACE_BYTES else 0, parser.read):
+                yield records
+        elif ended:
+            break
+        else:
+            wanted = max(CHUNK, parser.missing)
+            part = await read_range(place, wanted)
+            place, ended = place + len(part), len(part) < wanted
+            parser.add(part)
+    if not parser.between_blocks:
+        raise Unreadable("it is cut short")
 
 
-class _Window:
-    """What has been read of a file, and not been taken yet."""
+class _CutShort(Exception):
+    """The bytes at hand end within the next item."""
 
-    def __init__(self, read_range: ReadRange) -> None:
-        self._read_range = read_range
-        self._held = b""
+    def __init__(self, missing: int) -> None:
+        super().__init__(missing)
+        self.missing = missing
+
+
+class _Buffer:
+    """Bytes of a file that were read, and not taken yet."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
         self._place = 0
-        self._next = 0
-        self._ended = False
 
-    async def at_end(self) -> bool:
-        return not await self._have(1)
+    def __len__(self) -> int:
+        return len(self._bytes) - self._place
 
-    async def take(self, size: int) -> bytes:
-        if not await self._have(size):
-            raise Unreadable("it is cut short")
-        taken = self._held[self._place : self._place + size]
+    def add(self, data: bytes) -> None:
+        """Appends what was read next."""
+        self._bytes, self._place = self._bytes[self._place :] + data, 0
+
+    def mark(self) -> int:
+        """Returns the place to go back to."""
+        return self._place
+
+    def go_back(self, mark: int) -> None:
+        """Undoes what was taken since the mark, if nothing was added since."""
+        self._place = mark
+
+    def take(self, size: int) -> bytes:
+        """Takes bytes. Raises `_CutShort`."""
+        if size > len(self):
+            raise _CutShort(size - len(self))
+        taken = self._bytes[self._place : self._place + size]
         self._place += size
         return taken
 
-    async def long(self) -> int:
-        """An integer in the variable-length zig-zag code."""
+    def long(self) -> int:
+        """Takes an integer in the variable-length zig-zag code. Raises `_CutShort` and `Unreadable`."""
         value = 0
         for shift in range(0, 70, 7):
-            [byte] = await self.take(1)
+            [byte] = self.take(1)
             value |= (byte & 0x7F) << shift
             if not byte & 0x80:
                 return (value >> 1) ^ -(value & 1)
         raise Unreadable("an integer is too long")
 
-    async def _have(self, size: int) -> bool:
-        missing = size - (len(self._held) - self._place)
-        if missing > 0 and not self._ended:
-            parts = [self._held[self._place :]]
-            while missing > 0 and not self._ended:
-                wanted = max(CHUNK, missing)
-                part = await self._read_range(self._next, wanted)
-                self._next += len(part)
-                self._ended = len(part) < wanted
-                missing -= len(part)
-                parts.append(part)
-            self._held, self._place = b"".join(parts), 0
-        return missing <= 0
 
+class _Parser:
+    """Reads a file in the order of its bytes, of which it is given as many as it is missing."""
 
-async def _metadata(window: _Window) -> dict[str, bytes]:
-    """The map in the header."""
-    found: dict[str, bytes] = {}
-    while (count := await window.long()) != 0:
-        if count < 0:  # then the size of the entries follows
-            count = -count
-            await window.long()
-        for _ in range(count):
-            name = await _bytes(window)
-            found[name.decode(errors="replace")] = await _bytes(window)
-    return found
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._buffer = _Buffer()
+        self._records: _Records | None = None
+        self._sync = b""
+        self.missing = 1
+        """Bytes that must be added at least before there is more to read."""
 
+    @property
+    def pending(self) -> int:
+        """Bytes that are there, and were not decoded."""
+        return len(self._buffer) + (0 if self._records is None else self._records.pending)
 
-async def _bytes(window: _Window) -> bytes:
-    size = await window.long()
-    if not 0 <= size <= MAX_PIECE:
-        raise Unreadable(f"a text has {size} bytes")
-    return await window.take(size)
+    @property
+    def between_blocks(self) -> bool:
+        """Whether a file may end here."""
+        return self._records is not None and self.pending == 0
 
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes of the file."""
+        self._buffer.add(data)
+        self.missing = max(0, self.missing - len(data))
 
-class _Decoder:
-    """Decodes blocks of one file."""
+    def read(self) -> Sequence[JsonObject]:
+        """Returns the next records, no more than a slice. Raises `Unreadable`."""
+        found: list[JsonObject] = []
+        steps, most_bytes = SLICE_RECORDS, SLICE_BYTES
+        while steps > 0 and most_bytes > 0:
+            mark = self._buffer.mark()
+            try:
+                if self._records is None:
+                    self._records = self._read_header()
+                    mark = self._buffer.mark()
+                if self._records.left == 0:
+                    self._read_block(self._records)
+            except _CutShort as error:
+                self._buffer.go_back(mark)
+                self.missing = error.missing
+                break
+            before = self._records.pending
+            decoded = self._records.decode(steps, most_bytes)
+            found += decoded
+            steps -= 1 + len(decoded)  # a block without records is work, too
+            most_bytes -= before - self._records.pending
+        return found
 
-    def __init__(self, metadata: Mapping[str, bytes], sync: bytes, fields: Fields) -> None:
+    def _read_header(self) -> "_Records":
+        start = len(self._buffer)
         try:
-            schema = loads(metadata.get("avro.schema", b""))
-        except MalformedJson as error:
-            raise Unreadable("its schema is no JSON") from error
-        self._metadata = {name: metadata[name] for name in ("avro.schema", "avro.codec") if name in metadata}
-        self._sync = sync
-        self._asked = pruned(schema, fields)
+            if self._buffer.take(len(MAGIC)) != MAGIC:
+                raise Unreadable("it does not begin as an Avro file does")
+            metadata = self._read_metadata()
+            self._sync = self._buffer.take(SYNC_SIZE)
+        except _CutShort as error:
+            if start + error.missing > MAX_HEADER_BYTES:
+                raise Unreadable(f"its header has more than {MAX_HEADER_BYTES:,} bytes") from error
+            raise
+        unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
+        return _Records(_schemas(metadata, self._fields), unpack)
 
-    def decode(self, count: int, data: bytes) -> Sequence[JsonObject]:
-        """The records of one block, read as a file of its own."""
-        import fastavro
+    def _read_metadata(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        entries = 0
+        while (count := self._buffer.long()) != 0:
+            if count < 0:  # then the size of the entries follows
+                count = -count
+                self._buffer.long()
+            entries += count
+            if entries > MAX_HEADER_ENTRIES:
+                raise Unreadable(f"its header has more than {MAX_HEADER_ENTRIES:,} entries")
+            for _ in range(count):
+                name = self._read_text().decode(errors="replace")
+                found[name] = self._read_text()
+        return found
 
-        header = b"".join(_encoded(name.encode()) + _encoded(value) for name, value in self._metadata.items())
-        prefix = MAGIC + _varint(len(self._metadata)) + header + b"\0" + self._sync
-        block = _varint(count) + _varint(len(data)) + data + self._sync
+    def _read_text(self) -> bytes:
+        size = self._buffer.long()
+        if not 0 <= size <= MAX_HEADER_BYTES:
+            raise Unreadable(f"a text of its header has {size} bytes")
+        return self._buffer.take(size)
+
+    def _read_block(self, records: "_Records") -> None:
+        count, size = self._buffer.long(), self._buffer.long()
+        if count < 0 or not 0 <= size <= MAX_BLOCK_BYTES:
+            raise Unreadable(f"a block has {count} records in {size} bytes")
+        data = self._buffer.take(size)
+        if self._buffer.take(SYNC_SIZE) != self._sync:
+            raise Unreadable("a block does not end where its size says")
+        records.open_block(count, data)
+
+
+class _Records:
+    """The records of a file's blocks. fastavro reads the one under way from it, as from a file."""
+
+    def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
+        self._schemas = schemas
+        self._unpack = unpack
+        self._data = b""
+        self._place = self._limit = 0
+        self._file_bytes = self._file_records = 0
+        self.left = 0
+        """Records of the block that are still to be read."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the block that are still to be read."""
+        return len(self._data) - self._place
+
+    def open_block(self, count: int, packed: bytes) -> None:
+        """Goes on with the next block. Raises `Unreadable`."""
+        data = self._unpack(packed, MAX_BLOCK_BYTES)
+        if count > len(data):
+            raise Unreadable(f"a block has {count} records in {len(data)} bytes")
+        self._file_bytes += len(data)
+        self._file_records += max(1, count)
+        if self._file_bytes > MAX_FILE_BYTES or self._file_records > MAX_FILE_RECORDS:
+            raise Unreadable(f"it has more than {MAX_FILE_RECORDS:,} records, or {MAX_FILE_BYTES:,} bytes of them")
+        self._data, self._place, self.left = data, 0, count
+        if count == 0:
+            self._data = b""
+
+    def decode(self, most: int, most_bytes: int) -> Sequence[JsonObject]:
+        """Returns the next records of the block, no more than so many, or one beyond so many bytes. Raises
+        `Unreadable`."""
+        decoded: list[JsonObject] = []
+        end = self._place + most_bytes
+        while self.left and len(decoded) < most and self._place < end:
+            self._limit = min(len(self._data), self._place + MAX_RECORD_BYTES)
+            decoded.append(self._decode_one())
+            self.left -= 1
+        if self.left == 0:
+            self._data, self._place = b"", 0
+        return decoded
+
+    def _decode_one(self) -> JsonObject:
+        import fastavro  # deferred: few processes read manifests
+
         try:
-            return list(fastavro.reader(BytesIO(prefix + block), reader_schema=self._asked))  # type: ignore[arg-type]
-        except Exception as error:  # whatever a damaged file makes of its decoder
-            raise Unreadable(f"{type(error).__name__}: {error}") from error
+            record = fastavro.schemaless_reader(
+                cast(IO[bytes], self),
+                self._schemas.writer,
+                self._schemas.reader,  # it reads, and nothing else
+            )
+        except Exception as error:  # a damaged record may have its decoder raise anything
+            raise Unreadable(f"a record is damaged: {type(error).__name__}: {error}") from error
+        return cast(JsonObject, record)
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes of the record under way, for fastavro. Raises `EOFError`."""
+        end = self._place + size
+        if size < 0 or end > self._limit:
+            raise EOFError(f"it goes on beyond its block, or has more than {MAX_RECORD_BYTES:,} bytes")
+        data = self._data[self._place : end]
+        self._place = end
+        return data
 
 
-def pruned(schema: JsonValue, fields: Fields) -> JsonValue:
-    """The schema of the fields that are asked for: what their writer called things stays, whatever that is. Raises
-    `Unreadable` for what is no record."""
-    if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
-        raise Unreadable("its records have no fields")
-    kept: list[JsonValue] = []
-    listed = schema["fields"]
-    assert isinstance(listed, list)
-    for field in listed:
-        if isinstance(field, dict) and isinstance(name := field.get("name"), str) and name in fields:
-            inner = fields[name]
-            kept.append(field if inner is None else {**field, "type": pruned(field.get("type"), inner)})
-    return {**schema, "fields": kept}
+def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
+    """The schemas of a file, in fastavro's form. Raises `Unreadable`."""
+    import fastavro  # deferred: few processes read manifests
 
-
-def _varint(value: int) -> bytes:
-    left, out = value << 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)
-
-
-def _encoded(value: bytes) -> bytes:
-    return _varint(len(value)) + value
+    stated = metadata.get("avro.schema", b"")
+    if len(stated) > MAX_SCHEMA_BYTES:
+        raise Unreadable(f"its schema has more than {MAX_SCHEMA_BYTES:,} bytes")
+    try:
+        checked = check_schema(loads(stated), fields)
+    except MalformedJson as error:
+        raise Unreadable("its schema is no JSON") from error
+    try:
+        parsed = [fastavro.parse_schema(cast(dict[str, object], each)) for each in (checked.writer, checked.reader)]
+    except Exception as error:  # names that Avro does not allow, and the like
+        raise Unreadable(f"its schema is wrong: {error}") from error
+    return FileSchemas(*(cast(JsonObject, each) for each in parsed))

@@ -1,10 +1,13 @@
 """Avro files are read a block at a time, and what is damaged is never taken for what is empty."""
 
+import asyncio
+import tracemalloc
+import zlib
 from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.purge import avro
 from arco_catalog.operations.purge.avro import Fields, Unreadable, read_blocks
 from arco_catalog.operations.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS
@@ -41,7 +44,7 @@ async def test_a_long_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
     file = File(manifest(PATHS, codec="null", block=2_000))
     sizes = [len(block) async for block in read_blocks(file.read_range, ENTRY_FIELDS)]
     assert sum(sizes) == len(PATHS)
-    assert max(sizes) < 50
+    assert max(sizes) < 100
     assert max(file.reads) <= 4_096
     assert sum(file.reads) == len(file.body)
 
@@ -49,6 +52,81 @@ async def test_a_long_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_manifest_list_names_manifests() -> None:
     [[one, two]] = await blocks(manifest_list(["a", "b"]), MANIFEST_FIELDS)
     assert (one, two) == ({"manifest_path": "a", "manifest_length": 99}, {"manifest_path": "b", "manifest_length": 99})
+
+
+def _file(schema: JsonObject, count: int, data: bytes, codec: str = "null") -> bytes:
+    """A file of one block whose figures are as given."""
+    header = {"avro.schema": dumps(schema), "avro.codec": codec.encode()}
+    entries = b"".join(_varint(len(part)) + part for pair in header.items() for part in (_bytes(pair[0]), pair[1]))
+    sync = b"s" * 16
+    head = b"Obj\x01" + _varint(len(header)) + entries + b"\0" + sync
+    return head + _varint(count) + _varint(len(data)) + data + sync
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _varint(value: int) -> bytes:
+    left, out = value << 1, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def _record(*fields: JsonObject) -> JsonObject:
+    return {"type": "record", "name": "r", "fields": list(fields)}
+
+
+def _deflated(mebibytes: int) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(mebibytes)) + packer.flush()
+
+
+PATH: JsonObject = {"name": "manifest_path", "type": "string"}
+NOTHING: list[JsonObject] = [{"name": f"n{number}", "type": "null"} for number in range(99)]
+HOSTILE = {
+    "records_without_bytes": _file(_record({"name": "manifest_path", "type": "null"}), 50_000_000, b""),
+    "more_records_than_bytes": _file(_record(PATH), 50_000_000, b"\0" * 10),
+    "a_block_that_unpacks_to_much": _file(_record(PATH), 1, _deflated(200), "deflate"),
+    "a_record_that_is_long": _file(_record(PATH), 1, _varint(5 << 20) + bytes(5 << 20)),
+    "a_record_in_itself": _file(_record(PATH, {"name": "x", "type": "r"}), 1, bytes(1 << 20)),
+    "an_array_of_nulls": _file(
+        _record(PATH, {"name": "x", "type": {"type": "array", "items": "null"}}), 1, b"\0" + _varint(1 << 40) + b"\0"
+    ),
+    "fields_without_bytes": _file(_record(PATH, *NOTHING), 1, b"\0"),
+    "a_size_below_zero": _file(_record(PATH), 1, b"\x01"),
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+async def test_a_file_beyond_its_bounds_is_an_error_and_takes_little_memory(body: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unreadable):
+            await blocks(body, MANIFEST_FIELDS)
+        assert tracemalloc.get_traced_memory()[1] < (200 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+async def test_the_event_loop_turns_while_a_large_block_is_decoded() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    found = await blocks(_file(_record(PATH), 200_000, bytes(200_000), "null"), MANIFEST_FIELDS)
+    counting.cancel()
+    assert sum(len(block) for block in found) == 200_000
+    assert max(len(block) for block in found) <= avro.SLICE_RECORDS
+    assert turns > len(found)
 
 
 async def test_an_empty_manifest_names_nothing() -> None:

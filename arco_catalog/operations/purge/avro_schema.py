@@ -1,0 +1,186 @@
+"""Checks the schema that an Avro file states of itself, before a decoder works by it.
+
+A schema alone can take a decoder down: a record that holds itself has fastavro recurse until the process ends, an array
+of nulls has it count to a trillion within ten bytes, and types that name each other twice double with each level. So
+every type is written out where it is used, under a name of our own, and counted. The result costs a decoder a bounded
+number of steps for each byte of a record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+Fields = Mapping[str, "Fields | None"]
+"""The fields of a record that a caller reads: those of a field that is a record itself, else None."""
+
+MAX_SCHEMA_BYTES: Final = 512 << 10
+MAX_TYPES: Final = 10_000
+"""Types in a schema, each counted where it is used: a partition spec of a thousand fields has 3,000."""
+MAX_NESTING: Final = 16
+"""Types within each other: Iceberg's manifests have eight."""
+MAX_BRANCHES: Final = 8
+"""Branches of a union: Iceberg's have two."""
+MAX_EMPTY: Final = 16
+"""Types that take no bytes, such as the partition of a table without partitions."""
+MAX_FIXED_BYTES: Final = 1 << 20
+MAX_DECIMAL_BYTES: Final = 16
+"""An Iceberg decimal has 38 digits at most. A longer one would be converted to digits in quadratic time."""
+
+_SIZES: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("boolean", "int", "long", "string", "bytes"), 1),
+    **{"null": 0, "float": 4, "double": 8},
+}
+_TIMES: Final = ("date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros")
+
+
+class Unreadable(Exception):
+    """The file is not an Avro file, or is one beyond the bounds of a manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchemas:
+    """What a file's records are written by, and the part of it that a caller reads."""
+
+    writer: JsonObject
+    reader: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type, written out, and the bytes that the smallest of its values takes."""
+
+    schema: JsonValue
+    smallest: int
+
+
+def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
+    """Returns the schema of a file with every type written out, and of that the fields that a caller reads. Raises
+    `Unreadable` for one that is not a record, or is beyond the bounds."""
+    checked = _Checker().check(schema, 0)
+    writer = _record(checked.schema)
+    if checked.smallest == 0:
+        raise Unreadable("its records may take no bytes")
+    return FileSchemas(writer, prune(writer, fields))
+
+
+def prune(schema: JsonValue, fields: Fields) -> JsonObject:
+    """Returns a record's schema with these fields alone, those that it has. Raises `Unreadable` if it is not a
+    record."""
+    record = _record(schema)
+    pruned: list[JsonValue] = []
+    for field in _objects(record.get("fields")):
+        name = field.get("name")
+        if isinstance(name, str) and name in fields:
+            inner = fields[name]
+            pruned.append(field if inner is None else {**field, "type": prune(field.get("type"), inner)})
+    return {**record, "fields": pruned}
+
+
+class _Checker:
+    """Writes out the types of one schema."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, JsonObject] = {}
+        self._types = 0
+        self._empty = 0
+
+    def check(self, schema: JsonValue, depth: int) -> _Type:
+        self._types += 1
+        if self._types > MAX_TYPES or depth > MAX_NESTING:
+            raise Unreadable(f"its schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
+        checked = self._union(schema, depth) if isinstance(schema, list) else self._one(schema, depth)
+        if checked.smallest == 0:
+            self._empty += 1
+            if self._empty > MAX_EMPTY:
+                raise Unreadable(f"its schema has more than {MAX_EMPTY} types that take no bytes")
+        return checked
+
+    def _one(self, schema: JsonValue, depth: int) -> _Type:
+        if isinstance(schema, str):
+            if schema in _SIZES:
+                return _Type(schema, _SIZES[schema])
+            if schema not in self._named:
+                raise Unreadable(f"its schema has no type {schema[:100]!r}")
+            return self._one(self._named[schema], depth)
+        if not isinstance(schema, dict):
+            raise Unreadable("its schema has a type that is neither a name, an object nor a union")
+        match schema.get("type"):
+            case "record":
+                return self._record(schema, depth)
+            case "array":
+                return self._repeated(schema, "items", depth)
+            case "map":
+                return self._repeated(schema, "values", depth)
+            case "fixed":
+                return self._fixed(schema)
+            case str(name) if name in _SIZES:
+                return _Type(_with_logical_type(name, schema), _SIZES[name])
+            case dict() | list() as inner:
+                return self.check(inner, depth + 1)
+            case other:
+                return self._one(other if isinstance(other, str) else None, depth)
+
+    def _union(self, branches: Sequence[JsonValue], depth: int) -> _Type:
+        if len(branches) > MAX_BRANCHES:
+            raise Unreadable(f"its schema has a union of more than {MAX_BRANCHES} types")
+        return _Type(
+            [each if each == "null" else self.check(each, depth + 1).schema for each in branches],
+            1,  # which branch it is
+        )
+
+    def _record(self, schema: JsonObject, depth: int) -> _Type:
+        name = self._name(schema)
+        fields: list[JsonValue] = []
+        smallest = 0
+        listed = schema.get("fields")
+        if not isinstance(listed, list):
+            raise Unreadable("its schema has a record without fields")
+        for field in listed:
+            if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+                raise Unreadable("its schema has a field without a name")
+            checked = self.check(field.get("type"), depth + 1)
+            fields.append({"name": field["name"], "type": checked.schema})
+            smallest += checked.smallest
+        return _Type({"type": "record", "name": name, "fields": fields}, smallest)
+
+    def _repeated(self, schema: JsonObject, of: str, depth: int) -> _Type:
+        items = self.check(schema.get(of), depth + 1)
+        if items.smallest == 0 and of == "items":
+            raise Unreadable("its schema has an array of items that take no bytes")
+        return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
+
+    def _fixed(self, schema: JsonObject) -> _Type:
+        size = schema.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
+            raise Unreadable("its schema has a fixed type of an impossible size")
+        fixed: JsonObject = {"type": "fixed", "name": self._name(schema), "size": size}
+        if schema.get("logicalType") == "decimal" and size <= MAX_DECIMAL_BYTES:
+            fixed |= {each: schema[each] for each in ("logicalType", "precision", "scale") if each in schema}
+        return _Type(fixed, size)
+
+    def _name(self, schema: JsonObject) -> str:
+        """Remembers a named type, and returns a name that is unique in the schema that is written out."""
+        name, space = schema.get("name"), schema.get("namespace")
+        if isinstance(name, str):
+            self._named[name] = schema
+            if isinstance(space, str):
+                self._named[f"{space}.{name}"] = schema
+        return f"t{self._types}"
+
+
+def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
+    """A primitive type, with its logical type if that takes no more than one step to read."""
+    logical = schema.get("logicalType")
+    return {"type": name, "logicalType": logical} if logical in _TIMES or logical == "uuid" else name
+
+
+def _record(schema: JsonValue) -> JsonObject:
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise Unreadable("its records have no fields")
+    return schema
+
+
+def _objects(listed: JsonValue) -> list[JsonObject]:
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
