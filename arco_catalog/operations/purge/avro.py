@@ -1,8 +1,8 @@
 """Reads Avro object container files, a slice of records at a time (Avro specification, "Object Container Files").
 
 Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
-are checked: its schema first (`avro_schema`), a block is unpacked no further than its bound, it has no more records than
-bytes, and a file beyond a bound is `Unreadable`. A thread does the work, in slices of a few milliseconds: fastavro
+are checked: its schema first (`avro_schema`), a block is unpacked no further than its bound, it has no more records
+than bytes, and a file beyond a bound is `Unreadable`. A thread does the work, in slices of a few milliseconds: fastavro
 takes each value through a method in Python, so the event loop gets its turn between any two.
 
 fastavro is imported with the first file.
