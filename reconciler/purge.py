@@ -26,6 +26,7 @@ from arco_catalog.tasks.work_stats import WorkStats
 from reconciler.anti_join import SparkAntiJoin
 from reconciler.catalog_config import CatalogConfig, own_environment
 from reconciler.packages import shipped
+from reconciler.session import NO_SUBSTITUTION
 
 CALLS_MS = 60_000
 
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed += stats.failed
         return 1 if failed else 0
 
-    with SparkContext.getOrCreate(SparkConf().setAppName("arco-purge")) as spark, shipped(spark):
+    conf = SparkConf().setAppName("arco-purge").setAll([NO_SUBSTITUTION])
+    with SparkContext.getOrCreate(conf) as spark, shipped(spark):
         return asyncio.run(work(spark))
 
 

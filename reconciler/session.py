@@ -9,6 +9,10 @@ from pyspark import SparkConf, SparkContext
 from reconciler.catalog_config import CatalogConfig
 from reconciler.packages import shipped
 
+NO_SUBSTITUTION = ("spark.sql.variable.substitute", "false")
+"""Spark replaces `${...}` in a statement before it parses it, also within the name of a table: names of users must not
+become those of other tables, or show settings."""
+
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
     """The catalog that the options name."""
@@ -21,7 +25,7 @@ def spark_of(
 ) -> Iterator[SparkContext]:
     """A Spark application of these settings, with the project's packages on its executors. On one machine it listens on
     loopback."""
-    conf = SparkConf().setAppName(name).setAll([*(settings or {}).items()])
+    conf = SparkConf().setAppName(name).setAll([*(settings or {}).items(), NO_SUBSTITUTION])
     if parsed.master is not None:
         conf.setMaster(parsed.master)
         if parsed.master.startswith("local"):

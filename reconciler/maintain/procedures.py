@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from reconciler.maintain.calls import Call
+from reconciler.session import NO_SUBSTITUTION
 
 CANCEL_SECONDS = 20.0
 """How long cancelled jobs are waited for: their executors stop by themselves then."""
@@ -43,6 +44,7 @@ class OnSpark:
     """Spark calls them, of a catalog that it knows by a name."""
 
     def __init__(self, spark: SparkSession, catalog: str) -> None:
+        spark.conf.set(*NO_SUBSTITUTION)  # the application may be another's, with settings of its own
         self._spark = spark
         self._catalog = catalog
         self._calls = 0

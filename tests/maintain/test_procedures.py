@@ -1,8 +1,12 @@
 """What an exception of Spark's means: a writer was first, or something is wrong."""
 
-import pytest
+from types import SimpleNamespace
+from typing import cast
 
-from reconciler.maintain.procedures import MAX_EXPLANATION, failure
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.maintain.procedures import MAX_EXPLANATION, OnSpark, failure
 
 ORG = "org.apache.iceberg.exceptions"
 
@@ -34,3 +38,10 @@ def test_anything_else_is_a_failure_told_without_where_it_came_from() -> None:
 
 def test_what_is_told_is_bounded() -> None:
     assert len(str(failure("x" * 5_000))) == MAX_EXPLANATION
+
+
+def test_no_statement_of_a_session_has_its_variables_substituted() -> None:
+    settings: dict[str, str] = {"spark.sql.variable.substitute": "true"}
+    session = SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))
+    OnSpark(cast(SparkSession, session), "arco")
+    assert settings == {"spark.sql.variable.substitute": "false"}
