@@ -1,8 +1,8 @@
 """Reads Avro object container files, a slice of records at a time (Avro specification, "Object Container Files").
 
 Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
-are checked: its schema first (`avro_schema`), a block is unpacked no further than its bound, it has no more records
-than bytes, and a file beyond a bound is `Unreadable`. A thread does the work, in slices of a few milliseconds: fastavro
+are checked: the schema first (`avro_schema`), a block is unpacked no further than the bound, it has no more records
+than bytes, and a file beyond a bound is refused. A thread does the work, in slices of a few milliseconds: fastavro
 takes each value through a method in Python, so the event loop gets its turn between any two.
 
 fastavro is imported with the first file.
@@ -44,7 +44,7 @@ IN_PLACE_BYTES: Final = 4 << 10
 """As much as this is decoded without a thread."""
 
 ReadRange = Callable[[int, int], Awaitable[bytes]]
-"""Bytes of a file from a place on: fewer at its end, none behind it."""
+"""Bytes of a file from a place on: fewer at the end, none behind it."""
 
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
@@ -64,10 +64,10 @@ async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[S
             place, ended = place + len(part), len(part) < wanted
             parser.add(part)
     if not parser.between_blocks:
-        raise Unreadable("it is cut short")
+        raise Unreadable("the file ends too early")
 
 
-class _CutShort(Exception):
+class _NeedsBytes(Exception):
     """The bytes at hand end within the next item."""
 
     def __init__(self, missing: int) -> None:
@@ -98,15 +98,15 @@ class _Buffer:
         self._place = mark
 
     def take(self, size: int) -> bytes:
-        """Takes bytes. Raises `_CutShort`."""
+        """Takes bytes. Raises `_NeedsBytes`."""
         if size > len(self):
-            raise _CutShort(size - len(self))
+            raise _NeedsBytes(size - len(self))
         taken = self._bytes[self._place : self._place + size]
         self._place += size
         return taken
 
     def long(self) -> int:
-        """Takes an integer in the variable-length zig-zag code. Raises `_CutShort` and `Unreadable`."""
+        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes`."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -143,7 +143,7 @@ class _Parser:
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[JsonObject]:
-        """Returns the next records, no more than a slice. Raises `Unreadable`."""
+        """Returns the next records, no more than a slice."""
         found: list[JsonObject] = []
         steps, most_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and most_bytes > 0:
@@ -154,7 +154,7 @@ class _Parser:
                     mark = self._buffer.mark()
                 if self._records.left == 0:
                     self._read_block(self._records)
-            except _CutShort as error:
+            except _NeedsBytes as error:
                 self._buffer.go_back(mark)
                 self.missing = error.missing
                 break
@@ -172,9 +172,9 @@ class _Parser:
                 raise Unreadable("it does not begin as an Avro file does")
             metadata = self._read_metadata()
             self._sync = self._buffer.take(SYNC_SIZE)
-        except _CutShort as error:
+        except _NeedsBytes as error:
             if start + error.missing > MAX_HEADER_BYTES:
-                raise Unreadable(f"its header has more than {MAX_HEADER_BYTES:,} bytes") from error
+                raise Unreadable(f"the header has more than {MAX_HEADER_BYTES:,} bytes") from error
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         return _Records(_schemas(metadata, self._fields), unpack)
@@ -188,7 +188,7 @@ class _Parser:
                 self._buffer.long()
             entries += count
             if entries > MAX_HEADER_ENTRIES:
-                raise Unreadable(f"its header has more than {MAX_HEADER_ENTRIES:,} entries")
+                raise Unreadable(f"the header has more than {MAX_HEADER_ENTRIES:,} entries")
             for _ in range(count):
                 name = self._read_text().decode(errors="replace")
                 found[name] = self._read_text()
@@ -197,7 +197,7 @@ class _Parser:
     def _read_text(self) -> bytes:
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
-            raise Unreadable(f"a text of its header has {size} bytes")
+            raise Unreadable(f"a text of the header has {size} bytes")
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records") -> None:
@@ -206,7 +206,7 @@ class _Parser:
             raise Unreadable(f"a block has {count} records in {size} bytes")
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
-            raise Unreadable("a block does not end where its size says")
+            raise Unreadable("a block does not end where the size says")
         records.open_block(count, data)
 
 
@@ -228,7 +228,7 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Goes on with the next block. Raises `Unreadable`."""
+        """Goes on with the next block."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(f"a block has {count} records in {len(data)} bytes")
@@ -241,8 +241,7 @@ class _Records:
             self._data = b""
 
     def decode(self, most: int, most_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the block, no more than so many, or one beyond so many bytes. Raises
-        `Unreadable`."""
+        """Returns the next records of the block, no more than so many, or one beyond so many bytes."""
         decoded: list[JsonObject] = []
         end = self._place + most_bytes
         while self.left and len(decoded) < most and self._place < end:
@@ -262,7 +261,7 @@ class _Records:
                 self._schemas.writer,
                 self._schemas.reader,  # it reads, and nothing else
             )
-        except Exception as error:  # a damaged record may have its decoder raise anything
+        except Exception as error:  # a damaged record may have the decoder raise anything
             raise Unreadable(f"a record is damaged: {type(error).__name__}: {error}") from error
         return cast(JsonObject, record)
 
@@ -270,25 +269,25 @@ class _Records:
         """Returns the next bytes of the record under way, for fastavro. Raises `EOFError`."""
         end = self._place + size
         if size < 0 or end > self._limit:
-            raise EOFError(f"it goes on beyond its block, or has more than {MAX_RECORD_BYTES:,} bytes")
+            raise EOFError(f"it goes on beyond the block, or has more than {MAX_RECORD_BYTES:,} bytes")
         data = self._data[self._place : end]
         self._place = end
         return data
 
 
 def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
-    """The schemas of a file, in fastavro's form. Raises `Unreadable`."""
+    """The schemas of a file, in fastavro's form."""
     import fastavro  # deferred: few processes read manifests
 
     stated = metadata.get("avro.schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
-        raise Unreadable(f"its schema has more than {MAX_SCHEMA_BYTES:,} bytes")
+        raise Unreadable(f"the schema has more than {MAX_SCHEMA_BYTES:,} bytes")
     try:
         checked = check_schema(loads(stated), fields)
     except MalformedJson as error:
-        raise Unreadable("its schema is no JSON") from error
+        raise Unreadable("the schema is no JSON") from error
     try:
         parsed = [fastavro.parse_schema(cast(dict[str, object], each)) for each in (checked.writer, checked.reader)]
     except Exception as error:  # names that Avro does not allow, and the like
-        raise Unreadable(f"its schema is wrong: {error}") from error
+        raise Unreadable(f"the schema is wrong: {error}") from error
     return FileSchemas(*(cast(JsonObject, each) for each in parsed))

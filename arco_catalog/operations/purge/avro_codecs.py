@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from arco_catalog.operations.purge.avro_schema import Unreadable
 
 MAX_DICTIONARY_BYTES: Final = 128 << 20
-"""Memory that a block may make its decompressor allocate: xz files of the highest level have it allocate 65 MB."""
+"""Memory that a block may make the decompressor allocate: xz files of the highest level have it allocate 65 MB."""
 
 Unpack = Callable[[bytes, int], bytes]
-"""Unpacks a block. Raises `Unreadable` if that gives more bytes than the bound, or if the block is damaged."""
+"""Unpacks a block, to no more bytes than the bound."""
 
 
 class _Decompressor(Protocol):
@@ -24,13 +24,13 @@ class _Decompressor(Protocol):
 
 
 def unpack_with(codec: str) -> Unpack:
-    """Returns what unpacks blocks of a codec. Raises `Unreadable` for one that is unknown or not installed."""
+    """Returns what unpacks blocks of a codec. Raises `Unreadable`."""
     if codec == "null":
         return _as_is
     if codec == "snappy":
         return _snappy()
     if codec not in _DECOMPRESSORS:
-        raise Unreadable(f"its codec {codec[:100]!r} is not supported")
+        raise Unreadable(f"the codec {codec[:100]!r} is not supported")
     new_decompressor = _DECOMPRESSORS[codec]
 
     def unpack(data: bytes, limit: int) -> bytes:
@@ -40,7 +40,7 @@ def unpack_with(codec: str) -> Unpack:
         except (ValueError, OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError) as error:
             raise Unreadable(f"a block is damaged: {error}") from error
         if len(unpacked) <= limit and not decompressor.eof:
-            raise Unreadable("a block is cut short")
+            raise Unreadable("a block ends too early")
         return _bounded(unpacked, limit)
 
     return unpack
@@ -60,7 +60,7 @@ def _snappy() -> Unpack:
     try:
         from cramjam import snappy  # type: ignore[import-not-found]  # an extra of fastavro's, which nothing of ours needs
     except ImportError as error:
-        raise Unreadable("its codec snappy needs the package cramjam") from error
+        raise Unreadable("the codec snappy needs the package cramjam") from error
 
     def unpack(data: bytes, limit: int) -> bytes:
         try:
@@ -88,7 +88,7 @@ def _zstandard() -> _Decompressor:
         try:
             from backports import zstd  # type: ignore[import-untyped]
         except ImportError as error:
-            raise Unreadable("its codec zstandard needs the package backports.zstd") from error
+            raise Unreadable("the codec zstandard needs the package backports.zstd") from error
     decompressor: _Decompressor = zstd.ZstdDecompressor()
     return decompressor
 
