@@ -1,6 +1,7 @@
 """Avro files are read a block at a time, and what is damaged is never taken for what is empty."""
 
 import asyncio
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Sequence
@@ -155,3 +156,14 @@ async def test_a_damaged_byte_is_an_error_or_changes_nothing_that_is_asked_for(p
 async def test_what_is_no_avro_file_is_an_error(body: bytes) -> None:
     with pytest.raises(Unreadable):
         await blocks(body)
+
+
+@pytest.mark.parametrize(("codec", "package"), [("snappy", "cramjam"), ("zstandard", "backports"), ("lz4", "lz4")])
+async def test_a_codec_that_is_not_installed_is_an_error_that_names_it(
+    codec: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    if codec == "zstandard" and sys.version_info >= (3, 14):
+        pytest.skip("this Python has the codec itself")
+    with pytest.raises(Unreadable, match=f"the codec '?{codec}"):
+        await blocks(_file(_record(PATH), 1, b"\0", codec), MANIFEST_FIELDS)
