@@ -17,7 +17,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES
 from arco_catalog.planning.names import dotted, name_taken, no_such
 from arco_catalog.planning.notifications import Event, Notification, check_order, check_time
-from arco_catalog.planning.overlap import refuse_overlap, refuse_purged
+from arco_catalog.planning.overlap import namespace_location, refuse_overlap, refuse_purged
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.planning.shared_places import shared_marks
@@ -28,7 +28,14 @@ from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside, returned_loans
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
-from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace, find_relation, location_holds
+from arco_catalog.state.entries import (
+    NO_LOANS,
+    NamespaceEntry,
+    RelationEntry,
+    find_namespace,
+    find_relation,
+    location_holds,
+)
 from arco_catalog.state.followed import Followed, last_notified
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
@@ -210,8 +217,10 @@ class _Follow(_Notified):
         yield from refuse_overlap(self.context, index, added.values(), but=[entity])
         normal = [*held, *added]
         lent = [] if before is None else [*before.borrowed]
-        borrowed = merged([*map(Location.of_normal, lent), *outside(self._folders, {*normal, *lent})])
-        yield from refuse_purged(index, map(Location.of_normal, borrowed), entity)
+        outer = outside(self._folders, {*normal})
+        within = yield from namespace_location(index, self.namespace)
+        borrowed = merged(NO_LOANS if before is None else before.loans, outer, within)
+        yield from refuse_purged(index, outer, entity)
         marks = yield from shared_marks(self.context, index, [*added.values()], entity=entity)
         uuid = TABLES.uuid(self._document)
         new = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=normal, borrowed=borrowed)

@@ -16,7 +16,13 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap, refuse_purged
+from arco_catalog.planning.overlap import (
+    check_choice,
+    namespace_location,
+    refuse_folders,
+    refuse_overlap,
+    refuse_purged,
+)
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PointerWrite
@@ -26,7 +32,7 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted, Write
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
-from arco_catalog.state.entries import RelationEntry, find_kind, find_relation, location_holds
+from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
@@ -130,7 +136,7 @@ class _Register(RegistryMutation):
             entity=attempt.entity,
             uuid=self.semantics.uuid(document),
             locations=normal,
-            borrowed=merged(outer),
+            borrowed=merged(NO_LOANS, outer, (yield from namespace_location(index, self.namespace))),
         )
         tombstone: Edits = {}
         if replaced is not None:
@@ -147,7 +153,7 @@ class _Register(RegistryMutation):
             edits={
                 **marks,
                 **tombstone,
-                **borrowed_holds(attempt.entity, entry.borrowed),
+                **borrowed_holds(attempt.entity, entry.loans),
                 relation_key(self.namespace, self.name): entry.json,
                 **location_holds(attempt.entity, normal, name=(*self.namespace, self.name)),
             },

@@ -23,7 +23,7 @@ from arco_catalog.planning.reserved_locations import check_named
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
-from arco_catalog.state.entries import RelationEntry, location_holds
+from arco_catalog.state.entries import NO_LOANS, RelationEntry, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
 from arco_catalog.state.needs import Steps
@@ -86,7 +86,9 @@ class Creator(ABC):
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
         """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
-        yield from refuse_purged(index, self._borrowed(locations), entity)
+        borrowed = self._borrowed(locations)
+        merged(NO_LOANS, borrowed)  # refuses too many, before the entry is made
+        yield from refuse_purged(index, borrowed, entity)
         yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
@@ -146,7 +148,8 @@ class Creator(ABC):
 
     def edits(self, draft: RelationDraft, transaction: str | None = None) -> Edits:
         """The index entries that give it its name and its places; with a transaction, if that commits."""
-        normal, borrowed = [location.normal for location in draft.locations], merged(self._borrowed(draft.locations))
+        normal = [location.normal for location in draft.locations]
+        borrowed = merged(NO_LOANS, self._borrowed(draft.locations))
         entry = RelationEntry.new(
             kind=self.semantics.kind,
             entity=draft.entity,

@@ -13,7 +13,7 @@ from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.names import called, dotted, existing_namespace
 from arco_catalog.planning.privileges import Privilege
-from arco_catalog.state.entries import Holder, Kind, dropped_at, find_namespace, find_relation, overlapping
+from arco_catalog.state.entries import Holder, Kind, dropped_at, find_namespace, find_relation, overlapping, purging_at
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
@@ -57,11 +57,18 @@ def refuse_overlap(
 def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Steps[None]:
     """Raises `BadRequest` if a table, this entity, takes files from a folder where a dropped table is being purged."""
     for folder in folders:
-        holder = yield from overlapping(index, folder, but=[entity], purging_only=True)
-        if holder is not None:
+        purging = yield from purging_at(index, folder, entity)
+        if purging is not None:
             raise BadRequest(
                 f"Files in {folder.uri} belong to a dropped table and are being deleted: no table may take them"
             )
+
+
+def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | None]:
+    """The location of a namespace; None if it does not exist."""
+    yield Needs(keys=[namespace_key(namespace)])
+    found = find_namespace(index, namespace)
+    return None if found is None else Location.parse(found.location)
 
 
 def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:

@@ -109,14 +109,15 @@ def plan_commit(
 def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> MissingLocations | None:
     """What the commit names and the registry's entry does not hold. Raises `BadRequest`."""
     missing = locations_to_reserve(context, entry, wanted.locations)
-    known = {*entry.locations, *entry.borrowed, *(location.normal for location in missing)}
-    borrowed = outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), known)
+    held, loans = {*entry.locations, *(location.normal for location in missing)}, entry.loans
+    outer = outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), held)
+    borrowed = [each for each in outer if not loans.cover(each)]
     return MissingLocations(entry.entity, missing, borrowed) if missing or borrowed else None
 
 
-def added_folders_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
-    """The folders outside of the table's own locations in which the commit adds manifest lists or statistics, also
-    where the registry knows them as borrowed."""
+def added_locations_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
+    """Where, outside of the table's own locations, the commit adds manifest lists or statistics, whether
+    borrowed already or not."""
     return outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), {*entry.locations})
 
 

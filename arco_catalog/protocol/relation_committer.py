@@ -9,7 +9,7 @@ from arco_catalog.planning.relation_change import (
     CurrentRelation,
     RelationCommit,
     RelationPlan,
-    added_folders_elsewhere,
+    added_locations_elsewhere,
     missing_locations,
     plan_commit,
 )
@@ -85,14 +85,14 @@ class RelationCommitter:
         return change
 
     async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
-        """Raises `BadRequest` if the commit adds a file to a folder elsewhere that is being purged by now, though the
+        """Raises `BadRequest` if the commit adds a file elsewhere, where a table is being purged by now, though the
         table has borrowed from it for long (docs/design/purge.md#rule-16)."""
-        if folders := added_folders_elsewhere(self.wanted, entry):
-            await carry_out(self.session.state, index, refuse_purged(index, folders, entry.entity))
+        if outer := added_locations_elsewhere(self.wanted, entry):
+            await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity))
 
     async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
         """Whether the registry, read again, no longer lets the commit be made: the table does not hold its locations,
-        or a folder that it borrows from is being purged."""
+        or files that it borrows are being purged."""
         try:
             await self.refuse_purged(index, entry)
         except BadRequest:

@@ -10,7 +10,13 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap, refuse_purged
+from arco_catalog.planning.overlap import (
+    check_choice,
+    namespace_location,
+    refuse_folders,
+    refuse_overlap,
+    refuse_purged,
+)
 from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.planning.shared_places import shared_marks
@@ -87,9 +93,8 @@ class Reservation:
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in added}
             marks = yield from shared_marks(self.session.context, head.index, self.locations, entity=self.entity)
-            known = [Location.of_normal(folder) for folder in entry.borrowed]
-            borrowed = merged([*known, *self.borrowed])
-            grown = entry.with_locations(held, [*reserved, *added], leaving).with_borrowed(borrowed)
+            borrowed = merged(entry.loans, self.borrowed, (yield from namespace_location(head.index, self.namespace)))
+            grown = entry.with_locations(held, [*reserved, *added], leaving).with_loans(borrowed)
             return {
                 **marks,
                 **self._entry_edit(grown),

@@ -5,70 +5,122 @@ The name's entry lists them, and stays their list when it becomes a tombstone; a
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
-from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import text
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Edits, Index
-from arco_catalog.state.locations import Location, outermost
+from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
 MAX_BORROWED = 32
-"""Folders of one entity. Of more, those that hold them are kept instead."""
+"""Folders of one entity."""
 
 
-def borrowed_key(folder: str, entity: str) -> str:
-    """Key of what one entity borrows from a folder, given by its normal form."""
-    return f"{_borrowed_in(folder)}\n{entity}"
+def borrowed_key(path: str, entity: str) -> str:
+    """Key of what one entity borrows from a path, given by its normal form."""
+    return f"{_borrowed_in(path)}\n{entity}"
 
 
-def borrowed_holds(entity: str, folders: Iterable[str], transaction: str | None = None) -> Edits:
-    """Edits by which an entity borrows from these folders; with a transaction, if that commits."""
-    said: JsonObject = {"entity": entity} if transaction is None else {"entity": entity, "transaction": transaction}
-    return {borrowed_key(folder, entity): said for folder in folders}
+@dataclass(frozen=True, slots=True)
+class Loans:
+    """Paths from which an entity borrows, by their normal forms: the files directly in each, or, where it is
+    `widened`, all below it. Entries of an earlier version count as widened."""
+
+    locations: tuple[str, ...] = ()
+    widened: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, entry: JsonObject) -> "Loans":
+        """The loans of a name's entry, or of a tombstone."""
+        paths = texts(entry, "borrowed")
+        return cls(paths, frozenset(paths) - {*texts(entry, "borrowed_files")})
+
+    def to_json(self) -> JsonObject:
+        """The fields of the entry."""
+        direct: list[JsonValue] = [path for path in self.locations if path not in self.widened]
+        return {"borrowed": [*self.locations], "borrowed_files": direct} if self.locations else {}
+
+    def cover(self, path: Location) -> bool:
+        """Whether files directly in a path are known as borrowed."""
+        return path.normal in self.locations or path.inside_any(self.widened)
 
 
-def returned_loans(entity: str, folders: Iterable[str]) -> Edits:
+def borrowed_holds(entity: str, loans: Loans, transaction: str | None = None) -> Edits:
+    """Edits by which an entity borrows from these paths; with a transaction, if that commits."""
+    hold: JsonObject = {"entity": entity} if transaction is None else {"entity": entity, "transaction": transaction}
+    direct: JsonObject = {**hold, "direct": True}
+    return {borrowed_key(path, entity): hold if path in loans.widened else direct for path in loans.locations}
+
+
+def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
     """Edits by which it borrows from them no longer."""
-    return {borrowed_key(folder, entity): None for folder in folders}
+    return {borrowed_key(path, entity): None for path in paths}
 
 
 def folders_of(files: Iterable[str]) -> list[Location]:
-    """The folders of these files, each once. What is no absolute URI lies in no folder of anybody's."""
+    """The paths of these files, each once. What is no absolute URI lies in no path of anybody's."""
     located = (Location.of_file(file) for file in files)
-    folders = dict.fromkeys(next(location.around()) for location in located if location is not None)
-    return [Location.of_normal(folder) for folder in folders]
+    paths = dict.fromkeys(next(location.around()) for location in located if location is not None)
+    return [Location.of_normal(path) for path in paths]
 
 
-def outside(folders: Sequence[Location], locations: Collection[str]) -> list[Location]:
-    """Those of these folders that lie in none of these locations."""
-    return [folder for folder in folders if not folder.inside_any(locations)]
+def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Location]:
+    """The paths outside of these locations."""
+    return [path for path in paths if not path.inside_any(locations)]
 
 
-def merged(folders: Sequence[Location]) -> list[str]:
-    """The normal forms of few folders that hold all of these."""
-    kept = outermost(folders)
-    while len(kept) > MAX_BORROWED:
-        around = {next(folder.around(), folder.normal) for folder in kept}
-        wider = outermost([Location.of_normal(folder) for folder in sorted(around)])
-        if len(wider) == len(kept):
-            break
-        kept = wider
-    return [folder.normal for folder in kept]
+def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
+    """The loans, and these paths. Of too many, paths inside `within`, the namespace's, are widened: they
+    are replaced by paths that hold them,. Raises `BadRequest` where that leaves too many."""
+    paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
+    merged_loans = Loans((*paths,), loans.widened)
+    while len(merged_loans.locations) > MAX_BORROWED:
+        wider = None if within is None else _widened(merged_loans, within)
+        if wider is None:
+            raise BadRequest(
+                f"The metadata takes manifest lists or statistics from more than {MAX_BORROWED} folders outside of the "
+                "table's locations: write them to the table's own location"
+            )
+        merged_loans = wider
+    return merged_loans
+
+
+def _widened(loans: Loans, within: Location) -> Loans | None:
+    """The loans with the deepest paths replaced by their parents; None where that would leave the namespace."""
+    parents = {
+        path: parent
+        for path in loans.locations
+        if (parent := next(Location.of_normal(path).around(), None)) is not None
+        and parent != within.normal
+        and Location.of_normal(parent).inside(within)
+    }
+    if not parents:
+        return None
+    deepest = max(path.count("/") for path in parents)
+    raised = {parent for path, parent in parents.items() if path.count("/") == deepest}
+    widened = {*loans.widened, *raised}
+    left = [path for path in loans.locations if not Location.of_normal(path).inside_any(raised)]
+    paths = [*left, *sorted(raised)]
+    return Loans((*paths,), frozenset(widened).intersection(paths))
 
 
 def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Another entity that borrows from a folder which equals, contains or lies inside this location."""
+    """Another entity whose borrowed files may be in this location, if there is one."""
     borrowers = yield from borrowers_of(index, location, entity)
     return next(iter(borrowers), None)
 
 
 def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
-    """All other entities that borrow from a folder which equals, contains or lies inside this location."""
-    prefixes = [_borrowed_in(location.normal), *(f"{_borrowed_in(folder)}\n" for folder in location.around())]
-    yield Needs(scans=[Scan(prefix) for prefix in prefixes])
-    found = (text(entry, "entity") for prefix in prefixes for _, entry in index.scan(prefix))
+    """All other entities that borrow from this location, from a path inside it, or by a widened path around it."""
+    within, around = _borrowed_in(location.normal), [f"{_borrowed_in(path)}\n" for path in location.around()]
+    yield Needs(scans=[Scan(prefix) for prefix in (within, *around)])
+    holds = [hold for _, hold in index.scan(within)]
+    holds += [hold for prefix in around for _, hold in index.scan(prefix) if hold.get("direct") is not True]
+    found = (text(hold, "entity") for hold in holds)
     return [*dict.fromkeys(each for each in found if each != entity)]
 
 
-def _borrowed_in(folder: str) -> str:
-    return f"borrowed\n{folder.rstrip('/')}/"
+def _borrowed_in(path: str) -> str:
+    return f"borrowed\n{path.rstrip('/')}/"

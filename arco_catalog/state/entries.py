@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Literal, Self, get_args
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.borrowed import Loans
 from arco_catalog.state.fields import integer, mapping, optional_text, string_map, text, texts
 from arco_catalog.state.index import (
     Edits,
@@ -31,6 +32,8 @@ tables and views mean."""
 DESCRIBED_KINDS: tuple[DescribedKind, ...] = get_args(DescribedKind)
 Kind = Literal["table", "view"] | DescribedKind
 """What a name of a namespace can mean."""
+
+NO_LOANS = Loans()
 
 TOMBSTONE_FIELDS = (
     *("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested"),
@@ -94,7 +97,7 @@ class RelationEntry:
         entity: str,
         uuid: str | None,
         locations: Iterable[str],
-        borrowed: Sequence[str] = (),
+        borrowed: Loans = NO_LOANS,
         made: bool = False,
         transaction: str | None = None,
     ) -> Self:
@@ -106,8 +109,7 @@ class RelationEntry:
             "uuid": uuid,
             "locations": [*locations],
         }
-        if borrowed:
-            json["borrowed"] = [*borrowed]
+        json |= borrowed.to_json()
         if made:
             json["made"] = True
         if transaction is not None:
@@ -170,6 +172,11 @@ class RelationEntry:
         return texts(self.json, "borrowed")
 
     @property
+    def loans(self) -> Loans:
+        """The borrowed locations, and which of them stand for all below."""
+        return Loans.parse(self.json)
+
+    @property
     def made(self) -> bool:
         """Whether the catalog made the first of its locations for it alone: nobody had named that, and no create was
         staged there."""
@@ -212,10 +219,10 @@ class RelationEntry:
             entry["leaving"] = {**leaving}
         return RelationEntry(entry)
 
-    def with_borrowed(self, folders: Sequence[str]) -> "RelationEntry":
+    def with_loans(self, loans: Loans) -> "RelationEntry":
         """The entry borrowing from these folders instead."""
-        entry = {name: value for name, value in self.json.items() if name != "borrowed"}
-        return RelationEntry({**entry, "borrowed": [*folders]} if folders else entry)
+        entry = {name: value for name, value in self.json.items() if name not in ("borrowed", "borrowed_files")}
+        return RelationEntry({**entry, **loans.to_json()})
 
     def tombstone(
         self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
@@ -387,6 +394,14 @@ def dropped_at(index: Index, location: Location) -> Steps[Sequence[str]]:
 def _dropped_by_earlier(hold: JsonObject) -> bool:
     """Whether a hold is a dropped entity's, as an earlier version kept them among those of live ones."""
     return hold.get("state") in ("dropped", "purging") and not purge_began(hold)
+
+
+def purging_at(index: Index, location: Location, entity: str) -> Steps[str | None]:
+    """Another entity that is being purged at this location or around it."""
+    paths = [location.normal, *location.around()]
+    yield Needs(holds=paths)
+    holds = (hold for each in paths for _, hold in index.holds_on(each))
+    return next((text(hold, "entity") for hold in holds if text(hold, "entity") != entity and purge_began(hold)), None)
 
 
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:

@@ -17,7 +17,7 @@ from arco_catalog.planning import creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
-from arco_catalog.protocol import reservations
+from arco_catalog.protocol import relation_committer, reservations
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.entries import location_holds
 from arco_catalog.state.fields import mapping, text, texts
@@ -263,7 +263,8 @@ def loans_that_no_purge_looks_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def loans_from_what_is_being_purged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reservations, "refuse_purged", lambda index, folders, entity: immediately(None))
+    for module in (relation_committer, reservations):
+        patch.setattr(module, "refuse_purged", lambda index, folders, entity: immediately(None))
 
 
 def loans_that_are_told_behind_the_commit(patch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,10 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.lookup import carry_out, entries_in
+from arco_catalog.state.borrowed import Loans, borrowed_key, borrower_of
 from arco_catalog.state.entries import find_relation
+from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED, PURGED
 from tests.operations.purge.conftest import DAY_MS, Purges
@@ -211,13 +213,54 @@ async def test_files_that_are_being_deleted_are_taken_by_nobody(purges: Purges) 
     assert met == [told, told]
 
 
-async def test_a_table_takes_files_from_few_folders_or_from_those_around_them(purges: Purges) -> None:
+async def test_of_many_folders_in_its_namespace_those_around_them_are_borrowed(purges: Purges) -> None:
     await purges.table("other")
     for number in range(1, 41):
-        await purges.fixture.commit(adding(f"memory:///wh/warehouse/x/{number}/snap.avro", number), "other")
+        await purges.fixture.commit(adding(f"memory:///wh/warehouse/db/x/{number}/snap.avro", number), "other")
     folders = await borrowed(purges)
     assert 1 <= len(folders) <= 32
-    assert "memory:///wh/warehouse/x" in folders
+    assert "memory:///wh/warehouse/db/x" in folders
+    await append(purges.fixture, await purges.table(location="memory:///wh/warehouse/db/x/y"), "a")
+    await refused(purges)
+
+
+async def test_many_folders_outside_of_its_namespace_are_refused_and_block_nothing_around_them(purges: Purges) -> None:
+    await purges.table("other")
+    for number in range(1, 33):
+        await purges.fixture.commit(adding(f"memory:///wh/warehouse/x/{number}/snap.avro", number), "other")
+    with pytest.raises(BadRequest, match="more than 32 folders"):
+        await purges.fixture.commit(adding("memory:///wh/warehouse/x/33/snap.avro", 33), "other")
+    assert len(await borrowed(purges)) == 32
+
+
+@pytest.mark.parametrize("folder", ["memory:///wh/warehouse", "memory:///wh/warehouse/db", "memory:///wh"])
+async def test_a_list_in_a_folder_around_all_tables_stops_no_purge(purges: Purges, folder: str) -> None:
+    await source(purges)
+    await purges.table("other")
+    await purges.fixture.commit(adding(f"{folder}/snap-1.avro"), "other")
+    assert await borrowed(purges) == (folder,)
+    assert (await purges.purge()).status is Status.SUCCESS
+
+
+async def test_a_folder_inside_a_borrowed_one_is_borrowed_itself(purges: Purges) -> None:
+    place = place_of(await source(purges))
+    await purges.table("other")
+    await purges.fixture.commit(adding("memory:///wh/warehouse/snap-1.avro"), "other")
+    await purges.fixture.commit(adding(f"{place}/metadata/snap-2.avro", 2), "other")
+    assert await borrowed(purges) == ("memory:///wh/warehouse", f"{place}/metadata")
+    await refused(purges)
+
+
+async def test_what_an_earlier_version_wrote_stands_for_all_below(purges: Purges) -> None:
+    await source(purges)
+    await purges.table("other")
+    borrower = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+    state = purges.fixture.session().state
+    head = await state.head()
+    assert Loans.parse({"borrowed": ["memory:///wh/warehouse"]}).widened == {"memory:///wh/warehouse"}
+    index = head.index.edited({borrowed_key("memory:///wh/warehouse", borrower): {"entity": borrower}})
+    place = Location.parse("memory:///wh/warehouse/db/t")
+    assert await carry_out(state, index, borrower_of(index, place, "another")) == borrower
 
 
 async def test_files_in_its_own_places_are_not_borrowed(purges: Purges) -> None:
