@@ -15,7 +15,7 @@ from typing import TypeVar
 from pyspark import RDD, SparkContext, StorageLevel
 
 from arco_catalog.operations.purge.deletion import Deletion
-from arco_catalog.operations.purge.progress import Progress
+from arco_catalog.operations.purge.progress import MAX_UNREAD, Progress
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
 from arco_catalog.operations.purge.sharing import MAX_ROUNDS, known_tables, require_dropped
 from arco_catalog.protocol.concurrency import batches
@@ -91,6 +91,8 @@ class SharedFiles:
         self.jobs = jobs
         self.job = job
         self.any = False
+        self.unread: dict[str, str] = {}
+        """Tables of which something can't be read, and what."""
         self._parts: list[RDD[Row]] = []
 
     @property
@@ -100,8 +102,8 @@ class SharedFiles:
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads what these tables lead to. A table of which a file was gone when it came to be read may have been
-        written anew: it is read again, if its pointer has moved. Raises `TaskFailed` where something can't be read, or
-        is gone of the present state of a live table, unless locations are trusted; and `StoreUnavailable` where tables
+        written anew: it is read again, if its pointer has moved. Raises `TaskFailed` where something is gone of the
+        present state of a live table, unless locations are trusted; and `StoreUnavailable` where tables
         keep changing."""
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
@@ -110,7 +112,9 @@ class SharedFiles:
                 break
             rows = self._read(tables)
             facts = await self.jobs.run(rows.mapPartitions(_told).collect)
-            _require_undamaged(facts)
+            for fact in facts:
+                if isinstance(fact, Damaged) and len(self.unread) < MAX_UNREAD:
+                    self.unread.setdefault(fact.name, fact.why)
             self.any = self.any or any(isinstance(fact, Shared) for fact in facts)
             for fact in facts:
                 if isinstance(fact, Unmoved) and fact.owner in lost and not trusts:
@@ -150,7 +154,8 @@ class SparkDeletion(Deletion):
 
     def __init__(self, execution: Execution, locations: Sequence[str], shared: SharedFiles) -> None:
         progress = Progress.parse(execution.checkpoint)
-        super().__init__(execution, locations, replace(progress, shared=progress.shared or shared.any))
+        unread = {**progress.unread, **shared.unread}
+        super().__init__(execution, locations, replace(progress, shared=progress.shared or shared.any, unread=unread))
         self._shared = shared
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:

@@ -98,9 +98,10 @@ class Missing(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """A file can't be read."""
+    """A file can't be read: of the purged table, or of another, whose name is given."""
 
     why: str
+    name: str = ""
 
 
 Fact = Own | Shared | Manifest | Outside | Gone | Unmoved | Missing | Damaged
@@ -161,13 +162,10 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
             if pointer is None:
                 yield "", Gone(owner, state.paths.pointer(table.entity), present=True)
                 continue
-            try:
-                for each in _states(pointer):
-                    async with aclosing(_led_to(reading, own, owner, each)) as rows:
-                        async for row in rows:
-                            yield row
-            except TaskFailed as failed:
-                yield "", Damaged(f"{owner.name}: {failed}")
+            for each in _states(pointer):
+                async with aclosing(_led_to(reading, own, owner, each)) as rows:
+                    async for row in rows:
+                        yield row
 
     return _driven(job.config, tables, read)
 
@@ -175,12 +173,18 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _led_to(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """What a table leads to by one of its states, and by all before it."""
-    reached = await reached_by(reading, pointer)
+    """What a table leads to by one of its states, and by all before it. What can't be read is reported beside the
+    rest."""
+    corrupt: list[str] = []
+    try:
+        reached = await reached_by(reading, pointer, corrupt)
+    except TaskFailed as failed:  # how the log goes on is unknown: the state itself is read nevertheless
+        corrupt.append(str(failed))
+        reached = await named_by(reading, [pointer.metadata.location], corrupt)
     for file in (*reached.files, *reached.lists, *reached.statistics):
         if key := own(file):
             yield key, Shared(owner.name)
-    now = await named_by(reading, [pointer.metadata.location])
+    now = await named_by(reading, [pointer.metadata.location], corrupt)
     before = Reached(
         lists={each: None for each in reached.lists if each not in now.lists},
         direct={each: None for each in reached.direct if each not in now.direct},
@@ -189,11 +193,13 @@ async def _led_to(
         yield "", Gone(owner, file, present=True)
     for part, present in ((now, True), (before, False)):
         gone: list[str] = []
-        async with aclosing(manifests_of(reading, part, gone=gone)) as manifests:
+        async with aclosing(manifests_of(reading, part, gone=gone, corrupt=corrupt)) as manifests:
             async for manifest in manifests:
                 yield manifest.location, Manifest(owner, present)
         for file in gone:
             yield "", Gone(owner, file, present)
+    for why in dict.fromkeys(corrupt):
+        yield "", Damaged(why, owner.name)
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
@@ -210,7 +216,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
                     for owner in owners:
                         yield key, Shared(owner.name)
             except TaskFailed as failed:
-                yield "", Damaged(f"{min(owners).name}: {failed}")
+                yield "", Damaged(str(failed), min(owners).name)
             for owner in owners:
                 if key := own(location):
                     yield key, Shared(owner.name)

@@ -137,8 +137,11 @@ def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
 def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
     dropped.path(f"metadata/{name}").write_bytes(b"damaged")
-    [damaged] = [fact for _, fact in dropped.others() if isinstance(fact, Damaged)]
+    facts = [fact for _, fact in dropped.others()]
+    [damaged] = [fact for fact in facts if isinstance(fact, Damaged)]
     assert name in damaged.why
+    assert damaged.name == dropped.neighbour.name
+    assert any(isinstance(fact, Shared | Manifest) for fact in facts), "all else of the table is read"
 
 
 def test_another_spelling_of_a_place_is_the_same_file(dropped: Dropped) -> None:

@@ -72,14 +72,14 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
-async def reached_by(execution: Sessions, pointer: Pointer) -> Reached:
-    """What is reachable from any metadata file of an entity's own log. Raises `TaskFailed` for a metadata file that is
-    there and can't be read."""
+async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] | None = None) -> Reached:
+    """What is reachable from any metadata file of an entity's own log. Metadata files that are there and can't be read
+    are added to `corrupt`; without it they raise `TaskFailed`, as a log that can't be followed does."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
     chain = await walked_log(execution, pointer, dry=True)
     for file in chain:
         seen[file] = None
-        document = await _document(execution, file, reached)
+        document = await _readable(execution, file, reached, corrupt)
         if document is not None:
             reached.add(document)
             logged.update((each, None) for each in table.logged_files(document))
@@ -87,7 +87,7 @@ async def reached_by(execution: Sessions, pointer: Pointer) -> Reached:
         for file in await lost_tries(execution, pointer.entity, folder, {*seen, *logged}):
             logged[file] = None
     for file in [each for each in logged if each not in seen]:
-        document = await _document(execution, file, reached)
+        document = await _readable(execution, file, reached, corrupt)
         if document is not None:
             reached.add(document)
         chain.append(file)
@@ -116,11 +116,7 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str]
     read are added there. Raises `TaskFailed` otherwise, as `reached_by` does."""
     reached = Reached()
     for file in files:
-        try:
-            document = await _document(execution, file, reached)
-        except CorruptFile as error:
-            _note_corruption(error, corrupt)
-            continue
+        document = await _readable(execution, file, reached, corrupt)
         if document is not None:
             reached.files.append(file)
             reached.add(document)
@@ -149,6 +145,15 @@ async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> lis
                 f"is not known: {error} (`arco fsck` says what can be done)"
             ) from error
     return [*found]
+
+
+async def _readable(execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None) -> JsonObject | None:
+    """A metadata file; None if it is gone or corrupt. Raises `CorruptFile` without a list for that."""
+    try:
+        return await _document(execution, file, reached)
+    except CorruptFile as error:
+        _note_corruption(error, corrupt)
+        return None
 
 
 async def _document(execution: Sessions, file: str, reached: Reached) -> JsonObject | None:
