@@ -64,12 +64,15 @@ class Match:
 def histories(events: Iterable[RunEvent]) -> Mapping[Teller, History]:
     """What is known of each run from its events. What others say of somebody's run is another story."""
     found: dict[Teller, History] = {}
+    inputs: dict[Teller, dict[Named, None]] = {}  # found by hash: an event may name thousands
     for event in sorted(events, key=lambda each: each.happened_ms):
         history = found.setdefault(teller(event), History())
         if event.state == "START" and history.started_ms is None:
             history.started_ms = event.happened_ms
         history.failed |= event.state in ("FAIL", "ABORT")
-        history.inputs += [each for each in event.inputs if each not in history.inputs]
+        inputs.setdefault(teller(event), {}).update(dict.fromkeys(event.inputs))
+    for run, named in inputs.items():
+        found[run].inputs = [*named]
     return found
 
 
@@ -83,6 +86,7 @@ def edges_of(
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
     found: dict[str, Sequence[Match | None]] = {}
+    snapshots = _snapshots_by_name(history.inputs)
     for read, written in pairs:
         source, target = tables.find(read), tables.find(written)
         if source is None and target is None:
@@ -93,7 +97,7 @@ def edges_of(
             found[key] = matches(event, written, history.started_ms, of_table) or (None,)
         for match in found[key]:
             if event.state == "COMPLETE" or (match is not None and match.by == "snapshot"):
-                yield _edge(event, _as_read(read, written, match, history), source, written, target, match)
+                yield _edge(event, _as_read(read, written, match, snapshots), source, written, target, match)
 
 
 def matches(event: RunEvent, written: Named, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
@@ -183,14 +187,21 @@ def _edge(
     }
 
 
-def _as_read(read: Named, written: Named, match: Match | None, history: History) -> Named:
+def _snapshots_by_name(inputs: Iterable[Named]) -> Mapping[str, Sequence[int | None]]:
+    """The snapshots of which events of a run name each dataset."""
+    found: dict[str, list[int | None]] = {}
+    for each in inputs:
+        found.setdefault(str(each), []).append(each.snapshot_id)
+    return found
+
+
+def _as_read(read: Named, written: Named, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]) -> Named:
     """An input with the snapshot that was read: no run reads the one that it writes. Engines look for the snapshot of a
     table that they change, by MERGE say, when they have changed it; what they said when the run began holds."""
     added = (written.snapshot_id,) if match is None else match.commit.added
     if read.snapshot_id is None or read.snapshot_id not in added:
         return read
-    earlier = (each.snapshot_id for each in history.inputs if str(each) == str(read))
-    return replace(read, snapshot_id=next((each for each in earlier if each not in added), None))
+    return replace(read, snapshot_id=next((each for each in snapshots.get(str(read), ()) if each not in added), None))
 
 
 def _written(commit: Commit, written: Named) -> int:

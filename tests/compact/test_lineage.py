@@ -1,8 +1,9 @@
 """Which edges come of runs and commits: pure functions (docs/design/lineage.md#edges)."""
 
 import uuid
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import ulid
@@ -154,6 +155,44 @@ def test_inputs_may_be_told_earlier_in_the_run_by_the_same_sender() -> None:
     history = histories([end, lie, start])[teller(end)]
     assert history == History(BEGUN, [AT_RAW])
     assert len([*edges_of(end, history, TABLES, {})]) == 1
+
+
+@dataclass(frozen=True)
+class CountedName(Named):
+    """A dataset that counts how often one is compared."""
+
+    comparisons: ClassVar[int] = 0
+    spellings: ClassVar[int] = 0
+
+    __hash__ = Named.__hash__
+
+    def __str__(self) -> str:
+        CountedName.spellings += 1
+        return Named.__str__(self)
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.comparisons += 1
+        return isinstance(other, Named) and self.name == other.name
+
+
+def test_inputs_of_many_events_are_compared_no_more_often_than_there_are_inputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CountedName, "comparisons", 0)
+    runs = [
+        event(event=f"H{number}", inputs=[CountedName("s3://lake", f"t{n}") for n in range(2_000)])
+        for number in range(3)
+    ]
+    assert len(histories(runs)[teller(runs[0])].inputs) == 2_000
+    assert CountedName.comparisons < 4 * 2_000
+
+
+def test_edges_of_many_inputs_read_each_name_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedName, "spellings", 0)
+    inputs = [CountedName("s3://lake", f"wh/{n}", snapshot_id=22) for n in range(2_000)]
+    run = event(inputs=inputs)
+    assert len([*edges_of(run, histories([run])[teller(run)], TABLES, {"E-daily": [commit()]})]) == 2_000
+    assert CountedName.spellings < 6 * 2_000
 
 
 def test_what_is_no_table_of_the_catalog_is_told_by_its_name_if_the_other_side_is_one() -> None:
