@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
+from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -62,15 +64,29 @@ def nothing_is_made(there: bytes) -> bool:
     return False
 
 
+T = TypeVar("T")
+
+_instants = count(1)
+"""Orders the reads and writes of this process. Sequence numbers do not: a restore puts lower ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry(Generic[T]):
+    """A value, and when the call that showed it was sent; for a write of our own, when it was acknowledged."""
+
+    value: T
+    at: int
+
+
 @dataclass
 class Caches:
     """What one process remembers of one catalog. Nothing in it is believed without asking the store, but for what never
     changes: values and segments."""
 
     segments: ByteCache[str, Segment]
-    pointers: ByteCache[str, Pointer]
+    pointers: ByteCache[str, CacheEntry[Pointer]]
     values: ByteCache[str, JsonObject]
-    head: RegistryState | None = None
+    head: CacheEntry[RegistryState] | None = None
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
@@ -107,20 +123,22 @@ class State:
     def cached_head(self) -> RegistryState | None:
         """HEAD as this process saw it last: good enough to plan a compare-and-swap, never to answer a client from."""
         known = self._caches.head
-        return None if known is None else self._view(known)
+        return None if known is None else self._view(known.value)
 
     async def head(self) -> RegistryState:
         """HEAD as it is now. Raises `HeadLost`."""
-        key, known = self.paths.manifest, self._caches.head
+        key, cached, sent = self.paths.manifest, self._caches.head, next(_instants)
+        known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
         if isinstance(found, Missing) and await had_head(self.store, self.paths):
+            sent = next(_instants)
             found = await self.store.get(key)  # the commits that were listed may be later than the first look
             if isinstance(found, Missing):
                 raise HeadLost(self.paths)
         match found:
             case Found(body, version):
                 head = RegistryState.parse(body, version, key)
-                self.cache_head(head)
+                self.cache_head(head, sent)
                 return self._view(head)
             case Unchanged() if known is not None:
                 return self._view(known)
@@ -133,11 +151,12 @@ class State:
             self._viewed = head, head.with_segments(self.loaded_segment)
         return self._viewed[1]
 
-    def cache_head(self, head: RegistryState) -> None:
-        """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
-        known = self._caches.head
-        if known is None or head.sequence >= known.sequence:
-            self._caches.head = head.with_segments(no_segments)
+    def cache_head(self, head: RegistryState, at: int | None = None) -> None:
+        """Caches a HEAD that was read, or made just now. The read that was sent last counts, whatever the sequence
+        numbers: answers overtake each other, and a restore puts an earlier HEAD."""
+        known, at = self._caches.head, next(_instants) if at is None else at
+        if known is None or at >= known.at:
+            self._caches.head = CacheEntry(head.with_segments(no_segments), at)
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """The registry's commit point. `expected` is None for its first commit."""
@@ -255,15 +274,16 @@ class State:
     def cached_pointer(self, entity: str) -> Pointer | None:
         """The pointer as this process saw it last: good enough to plan a compare-and-swap, never to answer a client
         from."""
-        return self._caches.pointers.get(entity)
+        cached = self._caches.pointers.get(entity)
+        return None if cached is None else cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
         """The pointer as it is now; None if there is none."""
-        key, known = self.paths.pointer(entity), self._caches.pointers.get(entity)
+        key, known, sent = self.paths.pointer(entity), self.cached_pointer(entity), next(_instants)
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
                 pointer = await off_loop(len(body), partial(Pointer.parse, body, version, key))
-                self.cache_pointer(pointer, len(body))
+                self.cache_pointer(pointer, len(body), sent)
                 return pointer
             case Unchanged() if known is not None:
                 return known
@@ -271,11 +291,11 @@ class State:
                 self._caches.pointers.drop(entity)
                 return None
 
-    def cache_pointer(self, pointer: Pointer, size: int) -> None:
-        """Keeps the newest pointer of an entity; `size` is that of its JSON in bytes."""
-        known = self._caches.pointers.get(pointer.entity)
-        if known is None or pointer.sequence >= known.sequence:
-            self._caches.pointers.put(pointer.entity, pointer, PARSED_SIZE * size)
+    def cache_pointer(self, pointer: Pointer, size: int, at: int | None = None) -> None:
+        """Caches a pointer that was read, or made just now, as `cache_head` does; `size` is that of its JSON."""
+        known, at = self._caches.pointers.get(pointer.entity), next(_instants) if at is None else at
+        if known is None or at >= known.at:
+            self._caches.pointers.put(pointer.entity, CacheEntry(pointer, at), PARSED_SIZE * size)
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:
         """A table's commit point, or any other move of its pointer."""

@@ -8,7 +8,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import Operation
-from storage_backends import Applied
+from storage_backends import ANY, Applied, Found
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.support.steps import result
@@ -92,3 +92,26 @@ async def test_what_others_made_since_is_remembered_once_it_is_read(store: Scrip
     known = state.cached_head()
     assert known is not None
     assert known.sequence == 2
+
+
+async def test_a_head_and_a_pointer_that_a_restore_put_back_replace_later_ones(store: ScriptedStore) -> None:
+    other, state = a_process(store), a_process(store)
+    first = Pointer.first(entity="e", kind="table", move="m1", metadata=MetadataFile("memory:///f", 1), summary={})
+    assert isinstance(await other.move_pointer(first, None), Applied)
+    await move_head(other, "first")
+    keys = (state.paths.manifest, state.paths.pointer("e"))
+    archived = [(await store.get(key), key) for key in keys]
+    await move_head(state, "second")
+    await move_pointer(state, "m2")
+    for found, key in archived:
+        assert isinstance(found, Found)
+        await store.put(key, found.body, ANY)
+
+    assert (await state.head()).sequence == 1
+    await state.pointer("e")
+
+    head, pointer = state.cached_head(), state.cached_pointer("e")
+    assert head is not None
+    assert head.sequence == 1
+    assert pointer is not None
+    assert pointer.sequence == 1
