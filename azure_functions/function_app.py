@@ -22,6 +22,7 @@ from arco_catalog.config.variables import (
     LOG_LEVEL,
     MAX_BODY,
     METRICS,
+    NAMESPACE_SEPARATOR,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
@@ -57,6 +58,7 @@ _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in eve
 _endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
 _options = HttpOptions(
     base_path=BASE_PATH.read(os.environ).encode(),
+    namespace_separator=NAMESPACE_SEPARATOR.read(os.environ),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     keys_enabled=IDEMPOTENCY_ENABLED.read(os.environ),
     key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(os.environ),

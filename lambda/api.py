@@ -16,6 +16,7 @@ from arco_catalog.config.variables import (
     IDEMPOTENCY_LIFETIME,
     MAX_BODY,
     METRICS,
+    NAMESPACE_SEPARATOR,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
@@ -40,6 +41,7 @@ _runtime = SystemRuntime()
 _catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
 _options = HttpOptions(
     base_path=BASE_PATH.read(os.environ).encode(),
+    namespace_separator=NAMESPACE_SEPARATOR.read(os.environ),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     keys_enabled=IDEMPOTENCY_ENABLED.read(os.environ),
     key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(os.environ),

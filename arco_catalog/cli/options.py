@@ -29,7 +29,7 @@ class Option:
             type=self.read,
             default=_FromVariable(set_there) if set_there else self.variable.default,
             metavar=self.variable.metavar,
-            help=self.described(),
+            help=self.described().replace("%", "%%"),
         )
 
     def read(self, text: str) -> object:
@@ -57,7 +57,7 @@ class Switch(Option):
             const="true",
             default=_FromVariable(environment.get(self.variable.name) or "false"),
             metavar="true|false",
-            help=self.described(),
+            help=self.described().replace("%", "%%"),
         )
 
     def described(self) -> str:
@@ -74,7 +74,7 @@ class MultiOption(Option):
             nargs="+",
             default=self.variable.read(environment),
             metavar=self.variable.metavar,
-            help=self.described(),
+            help=self.described().replace("%", "%%"),
         )
 
 

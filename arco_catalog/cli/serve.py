@@ -28,7 +28,7 @@ from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
-from arco_catalog.http.options import KEY_LIFETIME_MS, HttpOptions
+from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.realms import RealmService, Served
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
@@ -108,6 +108,7 @@ class ServeOptions:
     vending_lifetime: int = 3_600
     vending_keys_file: str | None = None
     base_path: str = ""
+    namespace_separator: str = UNIT_SEPARATOR
     tls_cert: str | None = None
     tls_key: str | None = None
     tls_client_ca: str | None = None
@@ -159,6 +160,7 @@ class ServeOptions:
             vending_lifetime=parsed.vending_lifetime,
             vending_keys_file=parsed.vending_keys_file,
             base_path=parsed.base_path,
+            namespace_separator=parsed.namespace_separator,
             tls_cert=parsed.tls_cert,
             tls_key=parsed.tls_key,
             tls_client_ca=parsed.tls_client_ca,
@@ -187,6 +189,7 @@ async def _serve(options: ServeOptions) -> None:
         async with _served(options, wake_up) as (catalog, what), followed(certificate):
             http = HttpOptions(
                 base_path=options.base_path.encode(),
+                namespace_separator=options.namespace_separator,
                 dialect=options.dialect,
                 keys_enabled=options.keys_enabled,
                 key_lifetime_ms=options.key_lifetime_ms,

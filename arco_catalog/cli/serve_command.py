@@ -47,6 +47,7 @@ SERVE = (
     Option("--vending-lifetime", variables.VENDING_LIFETIME),
     Option("--vending-keys-file", variables.VENDING_KEYS_FILE),
     Option("--base-path", variables.BASE_PATH),
+    Option("--namespace-separator", variables.NAMESPACE_SEPARATOR),
     Option("--tls-cert", variables.TLS_CERT),
     Option("--tls-key", variables.TLS_KEY),
     Option("--tls-client-ca", variables.TLS_CLIENT_CA),

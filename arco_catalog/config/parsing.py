@@ -3,6 +3,7 @@ follow."""
 
 import re
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from arco_catalog.config.durations import parse_duration
 from storage_backends import probe
@@ -14,6 +15,7 @@ LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
 LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
 LEAST_KEY_LIFETIME_MS, MOST_KEY_LIFETIME_MS = 1_000, 86_400_000
 AUTO_WORKERS = "auto"
+SEPARATES_NOTHING = ' _-+%"\\'
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _REALM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -79,6 +81,18 @@ def parse_body_size(text: str) -> int:
 def _bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     return 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
+
+
+def parse_separator(text: str) -> str:
+    """The character between the levels of a namespace in paths, which may be percent-encoded. One that names have, or
+    that means something in every path, cannot be it."""
+    character = unquote(text)
+    printable = character.isascii() and character.isprintable() and not character.isalnum()
+    if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
+        raise ValueError(
+            f"expected one character such as . or %1F, and no letter, digit, space, _, -, + or %, got {text!r}"
+        )
+    return character
 
 
 def parse_port(text: str) -> int:

@@ -14,6 +14,7 @@ from arco_catalog.config.parsing import (
     parse_key_lifetime,
     parse_lifetime,
     parse_port,
+    parse_separator,
     parse_size,
     parse_vended_lifetime,
     parse_warehouse,
@@ -344,6 +345,14 @@ BASE_PATH = Variable(
     "",
     "PATH",
 )
+NAMESPACE_SEPARATOR = Variable(
+    "ARCO_NAMESPACE_SEPARATOR",
+    "character that clients are to put between the levels of a namespace in paths; %1F is taken as well, and no new "
+    "level may have the character in its name",
+    parse_separator,
+    "%1F",
+    "CHARACTER",
+)
 TLS_CERT = Variable(
     "ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", str, metavar="FILE"
 )
@@ -549,6 +558,7 @@ SERVER: tuple[Variable[object], ...] = (
     VENDING_LIFETIME,
     VENDING_KEYS_FILE,
     BASE_PATH,
+    NAMESPACE_SEPARATOR,
     TLS_CERT,
     TLS_KEY,
     TLS_CLIENT_CA,
@@ -598,4 +608,5 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     AUTH,
     TOKEN_KEY_FILE,
     BASE_PATH,
+    NAMESPACE_SEPARATOR,
 )

@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
-from arco_catalog.config.parsing import parse_body_size
+from arco_catalog.config.parsing import parse_body_size, parse_separator
 from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.operation_request import Dialect
@@ -81,6 +81,7 @@ ENVIRONMENT = {
     "ARCO_VENDING_LIFETIME": "60",
     "ARCO_VENDING_KEYS_FILE": "/etc/arco/keys.json",
     "ARCO_BASE_PATH": "/iceberg/",
+    "ARCO_NAMESPACE_SEPARATOR": "%2E",
     "ARCO_TLS_CERT": "/etc/arco/tls.crt",
     "ARCO_TLS_KEY": "/etc/arco/tls.key",
     "ARCO_TLS_CLIENT_CA": "/etc/arco/clients.crt",
@@ -123,6 +124,7 @@ def test_every_option_has_a_variable() -> None:
         vending_lifetime=60,
         vending_keys_file="/etc/arco/keys.json",
         base_path="/iceberg",
+        namespace_separator=".",
         tls_cert="/etc/arco/tls.crt",
         tls_key="/etc/arco/tls.key",
         tls_client_ca="/etc/arco/clients.crt",
@@ -144,7 +146,18 @@ def test_flags_win_over_variables() -> None:
         *("--task-property", "c=d"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
         *("--vending-lifetime", "43200", "--vending-keys-file", "keys"),
-        *("--base-path", "/", "--tls-cert", "crt", "--tls-key", "tls.key", "--tls-client-ca", "ca"),
+        *(
+            "--base-path",
+            "/",
+            "--namespace-separator",
+            "%1F",
+            "--tls-cert",
+            "crt",
+            "--tls-key",
+            "tls.key",
+            "--tls-client-ca",
+            "ca",
+        ),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -309,3 +322,9 @@ def test_a_body_may_be_limited_to_less_than_a_megabyte() -> None:
     assert parsed("--store", "memory:", "--max-body", "512KB").max_body == 512 << 10
     with pytest.raises(ValueError, match="1KB or more, such as 512KB or 8MB, got '1000'"):
         parse_body_size("1000")
+
+
+@pytest.mark.parametrize("text", ["", "%", "a", "7", "_", "-", "+", "%20", "..", "%00", "ü", "%1F%1F"])
+def test_a_character_that_names_have_separates_no_levels(text: str) -> None:
+    with pytest.raises(ValueError, match="expected one character"):
+        parse_separator(text)

@@ -21,6 +21,7 @@ from arco_catalog.config.variables import (
     IDEMPOTENCY_LIFETIME,
     MAX_BODY,
     MAX_METADATA,
+    NAMESPACE_SEPARATOR,
     REQUEST_MEMORY,
     SERVER,
     STORE,
@@ -112,6 +113,7 @@ def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:
     assert http.request_memory_bytes == REQUEST_MEMORY.read({})
     assert http.dialect == IDEMPOTENCY_DIALECT.read({})
     assert http.keys_enabled == IDEMPOTENCY_ENABLED.read({})
+    assert http.namespace_separator == NAMESPACE_SEPARATOR.read({})
     assert http.key_lifetime_ms == IDEMPOTENCY_LIFETIME.read({})
     assert tuple(Dialect) == DIALECTS
 

@@ -49,6 +49,7 @@ DEVIATIONS = {
     "takes a bare body, too",
     *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
     "answers 5XX",
+    "never answers 419",
     "has a body in its errors",
     "has no body in answers to HEAD",
     "has an error where the specification has a bare ErrorModel",
@@ -142,6 +143,15 @@ class Comparison:
 
 def _parameters(operation: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each for each in (resolved(part, known) for part in operation.get("parameters", ()))}
+
+
+def test_no_answer_is_described_that_no_server_sends() -> None:
+    assert "419" not in {
+        status
+        for path in document()["paths"].values()
+        for operation in path.values()
+        for status in operation["responses"]
+    }
 
 
 def test_the_file_is_what_is_made_of_the_routes() -> None:

@@ -5,7 +5,7 @@ or by `ours`. What any of our routes may answer or take besides is added by what
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
 from importlib.metadata import version
 
@@ -17,6 +17,9 @@ from tools.openapi import ours
 from tools.openapi.specifications import Json, components, corrected, nameless, operations
 
 VERSION = "3.1.1"
+NEVER_SENT = "419"
+"""Of an expired token, whose answer is 401 (RFC 6750, section 3.1). Iceberg's client in Java has no exception for 419,
+and PyIceberg fetches a new token after either."""
 KEY: Json = {"$ref": "#/components/parameters/idempotency-key"}
 ERROR: Json = {"$ref": "#/components/schemas/IcebergErrorResponse"}
 ABOUT = (
@@ -55,7 +58,11 @@ def _operation(route: Route) -> tuple[str, Json]:
     parameters = [*described["parameters"], *ours.QUERIES.get(route.endpoint, ())]
     if route.effect is not Effect.READS and route.has_prefix and KEY not in parameters:
         parameters.append(KEY)
-    responses = {status: _answer(route, status, answer) for status, answer in described["responses"].items()}
+    responses = {
+        status: _answer(route, status, answer)
+        for status, answer in described["responses"].items()
+        if status != NEVER_SENT
+    }
     for status in _refusals(route):
         responses.setdefault(status, _answer(route, status, {}))
     told = {
@@ -108,10 +115,7 @@ def _answer(route: Route, status: str, answer: Json) -> Json:
 
 
 def _phrase(status: str) -> str:
-    return HTTPStatus(int(status)).phrase if status.isdigit() and status != "419" else _NAMELESS[status]
-
-
-_NAMELESS: Mapping[str, str] = {"419": "Authentication Timeout", "5XX": "Server Error"}
+    return HTTPStatus(int(status)).phrase if status.isdigit() else "Server Error"
 
 
 def _refusals(route: Route) -> Iterator[str]:
