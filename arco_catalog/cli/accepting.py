@@ -42,12 +42,21 @@ class Acceptor:
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Accepts no more."""
+        """Accepts no more. Closing again does nothing, also when the listener is closed by then."""
+        if self._closed:
+            return
         self._closed = True
         self._loop.remove_reader(self._listener)
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
+
+    async def wait_connected(self) -> None:
+        """Waits, for a moment, until each accepted connection has its protocol, and gives up those that have none."""
+        if self._connecting:
+            _, pending = await asyncio.wait(self._connecting, timeout=PAUSE_SECONDS)
+            for task in pending:
+                task.cancel()
 
     async def wait_closed(self) -> None:
         """Nothing is left to wait for."""

@@ -1,7 +1,9 @@
 """Opens a server's sockets and prints its start-up message."""
 
+import errno
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +15,14 @@ from arco_catalog.http.browsers import is_loopback
 from arco_catalog.state.restoration import describe_copy
 
 BACKLOG = 1024
+ATTEMPTS = 100
+RETRY_SECONDS = 0.05
+"""A start tries for five seconds to bind an address in use: workers of a killed server free it within that time."""
 REALM_HEADER = "Polaris-Realm"
+
+
+class AddressError(CliError):
+    """No socket can listen at the address."""
 
 
 class Announced(Protocol):
@@ -52,12 +61,12 @@ def listen(host: str, port: int) -> socket.socket:
 def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]:
     """So many sockets that listen at one address, each connection going to one of them. Raises `CliError`.
 
-    The first is bound alone, so that an address in use is told, also where its user would share it.
+    The first is bound alone, so that an address in use is an error, also where its user would share it.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
-        alone = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        alone = _bind(str(address[0]), int(address[1]), family)
         if count == 1:
             return (alone,)
         with alone:
@@ -67,18 +76,32 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
         ]
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while attempting")[0]
-        raise CliError(f"cannot listen on {host} port {port}: {why}") from error
+        raise AddressError(f"cannot listen on {host} port {port}: {why}") from error
+
+
+def _bind(host: str, port: int, family: int) -> socket.socket:
+    """A socket that alone listens at an address. Blocks while workers that outlived a killed server hold it: a start
+    has nothing else to do meanwhile."""
+    for _ in range(ATTEMPTS):
+        try:
+            return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        time.sleep(RETRY_SECONDS)
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a catalog's store turned out not to honour, and not to have, whether a realm is in it, and the place of the
-    original if the catalog is a copy."""
+    """What a catalog's store turned out not to honour, and not to have, whether a realm is in it, the place of the
+    original if the catalog is a copy, and how much is in it."""
 
     read_only_because: str | None
     lacks: Sequence[str]
     has_realm: bool = False
     copy_of: str | None = None
+    contents: str | None = None
 
 
 def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
@@ -92,6 +115,8 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
         print(f"arco: {describe_copy(store.copy_of)}", file=sys.stderr)
     what = _realms(said.realm) if store.has_realm else f"the warehouse {said.warehouse!r} of"
     print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
+    if store.contents is not None and not said.quiet:
+        print(store.contents)
     kinds = [kind for kind in said.auth if kind != NONE]
     exposed = not is_loopback(listener.getsockname()[0])
     if exposed:

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, cast
 
@@ -32,6 +32,7 @@ from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR, HttpOptio
 from arco_catalog.http.realms import RealmService, Served
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.contents import describe_contents
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.operations.purge.delegate import Delegate
 from arco_catalog.operations.purge.worker import delegate_from_env
@@ -178,15 +179,28 @@ def run(options: ServeOptions) -> int:
     return 0
 
 
+def check(options: ServeOptions) -> None:
+    """Does what a start does up to its listening. Raises `CliError` for the first mistake."""
+
+    async def open_and_close() -> None:
+        parsed_each("--allowed-host", parse_host, options.allowed_hosts)
+        parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
+        certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
+        async with _served(options, WakeUp()):
+            pass
+
+    asyncio.run(open_and_close())
+
+
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     origins = parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
-    with _listener(options) as listener:
-        telemetry = telemetry_of(options)
-        wake_up = WakeUp()
-        async with _served(options, wake_up) as (catalog, what), followed(certificate):
+    telemetry = telemetry_of(options)
+    wake_up = WakeUp()
+    async with _served(options, wake_up) as (catalog, what), followed(certificate):
+        with _listener(options) as listener:  # last: an address in use must not hide another mistake
             http = HttpOptions(
                 base_path=options.base_path.encode(),
                 namespace_separator=options.namespace_separator,
@@ -217,25 +231,29 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
-            copy_of = None if what.realms is not None else await _copy_of(catalog)
+            report = await _report(catalog, what.realms)
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
-            has_realm = what.realms is not None
-            server = Server(
-                config, crowd, lambda: _announce(options, catalog, has_realm, copy_of, listener), certificate
-            )
+            server = Server(config, crowd, lambda: _announce(options, report, listener), certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             async with _working(options, catalog, what.realms, wake_up):
                 await server.serve([listener])
 
 
-async def _copy_of(catalog: Catalog) -> str | None:
-    """The place of the original, if the catalog is a copy. A HEAD that can't be read is left to requests."""
-    session = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms))
+async def _report(catalog: Catalog, realms: RealmService | None) -> StoreReport:
+    """Properties of the store and of what it holds. A HEAD that can't be read is left to requests."""
+    if realms is None:
+        state = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms)).state
+    else:
+        state = realms.realms[realms.default].lookups()
     try:
-        return (await session.state.head()).copy_of
+        contents = await describe_contents(state, of_realm=realms is not None)
+        copy_of = None if realms is not None else (await state.head()).copy_of
     except (CatalogError, StoreError):
-        return None
+        contents, copy_of = None, None
+    return StoreReport(
+        catalog.settings.read_only_because, catalog.settings.lacks, realms is not None, copy_of, contents
+    )
 
 
 def _working(
@@ -269,6 +287,7 @@ class Server(uvicorn.Server):
         self._crowd = crowd
         self._certificate = certificate
         self._announce = announce
+        self._acceptors: list[Acceptor] = []
 
     def end(self) -> None:
         """Stops the server as a signal would, when the supervisor is gone and can't send one."""
@@ -278,10 +297,28 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """In place of uvicorn's own: it accepts whatever comes."""
         await self.lifespan.startup()
-        listeners = [Acceptor(listener, self._crowd, self._protocol, self._certificate) for listener in sockets or ()]
-        self.servers = cast(list[asyncio.Server], listeners)
+        self._acceptors = [
+            Acceptor(listener, self._crowd, self._protocol, self._certificate) for listener in sockets or ()
+        ]
+        self.servers = cast(list[asyncio.Server], self._acceptors)
         self.started = True
         self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Lets requests under way finish. A connection that was accepted last is one of those that uvicorn ends; a
+        request that took too long is cancelled, and its end awaited, before anything that it uses is closed."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for listener in sockets or ():
+            listener.close()  # frees the address for the next server
+        for acceptor in self._acceptors:
+            await acceptor.wait_connected()
+        await super().shutdown(sockets)
+        requests = set(self.server_state.tasks)
+        for request in requests:
+            request.cancel()
+        if requests:
+            await asyncio.wait(requests, timeout=MARGIN_SECONDS)
 
     def _protocol(self) -> BoundedProtocol:
         return BoundedProtocol(
@@ -318,10 +355,7 @@ def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str])
         raise CliError(f"{option}: {error}") from error
 
 
-def _announce(
-    options: ServeOptions, catalog: Catalog, has_realm: bool, copy_of: str | None, listener: socket.socket
-) -> None:
-    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks, has_realm, copy_of)
+def _announce(options: ServeOptions, report: StoreReport, listener: socket.socket) -> None:
     if options.listener is None:
         announce(options, listener, report)
     else:
@@ -355,11 +389,12 @@ async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple
     """What is served: the catalog, or the realms of its store, if there are any. Raises `CliError`."""
     async with long_lived(await _open(options)) as opened:
         catalog = replace(opened, notify_workers=wake_up.task_due) if options.tasks else opened
-        try:
-            async with served(catalog, options, SystemRuntime()) as what:
-                yield catalog, what
-        except (CatalogError, StoreError, ValueError, OSError) as error:
-            raise CliError(f"cannot serve the realm in {options.store}: {error}") from error
+        async with AsyncExitStack() as stack:
+            try:
+                what = await stack.enter_async_context(served(catalog, options, SystemRuntime()))
+            except (CatalogError, StoreError, ValueError, OSError) as error:
+                raise CliError(f"cannot serve the realm in {options.store}: {error}") from error
+            yield catalog, what
 
 
 @asynccontextmanager

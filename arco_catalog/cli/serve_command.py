@@ -74,7 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves, with as many workers as were asked for."""
+    """Serves, with `--workers` processes."""
+    if parsed.listener is not None:
+        from arco_catalog.cli.parent import end_with_parent
+
+        end_with_parent()  # before the imports of a server, which take most of its start
     if parsed.workers is None:
         parsed.workers = usual_workers(parsed.store, parsed.request_memory + parsed.cache_memory, MOST_WORKERS)
     if parsed.workers > 1:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.listening import StoreReport, announce, listen_together
+from arco_catalog.cli.listening import AddressError, StoreReport, announce, listen_together
 
 MOST_DEATHS = 5
 """Workers that may die within `DEATHS_WITHIN_SECONDS` and are replaced; one more, and the server ends."""
@@ -31,7 +31,13 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     `CliError` if it can't start."""
     if parsed.store.startswith("memory:"):
         raise CliError("--workers is not supported with memory: each process would have a store of its own")
-    return asyncio.run(Supervisor(parsed, arguments).run())
+    try:
+        return asyncio.run(Supervisor(parsed, arguments).run())
+    except AddressError:
+        from arco_catalog.cli import serve
+
+        serve.check(serve.ServeOptions.of(parsed))  # an address in use must not hide another mistake
+        raise
 
 
 class Supervisor:

@@ -10,7 +10,8 @@ import pytest
 
 from arco_catalog.cli.capacity import usual_workers
 from arco_catalog.config.parsing import MOST_WORKERS
-from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving
+from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
+from tools.support.ports import free_port
 from tools.support.request_bodies import schema, set_property
 
 NS = "/v1/arco/namespaces"
@@ -23,7 +24,11 @@ def store(tmp_path: Path) -> str:
 
 def workers(server: Server) -> set[int]:
     """The processes of the workers: children of the server's main thread, its event loop's. Others come and go."""
-    pid = server.process.pid
+    return children_of(server.process.pid)
+
+
+def children_of(pid: int) -> set[int]:
+    """The processes that a process's main thread has started."""
     return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
@@ -199,3 +204,52 @@ async def test_every_receipt_is_written_before_the_end(store: str, workers: str)
 
     receipts = json.loads((await arco("receipts", "db.t", "--json", "--store", store)).out)
     assert [receipt["state"] for receipt in receipts] == ["committed"] * 6
+
+
+async def starting_workers(process: asyncio.subprocess.Process) -> set[int]:
+    """The workers of a server that has just started them, and does not serve yet."""
+    while not (children := await asyncio.to_thread(children_of, process.pid)):
+        assert process.returncode is None
+    return children
+
+
+async def test_a_server_starts_at_the_address_of_one_that_was_killed_while_it_started(store: str) -> None:
+    port = str(free_port())
+    killed = await start("serve", "--store", store, "--port", port, "--workers", "2")
+    orphans = await starting_workers(killed)
+    killed.kill()
+
+    async with serving(store, "--port", port, "--workers", "2", "--quiet") as server:
+        assert (await server.call("GET", "/v1/config"))[0] == 200
+        assert not any(map(alive, orphans))
+        assert (await server.stop()).code == 0
+    assert (await finished(killed)).err == ""
+
+
+async def test_a_server_starts_at_the_address_of_one_that_was_killed_at_once_again_and_again(store: str) -> None:
+    port = str(free_port())
+    for _ in range(3):
+        async with serving(store, "--port", port, "--workers", "2", "--quiet") as server:
+            assert (await server.call("GET", "/v1/config"))[0] == 200
+            server.process.kill()  # its workers learn of it while the next server starts
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_an_address_in_use_hides_no_other_mistake(store: str, workers: str) -> None:
+    async with serving(store, "--workers", "1", "--quiet") as server:
+        port = server.uri.rpartition(":")[2]
+        ended = await arco("serve", "--store", "ftp://x", "--port", port, "--workers", workers)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("arco: cannot open the store ftp://x")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_start_prints_how_much_is_in_the_store(store: str, workers: str) -> None:
+    async with serving(store, "--workers", workers) as server:
+        await server.call("POST", NS, {"namespace": ["db"]})
+        await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")})
+        assert "New catalog: nothing was ever made in it\n" in (await server.stop()).out
+
+    async with serving(store, "--workers", workers) as server:
+        assert "It has 1 table or view\n" in (await server.stop()).out

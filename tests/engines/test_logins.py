@@ -38,7 +38,7 @@ def test_spark_writes_as_the_owner_and_reads_as_the_reader(spark: Sql, realm: Re
         spark("INSERT INTO reader.sp.t VALUES (3)")
     with pytest.raises(EngineError, match=LACKS.format("TABLE_DROP", "sp.t")):
         spark("DROP TABLE reader.sp.t")
-    with pytest.raises(EngineError, match="The client id is unknown, or the secret is wrong"):
+    with pytest.raises(EngineError, match="The client id is unknown in this realm, or the secret is wrong"):
         spark("SHOW TABLES IN stranger.sp")
     await_renewal(realm, lambda: spark("SELECT count(*) FROM reader.sp.t"))
     assert realm.owner.rows("sp.t") == [(1,), (2,)]
@@ -70,5 +70,5 @@ def test_pyiceberg_writes_as_the_owner_and_reads_as_the_reader(realm: Realm) -> 
         reader.load_table("py.t").append(pa.table({"x": [3]}))
     with pytest.raises(ForbiddenError, match=LACKS.format("TABLE_DROP", "py.t")):
         reader.drop_table("py.t")
-    with pytest.raises(OAuthError, match="The client id is unknown, or the secret is wrong"):
+    with pytest.raises(OAuthError, match="The client id is unknown in this realm, or the secret is wrong"):
         load_catalog("stranger", type="rest", uri=uri, warehouse=WAREHOUSE, **realm.stranger.login)

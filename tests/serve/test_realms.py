@@ -54,7 +54,7 @@ async def test_credentials_and_tokens_of_one_realm_are_nothing_in_the_other(tmp_
     async with serving(store, "--realm", *roots, "--workers", "1", "--quiet", **LOGINS) as server:
         for here, there in (("a", "b"), ("b", "a")):
             crossed = Root(there, roots[here].client_id, roots[here].secret)
-            with pytest.raises(OAuthError, match="The client id is unknown, or the secret is wrong"):
+            with pytest.raises(OAuthError, match="The client id is unknown in this realm, or the secret is wrong"):
                 crossed.catalog(server.uri)
 
         unnamed = Root(None, roots["a"].client_id, roots["a"].secret)
@@ -62,7 +62,7 @@ async def test_credentials_and_tokens_of_one_realm_are_nothing_in_the_other(tmp_
         with pytest.raises(OAuthError):
             Root(None, roots["b"].client_id, roots["b"].secret).catalog(server.uri)
         for name in ("c", "A", "a/../b"):  # told as a secret that is wrong: who else is there is nobody's business
-            with pytest.raises(OAuthError, match="The client id is unknown, or the secret is wrong"):
+            with pytest.raises(OAuthError, match="The client id is unknown in this realm, or the secret is wrong"):
                 Root(name, roots["a"].client_id, roots["a"].secret).catalog(server.uri)
 
 
