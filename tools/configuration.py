@@ -54,8 +54,7 @@ The server and the functions read these. At most one of the variables with keys 
 VENDING_HEAD = """
 ## Credentials for engines
 
-The server reads these ([Operating](operating.md#credentials-for-engines)); a function, which gives no credentials, the
-first two, since it may make catalogs too.
+The server and the functions read these ([Operating](operating.md#credentials-for-engines)).
 
 | variable | default | meaning |
 | --- | --- | --- |

@@ -48,6 +48,11 @@ def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print {prints}")
 
 
+def add_wide(parser: argparse.ArgumentParser) -> None:
+    """Declares `--wide`."""
+    parser.add_argument("--wide", action="store_true", help="print all columns, whatever the terminal's width")
+
+
 def add_at(parser: argparse.ArgumentParser, shows: str) -> None:
     """Declares `--at`, which shows that of an earlier time."""
     parser.add_argument("--at", type=instant, metavar="TIME", help=f"show {shows} at this time, such as {EXAMPLE_TIME}")

@@ -16,10 +16,18 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
+WIDE_ONLY = ("ENTITY",)
 
 
 def run(
-    options: CatalogOptions, limit: int, *, at_ms: int | None = None, of_realm: bool, own: bool, as_json: bool
+    options: CatalogOptions,
+    limit: int,
+    *,
+    at_ms: int | None = None,
+    of_realm: bool,
+    own: bool,
+    as_json: bool,
+    wide: bool,
 ) -> int:
     """Prints the newest operations on the registry of a catalog, or on that of the realm; those up to a time, if one is
     given. Raises `CliError`."""
@@ -35,7 +43,7 @@ def run(
         return found
 
     found = carry_out(read)
-    print(json_text([*found]) if as_json else as_table(found))
+    print(json_text([*found]) if as_json else as_table(found, wide=wide))
     return 0
 
 
@@ -45,11 +53,11 @@ async def _realm(options: CatalogOptions) -> AsyncIterator[Session]:
         yield session
 
 
-def as_table(found: Sequence[JsonObject]) -> str:
+def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
     """One line an operation, under headings, in columns."""
     if not found:
         return "This catalog has no history."
-    return table(HEADINGS, [*map(_columns, found)])
+    return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
 
 
 def _columns(operation: JsonObject) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table
+from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table, add_wide
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
 
@@ -158,12 +158,13 @@ def _add_receipts(parser: argparse.ArgumentParser, environment: Mapping[str, str
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, metavar="N", help="list this many of a table, the newest")
     add_json(parser, "whole receipts, as a JSON array")
+    add_wide(parser)
 
 
 def _receipts(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import receipts
 
-    return receipts.run(CatalogOptions.of(parsed), parsed.table, parsed.limit, as_json=parsed.json)
+    return receipts.run(CatalogOptions.of(parsed), parsed.table, parsed.limit, as_json=parsed.json, wide=parsed.wide)
 
 
 def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -179,6 +180,7 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
         help="show what happened to the realm: catalogs, principals, and the roles that they have",
     )
     add_json(parser, "whole operations, as a JSON array")
+    add_wide(parser)
 
 
 def _history(parsed: argparse.Namespace) -> int:
@@ -191,6 +193,7 @@ def _history(parsed: argparse.Namespace) -> int:
         of_realm=parsed.realm_history,
         own=parsed.all,
         as_json=parsed.json,
+        wide=parsed.wide,
     )
 
 

@@ -17,7 +17,9 @@ from arco_catalog.cli import (
     table_commands,
 )
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.parser import Parser
 from arco_catalog.cli.serve_command import SERVE
+from arco_catalog.config.unknown import unknown_variables
 from arco_catalog.config.variables import STORE, STORES
 from arco_catalog.state.characters import escaped
 
@@ -60,7 +62,9 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = build_parser(environment)
-    parsed = parser.parse_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:  # reported by the command's parser, which knows its options
+        getattr(parsed, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if parsed.command is None:
         parser.print_help()
         return 0
@@ -68,6 +72,9 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     if command.needs_store and parsed.store is None:
         parsed.parser.error(f"--store or {STORE.name} is required: {STORES}")
     parsed.arguments = arguments
+    if getattr(parsed, "listener", None) is None:  # a worker's supervisor has printed them
+        for line in unknown_variables(environment):
+            print(f"arco: {escaped(line)}", file=sys.stderr)
     try:
         return command.run(parsed)
     except CliError as failure:
@@ -95,7 +102,7 @@ class _TellVersion(argparse.Action):
 
 def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     """The grammar, its defaults taken from the environment."""
-    parser = argparse.ArgumentParser("arco", description=ABOUT, epilog=MORE)
+    parser = Parser("arco", description=ABOUT, epilog=MORE)
     parser.add_argument("--version", action=_TellVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS:

@@ -19,6 +19,7 @@ from arco_catalog.state.receipt import base_of
 from arco_catalog.state.runtime import is_ulid
 
 HEADINGS = ("TIME (UTC)", "SNAPSHOT", "CHANGES", "BY", "STATE", "METADATA FILE")
+WIDE_ONLY = ("METADATA FILE",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Commits:
     commits: Sequence[JsonObject]
 
 
-def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool) -> int:
+def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool, wide: bool) -> int:
     """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
     or of the entity whose id is given. What else had the name is said on stderr. Raises `CliError`."""
 
@@ -38,7 +39,7 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool)
             return await _read(session, name, limit)
 
     told, note = carry_out(read)
-    print(json_text([commit for each in told for commit in each.commits]) if as_json else as_text(told))
+    print(json_text([commit for each in told for commit in each.commits]) if as_json else as_text(told, wide=wide))
     if note is not None:
         print(escaped(f"arco: {note}"), file=sys.stderr)
     return 0
@@ -63,21 +64,22 @@ def about(name: str, found: Sequence[NamedEntity]) -> str | None:
     return f"{name} was dropped: {dropped}"
 
 
-def as_text(told: Sequence[Commits]) -> str:
+def as_text(told: Sequence[Commits], *, wide: bool) -> str:
     """The commits in columns; where there are several tables, each below a line that says which it is."""
     if len(told) == 1:
-        return as_table(told[0].commits)
+        return as_table(told[0].commits, wide=wide)
     return "\n\n".join(
-        f"Entity {each.named.entity}, dropped at {format_time(each.named.dropped_ms)}:\n{as_table(each.commits)}"
+        f"Entity {each.named.entity}, dropped at {format_time(each.named.dropped_ms)}:\n"
+        f"{as_table(each.commits, wide=wide)}"
         for each in told
     )
 
 
-def as_table(found: Sequence[JsonObject]) -> str:
+def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
     """One line a commit, under headings, in columns."""
     if not found:
         return "No commits were made through this catalog."
-    return table(HEADINGS, [*map(_columns, found)])
+    return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
 
 
 def _columns(receipt: JsonObject) -> tuple[str, ...]:

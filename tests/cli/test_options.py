@@ -1,6 +1,7 @@
 """What can be said on the command line and in the environment."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -247,7 +248,31 @@ def test_wrong_usage_is_told_with_exit_code_2(
         main(["serve", *arguments], environment)
 
     assert ended.value.code == 2
+    printed = capsys.readouterr().err
+    assert why in printed
+    assert printed.splitlines()[1:] == ["`arco serve --help` describes it"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["serve", "--stoer", "file:/x"], "unrecognized arguments: --stoer file:/x (did you mean --store?)"),
+        (["recepits"], "argument COMMAND: there is no 'recepits' (did you mean receipts?)"),
+        (["serve", "--log-level", "debgu"], "expected one of debug, info, warning, error\n"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_nearest_one(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments, {})
     assert why in capsys.readouterr().err
+
+
+def test_a_variable_that_the_catalog_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", "--store", f"file:{tmp_path}"], {"ARCO_WAREHUOSE": "x", "OTHER": "x"}) == 2
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "arco: unknown variable ARCO_WAREHUOSE is ignored: did you mean ARCO_WAREHOUSE?"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

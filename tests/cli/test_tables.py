@@ -299,6 +299,26 @@ def test_a_terminal_without_rich_gets_plain_text() -> None:
     assert on_a_terminal(without).splitlines() == ["STATUS  WHAT", "failed  a\\u202e[red]b"]
 
 
+WIDE = """
+from arco_catalog.cli.output import table
+headings = ("TIME (UTC)", "SNAPSHOT", "CHANGES", "BY", "METADATA FILE")
+line = ("2026-11-24 10:00:00.000", "6" * 19, "add-snapshot, set-snapshot-ref", "anna (Spark/4.1)", "s3://" + "x" * 70)
+print(table(headings, [line] * 2, wide=@, wide_only=["METADATA FILE"]))
+"""
+
+
+@pytest.mark.parametrize("rich", ["", "import sys; sys.modules['rich.console'] = None"])
+def test_times_and_ids_stay_whole_at_80_columns_and_the_rest_is_left_to_wide(rich: str) -> None:
+    narrow = on_a_terminal(f"{rich}\n{WIDE.replace('@', 'False')}", COLUMNS="80", NO_COLOR="1")
+    assert narrow.count("2026-11-24 10:00:00.000") == narrow.count("6" * 19) == 2
+    assert "s3://" not in narrow
+    assert narrow.splitlines()[-1] == "(--wide shows METADATA FILE)"
+
+    wide = on_a_terminal(f"{rich}\n{WIDE.replace('@', 'True')}", COLUMNS="80", NO_COLOR="1")
+    assert len(wide.splitlines()) == 3
+    assert wide.count("x" * 70) == 2
+
+
 def test_output_elsewhere_is_plain() -> None:
     assert table(("A", "B"), [("1", "x\x9b")]) == "A  B\n1  x\\u009b"
     assert facts([("name", "x"), ("n", "")]) == "name  x\nn"

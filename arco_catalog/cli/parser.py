@@ -1,0 +1,30 @@
+"""The parser of the command line. An error is two lines: the mistake with the nearest word, and where help is."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import NoReturn
+
+INVALID_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from .*", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's parser with short errors: its own prints the usage of every option."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exits with 2."""
+        choice = INVALID_CHOICE.search(message)
+        options = message.split() if message.startswith("unrecognized arguments") else ()
+        words = [choice[1]] if choice else [word.partition("=")[0] for word in options if word.startswith("-")]
+        near = [match for word in words for match in get_close_matches(word, list(self._words()), n=1) if match != word]
+        if choice is not None and not choice[1].startswith("-"):
+            message = message.replace(choice[0], f"there is no {choice[1]!r}") if near else message
+        hint = f" (did you mean {' '.join(near)}?)" if near else ""
+        self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
+
+    def _words(self) -> Iterator[str]:
+        """What can be written: options, commands and other choices."""
+        for action in self._actions:
+            yield from action.option_strings
+            yield from map(str, action.choices or ())

@@ -1,0 +1,18 @@
+"""Names variables that look like the catalog's own and are not: most likely one is misspelt, and would be ignored."""
+
+from collections.abc import Iterator, Mapping
+
+from arco_catalog.config import variables
+from arco_catalog.config.variable import Variable
+
+PREFIX = "ARCO_"
+
+
+def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """A line for each variable that the catalog does not have, with the one that was probably meant."""
+    known = {each.name for each in vars(variables).values() if isinstance(each, Variable)}
+    for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
+        from difflib import get_close_matches  # most commands never need it
+
+        near = get_close_matches(name, known, n=1)
+        yield f"unknown variable {name} is ignored" + (f": did you mean {near[0]}?" if near else "")
