@@ -48,6 +48,7 @@ def nested(levels: int) -> bytes:
         (nested(900), "more than 200 levels"),
         (nested(100_000), "not valid JSON"),
         (b"[" * 100_000, "not valid JSON"),
+        ((b"[" + b" " * 99) * 20_000, "not valid JSON"),
     ],
 )
 async def test_a_body_that_is_no_json_object_is_refused(
