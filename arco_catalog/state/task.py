@@ -216,11 +216,18 @@ class Task:
 
     def resubmitted(self, *, record: str, at_ms: int, checkpoint: JsonObject | None = None) -> "Task":
         """A failed task, submitted again by an operator, which goes on from its checkpoint or another. Its time is
-        later than that of what failed, whatever the clocks say, so that its hint is another."""
+        later than that of what failed, whatever the clocks say, so that its hint is another. The failure stays in the
+        versions before this one."""
         if self.status is not Status.FAILURE:
             raise InternalError(f"task {self.id} is {self.status}: only a failed one is submitted again")
         next_run_ms = max(at_ms, self.next_run_ms + 1)
-        changes: JsonObject = {"attempt_count": 0, "next_run_ts": next_run_ms, "received_timestamp": at_ms}
+        changes: JsonObject = {
+            "attempt_count": 0,
+            "next_run_ts": next_run_ms,
+            "received_timestamp": at_ms,
+            "result_summary": None,
+            "result_extended": None,
+        }
         if checkpoint is not None:
             changes["checkpoint"] = checkpoint
         return Task(self._successor(record, Status.SUBMITTED, at_ms, changes))

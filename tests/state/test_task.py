@@ -69,10 +69,12 @@ def test_a_failed_task_is_submitted_again_with_its_checkpoint() -> None:
     failed = (
         leased(submitted())
         .renewed(record="r", checkpoint={"phase": "data"})
-        .ended(record="e", at_ms=9, status=Status.FAILURE, summary="no", extended=None)
+        .ended(record="e", at_ms=9, status=Status.FAILURE, summary="no", extended="at length")
     )
     again = failed.resubmitted(record="again", at_ms=20)
     assert (again.status, again.attempts, again.checkpoint) == (Status.SUBMITTED, 0, {"phase": "data"})
+    assert again.summary is None
+    assert again.document["result_extended"] is None
     with pytest.raises(InternalError, match="only a failed one"):
         again.resubmitted(record="x", at_ms=21)
 
