@@ -1,13 +1,14 @@
 """Where delegated tables may lie: inside what the operator allowed, and nowhere that a catalog here holds
 (docs/design/tasks.md#delegation)."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import BadRequest, Forbidden
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, Forbidden, Unavailable
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.delegation_service.payload import TableIdentity
-from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.entries import PendingTransaction, dropped_at, overlapping
@@ -17,6 +18,8 @@ from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.task_log import read_task
 from arco_catalog.state.tombstone import PURGING, Tombstone
+
+_LOG = logging.getLogger(__name__)
 
 Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
 """Every catalog of the deployment, as it is now."""
@@ -58,11 +61,11 @@ class Places:
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
         """Raises `Held` where a catalog of this deployment holds, or held when it was dropped, a place inside or around
-        these; but for a table of ours whose purge is handed over. Raises `BadRequest` for a catalog that can't be
-        opened, and `StoreError`."""
+        these; but for a table of ours whose purge is handed over. Raises `Unavailable` where the service's own
+        configuration does not open all its catalogs, and `StoreError`."""
         handed_over = False
-        for each in await self.catalogs():
-            session = each.open().session(request)
+        for each, catalog in await self._opened():
+            session = catalog.session(request)
             tombstone = await _handed_over(session, locations, table)
             handed_over = handed_over or tombstone is not None
             index = (await session.state.head()).index
@@ -72,6 +75,23 @@ class Places:
                     raise Held(f"{location.uri} overlaps what {holder} of catalog {each.name} holds or held")
         if not handed_over and any(each.inside(self.own) or self.own.inside(each) for each in locations):
             raise Held(f"{self.own.uri} is where catalogs of this service lie, and none of them hands this table over")
+
+    async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
+        """The catalogs, each opened. The caller of the service can mend nothing here, and knows nothing of them: the
+        log has the reason, and the answer that it is no fault of the request."""
+        name = "its realms"
+        opened: list[tuple[DeployedCatalog, Catalog]] = []
+        try:
+            for each in await self.catalogs():
+                name = f"catalog {each.name}"
+                opened.append((each, each.open()))
+        except CatalogError as error:
+            _LOG.error("the delegation service is misconfigured, %s can't be opened: %s", name, error)
+            raise Unavailable(
+                "The delegation service can't open every catalog of its store: its operator finds the reason in its "
+                "log; send the request again when that is mended"
+            ) from error
+        return opened
 
 
 async def _handed_over(session: Session, locations: Sequence[Location], table: TableIdentity) -> Tombstone | None:

@@ -1,6 +1,8 @@
 """The delegation service's HTTP API, held to docs/delegation-service.openapi.yaml, and that to its source."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +10,12 @@ from openapi_spec_validator import validate
 
 from arco_catalog.http.delegation_service.errors import TABLE
 from arco_catalog.http.delegation_service.shapes import BASE, WORDS
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.delegation_service import service
 from arco_catalog.operations.delegation_service.payload import TASK_TYPES
+from arco_catalog.operations.delegation_service.service import DelegationService
+from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.access import State
 from arco_catalog.state.task import TABLE_PURGE, Status
 from arco_catalog.state.task_log import StoredTask, read_task
@@ -231,3 +237,30 @@ async def test_what_is_no_task_and_no_route_is_told_in_the_same_shape(http: Http
         (413, "PAYLOAD_TOO_LARGE"),
     ]
     assert all(set(each.json) == {"error_code", "message"} for each in answers)
+
+
+@pytest.mark.parametrize("lost", ["realm", "catalog"])
+async def test_a_service_that_can_not_open_its_catalogs_does_not_blame_the_caller(
+    http: Http, table: ForeignTable, lost: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The catalog is another's: only the log names it."""
+
+    def refuse() -> Catalog:
+        raise BadRequest("catalog other-team: its locations are no longer allowed")
+
+    async def catalogs() -> Sequence[DeployedCatalog]:
+        if lost == "realm":
+            raise NotFound("there is no realm other-team")
+        return [DeployedCatalog("other-team", refuse)]
+
+    access = http.services.access()
+    places = replace(access.places, catalogs=catalogs)
+    http.services.service = DelegationService(http.services.service.state, replace(access, places=places))
+    before = table.files()
+
+    answer = await http.submit(table.payload())
+
+    assert (answer.status, answer.json["error_code"]) == (503, "UNAVAILABLE")
+    assert "other-team" not in str(answer.json)
+    assert "other-team" in caplog.text
+    assert table.files() == before
