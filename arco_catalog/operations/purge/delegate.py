@@ -6,7 +6,7 @@ status was read, or its credentials have expired.
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import NotFound
@@ -76,11 +76,14 @@ class Delegate:
         for _ in range(SUBMISSIONS):
             ended = await self._ended(execution, await self._submitted(execution, tombstone, payload))
             if ended.status == "COMPLETED_SUCCESS":
-                await _forget(execution)
+                await _forget(execution, ended.result)
                 return
             await execution.save({**_begun(execution), DELEGATED: {**_said(execution), "ended": True}})
             if ended.code != "CREDENTIALS_NEEDED":
-                raise DelegateFailed(f"the delegation service has failed: {ended.summary or ended.code}")
+                raise DelegateFailed(
+                    f"task {ended.task} of the delegation service {self.client.url} has failed: {ended.code} "
+                    f"{ended.summary}".rstrip()
+                )
         raise DelegateFailed("the delegation service lost its credentials again and again")
 
     async def _submitted(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> Handed:
@@ -175,9 +178,11 @@ def _begun(execution: Execution) -> JsonObject:
     return {**execution.checkpoint, "deleting": True}
 
 
-async def _forget(execution: Execution) -> None:
-    kept: JsonObject = {name: value for name, value in _begun(execution).items() if name != DELEGATED}
-    await execution.save({**kept, "handed_over": True})
+async def _forget(execution: Execution, result: JsonObject | None = None) -> None:
+    """Notes that no service is at it any more, and adds the counts of the one that succeeded."""
+    rest: JsonObject = {name: value for name, value in _begun(execution).items() if name != DELEGATED}
+    progress = replace(Progress.parse(rest), handed_over=True).with_result(result or {})
+    await execution.save({**rest, **progress.to_json()})
 
 
 def _may_go_on(said: JsonObject, now_ms: int) -> bool:

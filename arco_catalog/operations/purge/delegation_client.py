@@ -16,7 +16,7 @@ from arco_catalog.config.variables import (
 )
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.operations.purge.delegation_service import DelegationClient, Handed
-from arco_catalog.state.fields import optional_text
+from arco_catalog.state.fields import mapping, optional_text
 from storage_backends import StoreDenied, StoreUnavailable
 from storage_backends.wire.fetch import checked_url, fetch
 from storage_backends.wire.http1 import Response
@@ -120,7 +120,8 @@ def _handed(response: Response) -> Handed:
     task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
     if task is None or status is None:
         raise StoreUnavailable("the delegation service's answer is not of its API")
-    return Handed(task, status, optional_text(body, "error_code") or "", optional_text(body, "result_summary") or "")
+    code, summary = optional_text(body, "error_code") or "", optional_text(body, "result_summary") or ""
+    return Handed(task, status, code, summary, mapping(body, "execution_result"))
 
 
 def _failure(response: Response) -> StoreDenied | StoreUnavailable:

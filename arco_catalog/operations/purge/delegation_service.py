@@ -1,6 +1,6 @@
 """A delegation service, as one who has tables purged by it sees it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
@@ -8,12 +8,14 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A task of a delegation service: its id, its status in the service's words, and what came of it."""
+    """A task of a delegation service: its id, its status in the service's words, and what came of it. `result` has the
+    counts of one that succeeded (`execution_result` in docs/delegation-service.openapi.yaml)."""
 
     task: str
     status: str
     code: str = ""
     summary: str = ""
+    result: JsonObject = field(default_factory=dict)
 
 
 class DelegationClient(Protocol):

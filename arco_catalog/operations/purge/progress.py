@@ -31,7 +31,8 @@ class Progress:
     """How far a purge is. `done` counts the manifests of the first phase that are through. `deleting` says that deletes
     may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
-    delegation service before, that tells nothing. `unread` are other tables of which something can't be read.
+    delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
+    `unread` are other tables of which something can't be read.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -59,8 +60,7 @@ class Progress:
         """Reads a checkpoint."""
 
         def count(name: str) -> int:
-            value = checkpoint.get(name)
-            return value if isinstance(value, int) else 0
+            return count_in(checkpoint, name)
 
         return cls(
             checkpoint.get("deleting") is True,
@@ -87,6 +87,11 @@ class Progress:
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
+    def with_result(self, result: JsonObject) -> "Progress":
+        """Adds the counts of a delegation service's task to these."""
+        files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
+        return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
+
     def to_json(self) -> JsonObject:
         """The checkpoint."""
         joined: JsonObject = {
@@ -109,3 +114,9 @@ class Progress:
             **({UNREAD: {**self.unread}} if self.unread else {}),
             **(joined if self.anti_join else {}),
         }
+
+
+def count_in(document: JsonObject, name: str) -> int:
+    """A count of a document; 0 where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, int) else 0

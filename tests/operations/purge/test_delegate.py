@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.http.delegation_service.shapes import execution_result
+from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.delegation_service.payload import DelegatedPurge
 from arco_catalog.operations.delegation_service.places import Places
@@ -81,7 +82,8 @@ class InProcess:
 def handed(task: Task) -> Handed:
     ended = {Status.SUCCESS: "COMPLETED_SUCCESS", Status.FAILURE: "FAILED_TERMINAL"}
     code = "CREDENTIALS_NEEDED" if "credentials needed" in (task.summary or "") else "TASK_FAILED"
-    return Handed(task.id, ended.get(task.status, "RUNNING"), code, task.summary or "")
+    result = execution_result(task) if task.status is Status.SUCCESS else {}
+    return Handed(task.id, ended.get(task.status, "RUNNING"), code, task.summary or "", result)
 
 
 @pytest.fixture
@@ -139,6 +141,37 @@ async def test_a_table_of_ours_is_purged_by_a_service_and_released_by_us(purges:
     assert '"left_behind":0' in str(ended.document["result_extended"])
     assert '"gone":0' in str(ended.document["result_extended"])
     assert "delegated" not in ended.checkpoint
+
+
+async def test_the_task_counts_what_the_service_deleted(purges: Purges, service: InProcess) -> None:
+    await made(purges)
+    before = len(purges.files())
+    task = await dropped(purges)
+
+    await run(purges, Delegate(service, NEVER))
+
+    ended = await purges.task(task)
+    details = loads(str(ended.document["result_extended"]).encode())
+    assert isinstance(details, dict)
+    assert ended.summary == f"Purged {before} files"
+    assert details["files_deleted"] == before
+    assert isinstance(details["bytes_deleted"], int)
+    assert details["bytes_deleted"] > 0
+
+
+async def test_the_task_repeats_why_the_service_failed(purges: Purges) -> None:
+    await made(purges)
+    task = await dropped(purges)
+
+    class Failing(InProcess):
+        async def submit(self, payload: JsonObject, key: str) -> Handed:
+            return Handed("a-task", "FAILED_TERMINAL", "LOCATION_HELD", "db.other lies there, too")
+
+    await run(purges, Delegate(Failing(purges), NEVER))
+
+    summary = str((await purges.task(task)).summary)
+    assert "task a-task" in summary
+    assert "LOCATION_HELD db.other lies there, too" in summary
 
 
 async def test_what_the_service_can_not_know_of_is_deleted_here(purges: Purges, service: InProcess) -> None:

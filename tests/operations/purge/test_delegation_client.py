@@ -38,6 +38,7 @@ async def test_a_task_is_handed_over_with_the_token_of_now(tmp_path: Path) -> No
             "status": "FAILED_TERMINAL",
             "error_code": "TASK_FAILED",
             "result_summary": "x",
+            "execution_result": {"files_deleted": 3},
         }
         return web.json_response(TASK, status=202) if request.method == "POST" else web.json_response(ended)
 
@@ -45,7 +46,7 @@ async def test_a_task_is_handed_over_with_the_token_of_now(tmp_path: Path) -> No
         client = HttpDelegationClient(f"{server.uri}/", ClientFiles(str(token)), system_now_ms)
         assert await client.submit({"a": 1}, KEY) == Handed("t1", "QUEUED")
         token.write_text("second")
-        assert await client.status("t1") == Handed("t1", "FAILED_TERMINAL", "TASK_FAILED", "x")
+        assert await client.status("t1") == Handed("t1", "FAILED_TERMINAL", "TASK_FAILED", "x", {"files_deleted": 3})
 
     tasks = "/delegation-service/api/v1/tasks"
     assert seen == [("POST", tasks, "Bearer first", KEY), ("GET", f"{tasks}/t1", "Bearer second", None)]
