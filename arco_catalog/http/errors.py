@@ -54,6 +54,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.Unavailable: (503, "ServiceUnavailableException"),
     e.CatalogChanged: (503, "ServiceUnavailableException"),
     e.CommitStateUnknown: (500, "CommitStateUnknownException"),
+    e.PurgeFailed: (500, "InternalServerError"),
     e.InternalError: (500, "InternalServerError"),
 }
 

@@ -205,5 +205,9 @@ class CommitStateUnknown(CatalogError):
     """The change may have been made, or may yet be made. Never answered as anything else."""
 
 
+class PurgeFailed(CatalogError):
+    """The table was dropped, and the purge for whose end the drop waited has failed: files are left."""
+
+
 class InternalError(CatalogError):
     """The catalog's own state or code is at fault."""

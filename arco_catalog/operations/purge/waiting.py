@@ -2,7 +2,7 @@
 
 import logging
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import CatalogError, PurgeFailed
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import load
@@ -23,8 +23,8 @@ MARGIN_S = 1.0
 
 
 async def wait_for_purge(session: Session, namespace: Namespace, name: str) -> None:
-    """Waits until the purge of what was dropped last under a name has ended, as long as the request has time. The drop
-    is made, so whatever goes wrong here is logged, and nothing is raised for it."""
+    """Waits until the purge of what was dropped last under a name has ended, as long as the request has time. Raises
+    `PurgeFailed` if it has failed. The drop is made, so anything else that goes wrong here is logged alone."""
     name_said = dotted(namespace, name)
     try:
         tombstone = await _dropped_last(session, namespace, name)
@@ -38,6 +38,12 @@ async def wait_for_purge(session: Session, namespace: Namespace, name: str) -> N
         _LOG.warning("%s was dropped, and its purge goes on as task %s", name_said, tombstone.task)
     elif ended is Status.FAILURE:
         _LOG.error("%s was dropped, and its purge has failed: see task %s", name_said, tombstone.task)
+        # The task's reason may name tables that the caller must not know of.
+        raise PurgeFailed(
+            f"The table {name_said} was dropped, but its purge has failed and its files are not all deleted. "
+            f"`arco tasks show {tombstone.task}` gives the reason; when that is mended, `arco tasks retry "
+            f"{tombstone.task}` deletes the rest. Do not drop the table again: the name is free"
+        )
 
 
 async def _dropped_last(session: Session, namespace: Namespace, name: str) -> Tombstone | None:

@@ -5,17 +5,22 @@ from dataclasses import replace
 
 import pytest
 
+from arco_catalog.http.errors import error_response
+from arco_catalog.iceberg.errors import NoSuchTable, PurgeFailed
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.tasks import retry_task
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED, PURGED
 from arco_catalog.tasks.loop import WakeUp
-from storage_backends import StoreUnavailable
+from storage_backends import Found, StoreUnavailable
 from tests.operations.purge.conftest import DAY_MS, Purges
 from tests.support.scripted_store import Call, Rule
 from tests.support.table_files import append, write
 from tools.support.catalog_fixture import NS
+from tools.support.request_bodies import uuid7
 
 LOGGER = "arco_catalog.operations.purge.waiting"
 
@@ -55,16 +60,55 @@ async def test_a_purge_that_takes_longer_goes_on_as_a_task_and_the_log_says_so(
     assert purges.files() == []
 
 
-async def test_a_purge_that_failed_is_told_by_the_log_and_the_drop_stands(caplog: pytest.LogCaptureFixture) -> None:
+async def damaged() -> tuple[Purges, str, bytes]:
+    """A catalog whose table can't be purged, and the file that has to be brought back."""
     purges = await made()
-    [manifest] = [key for key in purges.files() if key.endswith("-m0.avro")]
-    await write(purges.store, f"memory:///{manifest}", b"damaged")
+    [manifest] = [f"memory:///{key}" for key in purges.files() if key.endswith("-m0.avro")]
+    found = await purges.store.get(manifest.removeprefix("memory:///"))
+    assert isinstance(found, Found)
+    await write(purges.store, manifest, b"damaged")
     purges.store.rules = [Rule(looks_for_the_task, first=purges.run, times=1)]
-    with caplog.at_level(logging.ERROR, LOGGER):
+    return purges, manifest, found.body
+
+
+async def test_a_drop_whose_purge_failed_is_answered_with_an_error_and_stands(caplog: pytest.LogCaptureFixture) -> None:
+    purges, _, _ = await damaged()
+    with caplog.at_level(logging.ERROR, LOGGER), pytest.raises(PurgeFailed) as raised:
         await drop_table(purges.fixture.session(deadline_ms=DAY_MS), NS, "t", purge=True)
     task = await purges.task(str((await purges.tombstone()).task))
     assert task.status is Status.FAILURE
     assert f"db.t was dropped, and its purge has failed: see task {task.id}" in caplog.messages
+    assert "db.t was dropped, but its purge has failed and its files are not all deleted" in raised.value.message
+    assert f"arco tasks retry {task.id}" in raised.value.message
+    answer = error_response(raised.value, commits=False, dialect=Dialect.ICEBERG)
+    assert (answer.status, answer.error_type) == (500, "InternalServerError")
+
+
+async def test_the_same_drop_with_its_key_is_answered_with_the_error_until_the_files_are_deleted() -> None:
+    purges, manifest, body = await damaged()
+    key = uuid7(purges.runtime.now_ms(), purges.runtime)
+
+    async def drop() -> None:
+        await drop_table(purges.fixture.session(key=key, path="/t", deadline_ms=DAY_MS), NS, "t", purge=True)
+
+    for _ in range(2):
+        with pytest.raises(PurgeFailed):
+            await drop()
+    await write(purges.store, manifest, body)
+    await retry_task(purges.fixture.session(), str((await purges.tombstone()).task), purges.runtime)
+    await purges.run()
+    await drop()
+    assert purges.files() == []
+
+
+async def test_the_same_drop_without_a_key_finds_no_table_and_makes_no_other_task() -> None:
+    purges, _, _ = await damaged()
+    with pytest.raises(PurgeFailed):
+        await drop_table(purges.fixture.session(deadline_ms=DAY_MS), NS, "t", purge=True)
+    before = await purges.tombstone()
+    with pytest.raises(NoSuchTable):
+        await drop_table(purges.fixture.session(deadline_ms=DAY_MS), NS, "t", purge=True)
+    assert (await purges.tombstone()).json == before.json
 
 
 @pytest.mark.parametrize(("mode", "window_ms"), [(PurgeMode.ASYNC, 0), (PurgeMode.SYNC, 1_000), (PurgeMode.OFF, 0)])
