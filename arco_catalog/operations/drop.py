@@ -37,7 +37,8 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     commit makes a task that deletes the files when the time to undo the drop has passed (docs/design/purge.md); raises
     `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and no time to undo the drop, the
     end of the purge is waited for; raises `PurgeFailed`, also each time the request is sent again with its idempotency
-    key, until a later attempt of the purge has succeeded. In a copy of another catalog the drop is a plain one (docs/recovery.md#copies)."""
+    key, until a later attempt of the purge has succeeded. In a copy of another catalog the drop is a plain one
+    (docs/recovery.md#copies)."""
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)
     if purge and drop.copy_of is not None:
