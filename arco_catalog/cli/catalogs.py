@@ -81,7 +81,7 @@ async def _one(
             entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
             request = operator_request(session.runtime, "catalogs drop")
             await end_catalog(realm.catalog(entry).session(request))
-            await remove_catalog(session, name)
+            await remove_catalog(session, entry)
             return shown_catalog(entry)
 
 
@@ -115,7 +115,9 @@ async def _update(realm: Realm, session: Session, options: CatalogOptions, name:
     storage = {**entry.storage, **({"allowedLocations": _locations(options, said)} if said.locations else {})}
     storage = {key: value for key, value in {**storage, **_object(said.storage)}.items() if value is not None}
     parse_storage_config(storage)
-    return await change_catalog(realm, session, name, entry.version, properties, storage, account_may_change=True)
+    return await change_catalog(
+        realm, session, name, entry.entity, entry.version, properties, storage, account_may_change=True
+    )
 
 
 def _locations(options: CatalogOptions, said: Said) -> list[JsonValue]:

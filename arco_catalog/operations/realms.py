@@ -266,18 +266,21 @@ async def change_catalog(
     realm: Realm,
     session: Session,
     name: str,
+    entity: str,
     expected: int | None,
     properties: Mapping[str, str] | None,
     storage: JsonObject | None,
     *,
     account_may_change: bool = False,
 ) -> JsonObject:
-    """Changes properties and storage configuration of a catalog; what is None stays. Raises `NotFound`, `CommitFailed`
-    if it has changed, and `BadRequest` for locations that it may not have, and for another account of the cloud unless
-    it `account_may_change`."""
+    """Changes properties and storage configuration of a catalog; what is None stays. `entity` is the id of the catalog
+    on which rights were judged. Raises `CatalogChanged` if the name belongs to another by now, `CommitFailed` if it has
+    changed, and `BadRequest` for locations that it may not have, and for another account of the cloud unless it
+    `account_may_change`."""
     return await update_catalog(
         session,
         name,
+        entity,
         expected,
         properties,
         storage,

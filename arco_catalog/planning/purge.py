@@ -10,6 +10,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.writes import PlannedWrite, RecordWrite
 from arco_catalog.state.borrowed import borrower_of
+from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import dropped_at, overlapping
 from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Edits, Index, tombstone_key
@@ -59,6 +60,10 @@ class TooEarly(Exception):
 
 class Fenced(Exception):
     """Another lease has written itself into the tombstone."""
+
+
+class ClosedCatalog(Exception):
+    """The catalog is closed: its locations may belong to another catalog by now."""
 
 
 class InTheWay(Exception):
@@ -149,6 +154,7 @@ def begin(
     """The beginning of a purge, or, where that was made, the fence of another lease; None if this lease has made one.
     `store_ms` is a time that the store's clock has passed; with the `anti_join` others may overlap. Raises `Undone`,
     `TooEarly`, `Fenced`, `InTheWay`, and `PendingTransaction`."""
+    yield from require_open(index)
     tombstone = yield from _still(index, planned)
     if tombstone.state == PURGING:
         if tombstone.fence > fence:
@@ -175,13 +181,22 @@ def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]
 
 
 def release(index: Index, planned: Tombstone, fence: int, at_ms: int) -> Steps[Edits | None]:
-    """The end of a purge; None if it was made. Raises `Fenced` if the tombstone has not this lease's version."""
+    """The end of a purge; None if it was made. Raises `Fenced` if the tombstone has not this lease's version, and
+    `ClosedCatalog`."""
+    yield from require_open(index)
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is not None and found.state == PURGED:
         return None
     require_fence(found, fence)
     assert found is not None
     return found.released(at_ms)
+
+
+def require_open(index: Index) -> Steps[None]:
+    """Raises `ClosedCatalog` for a closed catalog (docs/design/purge.md#rule-25)."""
+    yield Needs(keys=[CATALOG_STATE])
+    if is_dropping(index):
+        raise ClosedCatalog("the catalog is closed, and its locations may belong to another by now")
 
 
 def require_fence(tombstone: Tombstone | None, fence: int) -> None:

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, one_of
 from arco_catalog.operations.management import catalogs
 from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
 from arco_catalog.operations.realms import change_catalog, make_catalog
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.vending.storage_config import parse_storage_config
 from arco_catalog.vending.storage_policy import StoragePolicy
 
@@ -40,8 +41,9 @@ async def create(context: RequestContext) -> Response:
 
 async def get(context: RequestContext) -> Response:
     """One catalog."""
-    await (await context.catalog_session(context.params["catalog"])).head()
-    return json_response(await catalogs.get_catalog(context.judged_realm_session(), context.params["catalog"]))
+    entity = await _judged_entity(context)
+    found = await catalogs.find_entry(context.judged_realm_session(), context.params["catalog"], entity)
+    return json_response(shown_catalog(found))
 
 
 async def update(context: RequestContext) -> Response:
@@ -49,13 +51,14 @@ async def update(context: RequestContext) -> Response:
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
-    await (await context.catalog_session(context.params["catalog"])).head()
+    entity = await _judged_entity(context)
     if storage is not None:
         _check_storage(context, storage)
     changed = await change_catalog(
         context.required_realm,
         context.judged_realm_session(),
         context.params["catalog"],
+        entity,
         version,
         properties,
         storage,
@@ -72,6 +75,22 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 async def drop(context: RequestContext) -> Response:
     """Drops an empty catalog."""
     name = context.params["catalog"]
-    await catalogs.end_catalog(await context.catalog_session(name))
-    await catalogs.remove_catalog(context.judged_realm_session(), name)
+    session = await context.catalog_session(name)
+    await session.head()  # judged before anything of the realm is read
+    entry = await catalogs.find_entry(context.judged_realm_session(), name, _entity_of(session))
+    await catalogs.end_catalog(session)
+    await catalogs.remove_catalog(context.judged_realm_session(), entry)
     return NO_CONTENT
+
+
+async def _judged_entity(context: RequestContext) -> str:
+    """The id of the catalog that the path names, whose registry allows the request. Raises as `Session.head` does."""
+    session = await context.catalog_session(context.params["catalog"])
+    await session.head()
+    return _entity_of(session)
+
+
+def _entity_of(session: Session) -> str:
+    entry = session.catalog.entry
+    assert entry is not None  # it is a catalog of a realm
+    return entry[0]

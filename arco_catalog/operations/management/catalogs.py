@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NotFound
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NamespaceNotEmpty, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.entities import (
     EntityChange,
@@ -25,6 +25,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING
+from arco_catalog.state.entries import purge_began
 from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Edits, Index, namespaces_in
 from arco_catalog.state.locations import Location
@@ -81,7 +82,21 @@ def shown_catalogs(found: Sequence[CatalogEntry]) -> JsonObject:
 
 async def get_catalog(session: Session, name: str) -> JsonObject:
     """One catalog. Raises `NotFound`."""
-    return shown_catalog(existing_catalog(await looked_up(session, [catalog_key(name)]), name))
+    return shown_catalog(await find_entry(session, name))
+
+
+async def find_entry(session: Session, name: str, entity: str | None = None) -> CatalogEntry:
+    """The entry of a name, which must be the catalog with this id if one is given. Raises `NotFound`, and
+    `CatalogChanged` if the name belongs to another catalog by now."""
+    index = await looked_up(session, [catalog_key(name)])
+    return existing_catalog(index, name) if entity is None else _same_catalog(index, name, entity)
+
+
+def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
+    found = find_catalog(index, name)
+    if found is None or found.entity != entity:
+        raise CatalogChanged(f"Catalog {name} was removed or replaced just now: try again")
+    return found
 
 
 def existing_catalog(index: Index, name: str) -> CatalogEntry:
@@ -175,6 +190,7 @@ async def create_catalog(
 async def update_catalog(
     session: Session,
     name: str,
+    entity: str,
     expected: int | None,
     properties: Mapping[str, str] | None,
     storage: JsonObject | None,
@@ -184,10 +200,11 @@ async def update_catalog(
     account_may_change: bool = False,
 ) -> JsonObject:
     """Changes properties and storage configuration, as far as `check` allows both; what is None stays, and so does the
-    account of the cloud unless it `account_may_change`. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    account of the cloud unless it `account_may_change`. `entity` is the id of the catalog on which rights were judged.
+    Raises `CatalogChanged` if the name belongs to another by now, and `CommitFailed` if it has changed."""
     if properties is not None:
         check_entity_properties(properties, "catalog")
-    change = _Update(session, name, expected, properties, storage, check, overlap, account_may_change)
+    change = _Update(session, name, entity, expected, properties, storage, check, overlap, account_may_change)
     return body_of(await run(session, change))
 
 
@@ -222,9 +239,10 @@ async def _unfinished_purges(session: Session) -> Sequence[str]:
     return left
 
 
-async def remove_catalog(session: Session, name: str) -> None:
-    """Takes the name of a catalog away that `end_catalog` has ended. Raises `NotFound`."""
-    await run(session, _Remove(session, name))
+async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
+    """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
+    belongs to another catalog by now (docs/design/access.md#management)."""
+    await run(session, _Remove(session, entry))
 
 
 class _Create(EntityChange):
@@ -262,6 +280,7 @@ class _Update(EntityChange):
         self,
         session: Session,
         name: str,
+        entity: str,
         expected: int | None,
         properties: Mapping[str, str] | None,
         storage: JsonObject | None,
@@ -271,11 +290,12 @@ class _Update(EntityChange):
     ) -> None:
         super().__init__(session, {"name": name})
         self.name, self.expected, self.properties, self.storage = name, expected, properties, storage
+        self.entity = entity
         self.check, self.overlap, self.account_may_change = check, overlap, account_may_change
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_key(self.name)], scans=[Scan(catalogs())])
-        before = existing_catalog(index, self.name)
+        before = _same_catalog(index, self.name, self.entity)
         check_version(before, self.expected, "Catalog")
         properties: JsonObject = before.properties if self.properties is None else {**self.properties}
         if not properties.get(BASE_LOCATION):
@@ -331,10 +351,18 @@ class _End(EntityChange):
         super().__init__(session, {})
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True)])
+        purges = Scan("tombstone\n", until=purge_began)
+        yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True), purges])
         if index.any_in(namespaces_in(())):
             raise NamespaceNotEmpty(
                 f"Catalog {self.session.settings.warehouse} is not empty: drop its namespaces first"
+            )
+        purging = next((Tombstone(each) for _, each in index.scan("tombstone\n") if purge_began(each)), None)
+        if purging is not None:
+            raise NamespaceNotEmpty(
+                f"Catalog {self.session.settings.warehouse} is not empty: "
+                f"{dotted(purging.namespace, purging.name)} is being purged. Wait until task {purging.task} has "
+                "succeeded (see `arco tasks`), then try again"
             )
         return {CATALOG_STATE: {"state": DROPPING}}, None
 
@@ -342,11 +370,13 @@ class _End(EntityChange):
 class _Remove(EntityChange):
     kind = "drop-catalog"
 
-    def __init__(self, session: Session, name: str) -> None:
-        super().__init__(session, {"name": name})
-        self.name = name
+    def __init__(self, session: Session, entry: CatalogEntry) -> None:
+        super().__init__(session, {"name": entry.name, "catalog": entry.entity})
+        self.entry = entry
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[catalog_key(self.name)])
-        existing_catalog(index, self.name)
-        return {catalog_key(self.name): None}, None
+        key = catalog_key(self.entry.name)
+        yield Needs(keys=[key])
+        found = find_catalog(index, self.entry.name)
+        is_ended = found is not None and (found.entity, found.root) == (self.entry.entity, self.entry.root)
+        return ({key: None} if is_ended else {}), None

@@ -17,6 +17,7 @@ from arco_catalog.operations.purge.progress import Phase, Progress
 from arco_catalog.operations.purge.reach import reached_by, walked_log
 from arco_catalog.operations.purge.sharing import find_sharer
 from arco_catalog.planning.purge import (
+    ClosedCatalog,
     Fenced,
     InTheWay,
     TooEarly,
@@ -27,6 +28,7 @@ from arco_catalog.planning.purge import (
     purge_of,
     release,
     require_fence,
+    require_open,
 )
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.evidence import fence_pointer, mark_dropped
@@ -92,6 +94,8 @@ class PurgeExecutor:
             raise NotYet(execution.taken_ms + WAIT_MS, str(early)) from early
         except Fenced as fenced:
             raise LeaseLost(str(fenced)) from fenced
+        except ClosedCatalog as closed:
+            raise TaskFailed(f"The purge ends: {closed}") from closed
         except InTheWay as met:
             raise TaskFailed(f"{met}: only the anti-join on Spark can purge this table") from met
 
@@ -214,10 +218,12 @@ class _Purge:
         """Ends the work where the tombstone is not this lease's any more, asked with each renewal."""
 
         async def guard(session: Session) -> None:
-            now = await _tombstone(session, self._task)
+            index = (await session.state.head()).index
             try:
+                await carry_out(session.state, index, require_open(index))
+                now = await carry_out(session.state, index, purge_of(index, self._task))
                 require_fence(now, self._execution.number)
-            except Fenced as fenced:
+            except (Fenced, ClosedCatalog) as fenced:
                 raise LeaseLost(str(fenced)) from fenced
 
         return guard
