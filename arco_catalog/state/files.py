@@ -15,7 +15,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.memory import FILE_WEIGHT, MAX_METADATA_BYTES, Hold, Taken
-from storage_backends import Cursor, Found, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
+from storage_backends import Cursor, Found, InvalidKey, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
 
 GZIP = b"\x1f\x8b"
 FIRST_BYTES = 1 << 20
@@ -187,8 +187,8 @@ class Files:
         self._cache.drop(location)
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
-        """The same for at most 1,000 files by their letters, which are not in memory. Returns those that are left, each
-        with the reason."""
+        """Deletes at most 1,000 files by their letters, which are not in memory. Returns those that are left, each
+        with the reason: `InvalidKey` for one whose name the store gives to no object."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)
@@ -196,8 +196,7 @@ class Files:
             stores.setdefault(id(store), (store, {}))[1][key] = file
         left: dict[Location, Unknown | StoreError] = {}
         for store, keys in stores.values():
-            deleted = await store.delete_many([*keys])
-            left |= {keys[key]: reason for key, reason in deleted.left.items()}
+            left |= {keys[key]: reason for key, reason in (await _delete_valid(store, [*keys])).items()}
         return left
 
     async def _unpacked(self, location: str, raw: bytes, taken: Taken) -> tuple[bytes, Taken]:
@@ -220,6 +219,18 @@ class Files:
             f"Metadata file {location} is larger than {self._most:,} bytes, unpacked: expire snapshots with another "
             "tool, or raise --max-metadata (ARCO_MAX_METADATA)"
         )
+
+
+async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
+    """Deletes objects, and returns those that are left. A store refuses a call as a whole if one key is invalid for it,
+    so the keys are halved until those are found."""
+    try:
+        return (await store.delete_many(keys)).left
+    except InvalidKey as error:
+        if len(keys) == 1:
+            return {keys[0]: error}
+    middle = len(keys) // 2
+    return {**await _delete_valid(store, keys[:middle]), **await _delete_valid(store, keys[middle:])}
 
 
 def _depth(mount: Mount) -> int:

@@ -18,12 +18,14 @@ from arco_catalog.state import receipt
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.tasks.execution import Sessions, TaskFailed
-from storage_backends import Found
+from storage_backends import Found, InvalidKey
 
 _LOG = logging.getLogger(__name__)
 
 MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
 ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
+MAX_QUOTED = 1_000
+"""Characters of a location that an error quotes."""
 
 
 class CorruptFile(TaskFailed):
@@ -167,6 +169,8 @@ async def _document(execution: Sessions, file: str, reached: Reached) -> JsonObj
         return None
     except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
         raise CorruptFile(f"the metadata file {file} can't be read: {error.message}") from error
+    except InvalidKey as error:  # no retry would change that
+        raise CorruptFile(f"the metadata file {file[:MAX_QUOTED]} can't be read: {error}") from error
     finally:
         files.forget(file)
 
@@ -282,9 +286,9 @@ async def records_of(
     except NotFound:
         if gone is not None:
             gone.append(location)
-    except (Unreadable, BadRequest) as error:
+    except (Unreadable, BadRequest, InvalidKey) as error:
         raise CorruptFile(
-            f"the file {location} can't be read, and what it names would be left behind: {error}"
+            f"the file {location[:MAX_QUOTED]} can't be read, and what it names would be left behind: {error}"
         ) from error
 
 

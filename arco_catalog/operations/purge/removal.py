@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.reach import ReachedFile
@@ -10,7 +11,7 @@ from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.deletion import delete_for_certain
 from arco_catalog.state.locations import Location
 from arco_catalog.tasks.execution import Sessions
-from storage_backends import MAX_DELETED, StoreError, Unknown
+from storage_backends import MAX_DELETED, InvalidKey, StoreError, Unknown
 
 AT_ONCE = MAX_DELETED
 """Files in one call to delete."""
@@ -55,7 +56,10 @@ class Removal:
                 elif self._is_new(location):
                     own[location] = file.size
             if own:
-                await delete_for_certain([*own], self._delete, self._pause)
+                invalid: set[Location] = set()
+                await delete_for_certain([*own], partial(self._delete, invalid), self._pause)
+                outside += len(invalid)
+                own = {location: size for location, size in own.items() if location not in invalid}
             now = self.progress
             self.progress = replace(
                 now,
@@ -91,15 +95,19 @@ class Removal:
             self._deleted.add(digest)
         return True
 
-    async def _delete(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
+    async def _delete(
+        self, invalid: set[Location], files: Sequence[Location]
+    ) -> Mapping[Location, Unknown | StoreError]:
         """One call to delete, and another for what lies beside local files. Who makes them holds the lease, and they
-        end with it (docs/design/purge.md#rule-5)."""
+        end with it (docs/design/purge.md#rule-5). Files whose names the store gives to no object are not there; they
+        are added to `invalid`, since no retry would change that."""
         left = await self._sessions.session().files.remove_many(files)
+        invalid.update(file for file, reason in left.items() if isinstance(reason, InvalidKey))
         beside = {checksum_beside(file): file for file in files if file.scheme == "file"}
         if beside:
             stay = await self._sessions.session().files.remove_many([*beside])
             left = {**left, **{beside[checksum]: reason for checksum, reason in stay.items()}}
-        return left
+        return {file: reason for file, reason in left.items() if not isinstance(reason, InvalidKey)}
 
     async def _pause(self) -> None:
         await self._sessions.session().state.pause()

@@ -171,6 +171,18 @@ async def test_a_path_that_steps_out_of_the_table_is_not_followed(purges: Purges
     assert details(await purges.purge())["outside"] == 3
 
 
+@pytest.mark.parametrize("name", ["x" * 5_000, "x" * 1_020])
+async def test_a_name_that_no_object_can_have_is_counted_and_all_others_go(purges: Purges, name: str) -> None:
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    state = await load_table(purges.fixture.session(), NS, "t")
+    place = state.metadata_location.rpartition("/metadata/")[0]
+    others = [await write(purges.store, f"{place}/data/{number}.parquet") for number in range(9)]
+    await commit_files(purges.fixture, state, [*others[:4], f"{place}/data/{name}", *others[4:]])
+    task = await purges.purge()
+    assert purges.files() == []
+    assert (task.status, task.attempts, details(task)["outside"]) == (Status.SUCCESS, 0, 1)
+
+
 async def test_files_that_an_engine_deleted_are_no_obstacle(purges: Purges) -> None:
     await filled(purges)
     await purges.drop()
