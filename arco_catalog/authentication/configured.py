@@ -62,7 +62,8 @@ class Configured:
 
 def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> Configured | None:
     """The authenticators that variables ask for; None if they ask for none. `realm` is that of issuers and APIs for
-    which no other is named. Nothing is read or asked yet. Raises `ValueError` with a sentence that names a variable."""
+    which no other is named. A file of keys is read; nothing is sent yet. Raises `ValueError` with a sentence that names
+    a variable."""
     kinds = AUTH.read(environment)
     for kind in kinds:
         if kind not in KINDS:
@@ -97,7 +98,8 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
 
 
 def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
-    """Where the keys are that sign tokens. Raises `ValueError` unless just one of the variables says so."""
+    """Where the keys are that sign tokens. Raises `ValueError` unless just one of the variables says so, and for a file
+    without keys."""
     from arco_catalog.authentication import keys
     from storage_backends.secret_stores import is_reference
 
@@ -106,14 +108,13 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
         names = f"{TOKEN_KEY.name}, {TOKEN_KEY_FILE.name} and {TOKEN_KEY_SECRET.name}"
         raise ValueError(f"'{AUTH.name}=internal' needs a key to sign tokens with: set just one of {names}")
     text = named[0].read(environment)
-    if named[0] is TOKEN_KEY:
+    if named[0] is not TOKEN_KEY_SECRET:
+        in_file = named[0] is TOKEN_KEY_FILE
         try:
-            keys.parse_keys(text)
+            known = keys.read_file(text) if in_file else keys.parse_keys(text)
         except ValueError as error:
-            raise ValueError(f"{TOKEN_KEY.name}: {error}") from error
-        return keys.KeySource(keys.from_text(text), runtime.now_ms)
-    if named[0] is TOKEN_KEY_FILE:
-        return keys.KeySource(keys.from_file(text), runtime.now_ms)
+            raise ValueError(f"{named[0].name}: {error}") from error
+        return keys.KeySource(keys.from_file(text) if in_file else keys.from_text(text), runtime.now_ms, known)
     if not is_reference(text):
         raise ValueError(f"{TOKEN_KEY_SECRET.name}: {text!r} is no reference to a secret of AWS, Google Cloud or Azure")
     return keys.KeySource(keys.from_secret_store(text, environment, runtime.now_ms), runtime.now_ms)

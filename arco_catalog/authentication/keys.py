@@ -83,6 +83,16 @@ def from_text(text: str) -> Read:
     return read
 
 
+def read_file(path: str) -> TokenKeys:
+    """The keys in a file. Raises `ValueError` if it cannot be read, or has none."""
+    try:
+        return parse_keys(Path(path).read_bytes().decode())
+    except OSError as error:
+        raise ValueError(f"the file {path!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the file {path!r} is not text") from error
+
+
 def from_file(path: str) -> Read:
     """Keys in a file, which is read again when they are old."""
 
@@ -102,13 +112,14 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 class KeySource:
-    """Keys, read when they are first needed and again when they are old. Belongs to one event loop."""
+    """Keys, read when they are first needed, unless they are `known`, and again when they are old. Belongs to one event
+    loop."""
 
-    def __init__(self, read: Read, now_ms: Callable[[], int]) -> None:
+    def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read
         self._now_ms = now_ms
-        self._held: TokenKeys | None = None
-        self._asked_ms = 0
+        self._held = known
+        self._asked_ms = 0 if known is None else now_ms()
         self._failed_ms: int | None = None
         """When keys could not be had, while there are none."""
         self._reading = asyncio.Lock()

@@ -106,6 +106,24 @@ def test_what_is_missing_or_wrong_is_said_and_no_key_is(environment: dict[str, s
     assert "short-and-weak" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "expected 1 to 8 keys"),
+        (b"short-and-weak", "key 1 has 14 bytes"),
+        (b"\xff" * 40, "is not text"),
+    ],
+)
+def test_a_file_without_keys_is_refused_at_the_start(tmp_path: Path, content: bytes | None, why: str) -> None:
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"ARCO_TOKEN_KEY_FILE: .*{why}") as refused:
+        configured({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_FILE": str(file)}, "r1", FakeRuntime())
+    assert "short-and-weak" not in str(refused.value)
+
+
 def test_an_issuer_on_this_machine_needs_no_tls_where_that_is_allowed() -> None:
     local = {**OIDC, "ARCO_OIDC_ISSUERS": "http://127.0.0.1:9/x", "ARCO_OIDC_LOOPBACK_HTTP": "true"}
     assert kinds(ARCO_AUTH="oidc", **local) == [OidcAuthenticator.__name__]
