@@ -26,7 +26,8 @@ class RequestStats:
     last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
     planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
     principal may not speak. `denied` is the privilege that its principal lacks, and on what. `vended` is what a cloud
-    answered that was asked for credentials.
+    answered that was asked for credentials. `stale_key`: the client sent its idempotency key more than a day after it
+    had made it.
     """
 
     store: Measurement | None = None
@@ -36,6 +37,7 @@ class RequestStats:
     ignored_claim: bool = False
     denied: tuple[str, str] | None = None
     key: str | None = None
+    stale_key: bool = False
     attempt: str | None = None
     tries: int = 0
     conflicts: int = 0
@@ -83,3 +85,9 @@ def current_stats() -> RequestStats:
 def note_vended(outcome: str) -> None:
     """Notes what a cloud answered that the request asked for credentials."""
     current_stats().vended = outcome
+
+
+def note_stale_key() -> None:
+    """Notes that the idempotency key of the request is too old to be executed: its outcome is unknown by the client's
+    own delay, and by no failure of the catalog."""
+    current_stats().stale_key = True

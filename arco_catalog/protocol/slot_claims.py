@@ -12,6 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import encode_answer
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.operation_request import IdempotencyKey
+from arco_catalog.protocol.request_stats import note_stale_key
 from arco_catalog.state.marker import Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
@@ -37,6 +38,7 @@ class SlotClaims:
             return False
         match self._key.refusal(self._marker.now_ms):
             case CommitStateUnknown() as unknown:
+                note_stale_key()
                 raise unknown
             case BadRequest() as refusal:
                 await self.put(attempt, WriteSet(), encode_answer(refusal))
@@ -100,5 +102,7 @@ class SlotClaims:
             raise KeyReused("Idempotency-Key was already used for a different request")
         refusal = self._key.refusal(slots[0].written_ms if slots else marker.now_ms)
         if isinstance(refusal, CommitStateUnknown):
+            if not slots:
+                note_stale_key()
             raise refusal
         return slots

@@ -79,8 +79,8 @@ class RequestLog:
 
     @property
     def failed(self) -> bool:
-        """Whether the fault was ours."""
-        return self.status >= 500
+        """Whether the fault was ours: an unknown outcome because of an old idempotency key is not."""
+        return self.status >= 500 and not self.stats.stale_key
 
     @property
     def error_type(self) -> str | None:

@@ -211,6 +211,15 @@ class TestACommit:
         assert [name for name in service.store.keys("wh/_catalog/iceberg_idempotency/") if f"/{first['key']}" in name]
         assert key not in "".join(service.lines)
 
+    async def test_under_a_key_older_than_a_day_is_no_error_of_ours(self, service: LoggedService) -> None:
+        key = service.key()
+        service.clock.ms += 86_400_000 + 60_000
+        answer = await commit(service.client, "1", idempotency_key=key)
+
+        line = service.last
+        assert (answer.status, line["status"], line["error_type"]) == (500, 500, "CommitStateUnknownException")
+        assert (line["level"], line["ServerErrors"], line["error"]) == ("info", 0, "CommitStateUnknown")
+
     async def test_whose_answer_was_lost_is_told_as_found_by_its_evidence(self, service: LoggedService) -> None:
         key = service.key()
         await commit(service.client, "1", idempotency_key=key)
