@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.names import dotted
 from arco_catalog.planning.writes import PlannedWrite, RecordWrite
 from arco_catalog.state.borrowed import borrower_of
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
@@ -67,7 +66,18 @@ class ClosedCatalog(Exception):
 
 
 class InTheWay(Exception):
-    """Others hold, or held when they were dropped, places inside or around those that are to be purged."""
+    """Another entity holds, or held when it was `dropped`, a location inside or around `place`, which is to be purged,
+    or `borrows` files from there. `name` is empty where only its tombstone or its own entry has the name."""
+
+    def __init__(
+        self, entity: str, place: str, *, name: Sequence[str] = (), dropped: bool = False, borrows: bool = False
+    ) -> None:
+        super().__init__(f"entity {entity} prevents the purge of {place}")
+        self.entity = entity
+        self.place = place
+        self.name = tuple(name)
+        self.dropped = dropped
+        self.borrows = borrows
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +244,10 @@ def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity])
         if holder is not None:
-            name = dotted(holder.name[:-1], holder.name[-1]) if len(holder.name) > 1 else f"entity {holder.entity}"
-            raise InTheWay(f"{location.uri} overlaps the location of {name}")
+            raise InTheWay(holder.entity, location.uri, name=holder.name)
         others = [entity for entity in (yield from dropped_at(index, location)) if entity != tombstone.entity]
         if others:
-            raise InTheWay(f"{location.uri} overlaps the location of entity {others[0]}, which was dropped")
+            raise InTheWay(others[0], location.uri, dropped=True)
         borrower = yield from borrower_of(index, location, tombstone.entity)
         if borrower is not None:
-            raise InTheWay(f"entity {borrower} takes files from {location.uri}")
+            raise InTheWay(borrower, location.uri, borrows=True)

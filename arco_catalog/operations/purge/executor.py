@@ -10,6 +10,7 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.purge.conflict import describe_overlap, describe_sharer
 from arco_catalog.operations.purge.delegate import Delegate, wait_for_delegate
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.leftovers import audit, empty
@@ -97,7 +98,7 @@ class PurgeExecutor:
         except ClosedCatalog as closed:
             raise TaskFailed(f"The purge ends: {closed}") from closed
         except InTheWay as met:
-            raise TaskFailed(f"{met}: only the anti-join on Spark can purge this table") from met
+            raise TaskFailed(await describe_overlap(execution, met)) from met
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         """Gives the tombstone back, unless deletes may have been made (docs/design/purge.md#rule-7)."""
@@ -240,7 +241,7 @@ class _Purge:
             beginning = execution.number if begun else tombstone.begun_version or execution.number
             sharer = await find_sharer(execution, tombstone.entity, tombstone.locations, beginning)
             if sharer is not None:
-                raise TaskFailed(f"{sharer}: only the anti-join on Spark can purge this table")
+                raise TaskFailed(describe_sharer(execution, sharer))
         # That may have taken longer than the lease that there was before it.
         pointer = await execution.session().state.pointer(tombstone.entity)
         if pointer is None:

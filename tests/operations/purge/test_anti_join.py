@@ -168,7 +168,7 @@ async def test_a_task_that_deleted_nothing_can_be_given_back_to_workers(overlapp
     await submit(overlapping, task, anti_join=False)
 
     assert await overlapping.run() == 1
-    assert "anti-join" in str((await overlapping.task(task.id)).summary)
+    assert "--spark" in str((await overlapping.task(task.id)).summary)
 
 
 @pytest.mark.parametrize("shared", [True, False])

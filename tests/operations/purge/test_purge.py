@@ -410,18 +410,33 @@ async def test_a_location_that_another_holds_is_not_purged_here(trusting: Purges
     task = await trusting.purge()
     assert task.status is Status.FAILURE
     assert task.summary is not None
-    assert "overlaps the location of db.outer: only the anti-join" in task.summary
+    assert "overlaps the location of db.outer (entity " in task.summary
+    assert f"`arco tasks run {task.id} --spark`" in task.summary
     assert trusting.files() == before
     assert (await trusting.tombstone()).state == DROPPED
     await undrop(trusting.fixture.session(), NS, "t")
 
 
 async def test_a_location_that_another_had_when_it_was_dropped_is_not_purged_here(trusting: Purges) -> None:
-    await trusting.table("was", location=PLACE)
+    was = await trusting.table("was", location=PLACE)
     await trusting.drop("was", purge=False)
     await trusting.table("t", location=PLACE)
     before = trusting.files()
-    assert "which was dropped" in str((await trusting.purge()).summary)
+    assert f"db.was (entity {was.entity}), which was dropped" in str((await trusting.purge()).summary)
+    assert trusting.files() == before
+
+
+async def test_of_two_dropped_tables_that_overlap_each_prevents_the_purge_of_the_other(trusting: Purges) -> None:
+    """So to drop the other is no advice."""
+    await append(trusting.fixture, await trusting.table("outer", location=PLACE), "a", name="outer")
+    await append(trusting.fixture, await trusting.table("t", location=f"{PLACE}/inner"), "b")
+    before = trusting.files()
+    first, other = await trusting.purge(), await trusting.purge("outer")
+    await retry_task(trusting.fixture.session(), first.id, trusting.runtime)
+    await trusting.run()
+    first = await trusting.task(first.id)
+    assert (first.status, other.status) == (Status.FAILURE, Status.FAILURE)
+    assert "To drop that table too does not help" in str(first.summary)
     assert trusting.files() == before
 
 
@@ -433,12 +448,25 @@ async def test_a_file_that_another_table_took_is_kept_with_all_others(purges: Pu
     before = purges.files()
     task = await purges.purge()
     assert task.status is Status.FAILURE
-    assert f"db.other (entity {other.entity}) has the file memory:///{taken}" in str(task.summary)
+    assert f"db.other (entity {other.entity}) has the file memory:///{taken}: drop that table" in str(task.summary)
     assert purges.files() == before
     tombstone = await purges.tombstone()
     assert (tombstone.state, tombstone.fence) == (DROPPED, 2)
     await undrop(purges.fixture.session(), NS, "t")
     await load_table(purges.fixture.session(), NS, "t")
+
+
+async def test_a_table_is_purged_by_a_retry_once_the_table_that_used_its_files_is_purged(purges: Purges) -> None:
+    await filled(purges)
+    [taken, *_] = [key for key in purges.files() if key.endswith(".parquet")]
+    await commit_files(purges.fixture, await purges.table("other"), [f"memory:///{taken}"], name="other")
+    task = await purges.purge()
+    assert f"drop that table with purge, and when it is purged run `arco tasks retry {task.id}`" in str(task.summary)
+    assert (await purges.purge("other")).status is Status.SUCCESS
+    await retry_task(purges.fixture.session(), task.id, purges.runtime)
+    await purges.run()
+    assert (await purges.task(task.id)).status is Status.SUCCESS
+    assert purges.files() == []
 
 
 async def test_a_place_that_was_given_back_is_free_again(purges: Purges) -> None:
