@@ -28,6 +28,7 @@ from storage_backends import (
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
+from storage_backends.probe import honours_conditions
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
 
 
@@ -70,6 +71,11 @@ def temporaries(root: Path) -> list[Path]:
 
 
 class TestFiles:
+    async def test_probes_leave_no_folder_behind_each(self, store: LocalStore, root: Path) -> None:
+        for nonce in ("first", "second"):
+            assert await honours_conditions(store, nonce)
+        assert paths_below(root / "_probe") == set()
+
     async def test_an_object_is_the_plain_file_that_its_key_names(self, store: LocalStore, root: Path) -> None:
         await store.put("warehouse/a table/metadata.json", b"{}", ABSENT)
 
