@@ -233,6 +233,7 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id; of run: this one, else what is due")
     parser.add_argument("--status", type=str.upper, metavar="STATUS", help="with list: tasks in this status alone")
+    parser.add_argument("--correlation-id", metavar="ID", help="with list: tasks with this correlation id alone")
     parser.add_argument("--follow", action="store_true", help="with show: print the task until it has ended")
     parser.add_argument(
         "--all", action="store_true", help="with run: in every catalog of the realm; with --json a line for each"
@@ -263,7 +264,7 @@ def _tasks(parsed: argparse.Namespace) -> int:
     if parsed.spark:
         return tasks.run_on_spark(options, task, every=parsed.all)
     if parsed.action == "list":
-        return tasks.run_list(options, parsed.status, as_json=parsed.json)
+        return tasks.run_list(options, parsed.status, parsed.correlation_id, as_json=parsed.json)
     if parsed.action == "show":
         return tasks.run_show(options, task, follow=parsed.follow, as_json=parsed.json)
     if parsed.action == "run" and parsed.all:

@@ -19,7 +19,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.state.task import ENDED, table_identity
+from arco_catalog.state.task import ENDED, Task, correlation_id, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
 
@@ -29,12 +29,16 @@ UNDONE = "The drop was undone: nothing will be deleted"
 HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT")
 
 
-def run_list(options: CatalogOptions, status: str | None, *, as_json: bool) -> int:
-    """Prints all tasks, or those in one status, those first that are due first. Raises `CliError`."""
+def run_list(options: CatalogOptions, status: str | None, correlation: str | None, *, as_json: bool) -> int:
+    """Prints all tasks, or those in one status or with one correlation id, those first that are due first. Raises
+    `CliError`."""
+
+    def matches(task: Task) -> bool:
+        return status in (None, task.status.value) and correlation in (None, correlation_id(task.payload))
 
     async def work() -> list[ListedTask]:
         async with reading(options, "tasks") as session:
-            return [found async for found in tasks(session) if status in (None, found.task.status.value)]
+            return [found async for found in tasks(session) if matches(found.task)]
 
     found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
     documents: list[JsonValue] = [to_json(listed) for listed in found]
@@ -167,6 +171,7 @@ def as_text(listed: ListedTask) -> str:
         ("task", task.id),
         ("type", task.kind),
         ("about", about(listed)),
+        ("correlation", correlation_id(task.payload) or ""),
         ("status", task.status.value + (" (a worker is at it)" if listed.held else "")),
         ("version", str(task.number)),
         ("attempts", f"{task.attempts} failed"),

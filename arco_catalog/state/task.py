@@ -265,3 +265,9 @@ def _result(summary: str, extended: str | None) -> JsonObject:
 def table_identity(payload: JsonObject) -> JsonObject:
     """Which table a task is about, as its payload says; empty if it names none."""
     return mapping(mapping(payload, "operation_parameters"), "table_identity")
+
+
+def correlation_id(payload: JsonObject) -> str | None:
+    """The id by which the submitter of a task finds it in logs; None if its payload has none."""
+    common = mapping(payload, "common_payload")
+    return optional_text(common, "correlation_id") or optional_text(common, "polaris_correlation_id")

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.evidence import fence_registry
-from arco_catalog.state.task import ENDED, LEASED, Status, Task
+from arco_catalog.state.task import ENDED, LEASED, Status, Task, correlation_id
 from arco_catalog.state.task_log import (
     Hint,
     StoredTask,
@@ -273,7 +273,8 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        _LOG.error("task %s has failed: %s", execution.task.id, reason)
+        correlation = correlation_id(execution.task.payload)
+        _LOG.error("task %s (correlation id %s) has failed: %s", execution.task.id, correlation, reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, Finished(reason, {}), extended)
 

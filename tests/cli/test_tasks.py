@@ -162,6 +162,16 @@ async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) ->
     assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed one is submitted again\n"
 
 
+async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purged: Purged) -> None:
+    payload = (await purged.shown())["task_payload"]
+    assert isinstance(payload, dict)
+    found = str(payload["common_payload"]["correlation_id"])  # type: ignore[index, call-overload]
+    for wanted, ids in ((found, [purged.task]), ("another", [])):
+        listed = await purged.arco("list", "--correlation-id", wanted, "--json")
+        assert [each["task_id"] for each in json.loads(listed.out)] == ids
+    assert f"correlation  {found}\n" in (await purged.arco("show", purged.task)).out
+
+
 async def test_the_task_of_a_drop_that_was_undone_says_so(purged: Purged) -> None:
     assert (await purged.shown())["undone"] is False
     await undrop(purged.fixture.session(), NS, "t")
