@@ -23,7 +23,7 @@ async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
 
 
 def describe_sharer(execution: Execution, sharer: str) -> str:
-    """The reason for operators where another table uses files of this one, as `sharer` says."""
+    """The reason for operators where another table uses files of this one, by the sentence of `sharer`."""
     return (
         f"{sharer}: drop that table with purge, and when it is purged run `arco tasks retry {execution.task.id}`; or "
         f"{_on_spark(execution)}"
