@@ -9,6 +9,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS
 from arco_catalog.planning.relation_change import MissingLocations, RelationCommit, UnchangedRelation
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
@@ -69,9 +70,6 @@ class CommitRelation(Mutation[RelationReadSet]):
             return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
         successor = change.successor
 
-        async def check() -> RelationReadSet | None:
-            return await self.validate_name(read_set)
-
         async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
             outcome = await session.state.move_pointer(successor, pointer.version)
             if isinstance(outcome, Applied):
@@ -81,11 +79,26 @@ class CommitRelation(Mutation[RelationReadSet]):
         return PlannedCommit(
             write_set=_write_set(read_set),
             first=writes(session, change.new.write(), change.receipts.pending),
-            check=check,
+            check=lambda: self.check(read_set),
             swap=swap,
             after=writes(session, change.receipts.committed, *change.removals),
             answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
         )
+
+    async def check(self, read_set: RelationReadSet) -> RelationReadSet | None:
+        """Validates the name, and beside it the pointer's version unless that is young: a compare-and-swap names no
+        version that this process may have missed the end of (docs/design/commit.md#rule-6). Returns None if the plan
+        is still valid, else a fresh read set to plan on."""
+        fresher, moved = await gather(self.validate_name(read_set), self.has_moved(read_set))
+        return await self.read_again() if moved else fresher
+
+    async def has_moved(self, read_set: RelationReadSet) -> bool:
+        """Whether a pointer from the cache has another version by now."""
+        state, pointer = self.session.state, read_set.pointer
+        if pointer is None or read_set.pointer_fresh or state.has_young_pointer(pointer.entity):
+            return False
+        now = await state.pointer(pointer.entity)
+        return now is None or now.version != pointer.version
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if the
@@ -97,6 +110,10 @@ class CommitRelation(Mutation[RelationReadSet]):
         same = read_set.entry is not None and entry.entity == read_set.entry.entity
         if same and not await self.committer.is_refused(head.index, entry):
             return None
+        return await self.read_again()
+
+    async def read_again(self) -> RelationReadSet:
+        """A fresh read set and the base."""
         fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):
             await self.load_base(fresher)

@@ -25,6 +25,7 @@ class Attempts:
         self._announced: WriteSet | None = None
         self._correction_ms = 0
         self._tried: dict[str, WriteSet] = {}
+        self._in_doubt: set[str] = set()
         self.current = self._fresh()
 
     def _fresh(self) -> Attempt:
@@ -62,8 +63,20 @@ class Attempts:
         self._announced = write_set
 
     def try_current(self, write_set: WriteSet) -> None:
-        """The current attempt's compare-and-swap is about to be sent."""
-        self._tried.setdefault(self.current.id, write_set)
+        """The current attempt's compare-and-swap is about to be sent. The write set names the sequence numbers of what
+        was read last, where no commit of the attempt was found and none was under way: evidence is searched from
+        there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
+        self._tried[self.current.id] = write_set
+        self._in_doubt.add(self.current.id)
+
+    def confirm_absent(self) -> None:
+        """No attempt has committed, by a read that was made after every compare-and-swap sent was refused."""
+        self._in_doubt.clear()
+
+    @property
+    def any_in_doubt(self) -> bool:
+        """Whether one of our own attempts may have committed, or may yet."""
+        return bool(self._in_doubt)
 
     @property
     def declared(self) -> WriteSet | None:
@@ -76,5 +89,6 @@ class Attempts:
         return self._tried
 
     def known(self) -> dict[str, WriteSet]:
-        """Every attempt that may have committed something for this request, with its write set."""
+        """Every attempt that may have committed something for this request, with its write set. A claim names numbers
+        as old as the cache of who put it; those of our own tries are newer."""
         return {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried

@@ -56,6 +56,7 @@ class CommitLoop(Generic[V]):
             committed = await self.find_evidence(read_set)
             if committed is not None:
                 return await self.answer_on_evidence(committed)
+            self.attempts.confirm_absent()
             self.attempts.time_current()
             try:
                 await self.judge(read_set.head)

@@ -70,7 +70,7 @@ class Driver(Generic[V]):
     @property
     def may_have_changed_something(self) -> bool:
         """Whether a failure to answer leaves the outcome open."""
-        return self.guard.marker is not None or bool(self.attempts.tried)
+        return self.guard.marker is not None or self.attempts.any_in_doubt
 
     async def run(self) -> Answer:
         """Answers the request: carries it out, joins another sending of it, or takes over from one."""
@@ -99,9 +99,9 @@ class Driver(Generic[V]):
             kept = slots[-1].answer
             if kept is not None:
                 return await replay(session, kept)
-            for slot in slots:
-                if await evidence.has_committed(session.state, slot.attempt, slot.write_set):
-                    return await self.loop.answer_on_evidence(slot.attempt)
+            committed = await evidence.find_committed(session.state, {slot.attempt: slot.write_set for slot in slots})
+            if committed is not None:
+                return await self.loop.answer_on_evidence(committed)
             try:
                 self.guard.check_not_expired()
                 if self.guard.may_be_taken_over:

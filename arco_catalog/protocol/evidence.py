@@ -45,6 +45,21 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
     return write_set.registry is not None and await moved_registry(state, await state.head(), attempt, write_set)
 
 
+async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str | None:
+    """The one of these attempts that has committed by now. One whose evidence is lost hides no other: raises
+    `CommitStateUnknown` only if none is found."""
+    lost: CommitStateUnknown | None = None
+    for attempt, write_set in attempts.items():
+        try:
+            if await has_committed(state, attempt, write_set):
+                return attempt
+        except CommitStateUnknown as unknown:
+            lost = unknown
+    if lost is not None:
+        raise lost
+    return None
+
+
 async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | None:
     """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
     transactions, and moves everything else that they name to a fresh version.

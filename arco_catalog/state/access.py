@@ -70,12 +70,24 @@ _instants = count(1)
 """Orders the reads and writes of this process. Sequence numbers do not: a restore puts lower ones."""
 
 
+POINTER_AGE_MS = 1_000
+"""How old a pointer may be that a swap names without another read: too young for more moves than it remembers."""
+
+
 @dataclass(frozen=True, slots=True)
+class CallTime:
+    """When a call was sent: the place among the calls of this process, and the machine's time."""
+
+    order: int
+    wall_ms: int
+
+
+@dataclass(slots=True)
 class CacheEntry(Generic[T]):
-    """A value, and when the call that showed it was sent; for a write of our own, when it was acknowledged."""
+    """A value, and when the last call that showed it was sent; for a write of our own, when it was acknowledged."""
 
     value: T
-    at: int
+    at: CallTime
 
 
 @dataclass
@@ -118,6 +130,9 @@ class State:
         """Whether anything is stored here."""
         return bool((await self.store.list(f"{self.paths.state}/")).entries)
 
+    def _call_time(self) -> CallTime:
+        return CallTime(next(_instants), self._runtime.now_ms())
+
     # Registry
 
     def cached_head(self) -> RegistryState | None:
@@ -127,11 +142,11 @@ class State:
 
     async def head(self) -> RegistryState:
         """HEAD as it is now. Raises `HeadLost`."""
-        key, cached, sent = self.paths.manifest, self._caches.head, next(_instants)
+        key, cached, sent = self.paths.manifest, self._caches.head, self._call_time()
         known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
         if isinstance(found, Missing) and await had_head(self.store, self.paths):
-            sent = next(_instants)
+            sent = self._call_time()
             found = await self.store.get(key)  # the commits that were listed may be later than the first look
             if isinstance(found, Missing):
                 raise HeadLost(self.paths)
@@ -151,11 +166,11 @@ class State:
             self._viewed = head, head.with_segments(self.loaded_segment)
         return self._viewed[1]
 
-    def cache_head(self, head: RegistryState, at: int | None = None) -> None:
+    def cache_head(self, head: RegistryState, at: CallTime | None = None) -> None:
         """Caches a HEAD that was read, or made just now. The read that was sent last counts, whatever the sequence
         numbers: answers overtake each other, and a restore puts an earlier HEAD."""
-        known, at = self._caches.head, next(_instants) if at is None else at
-        if known is None or at >= known.at:
+        known, at = self._caches.head, at or self._call_time()
+        if known is None or at.order >= known.at.order:
             self._caches.head = CacheEntry(head.with_segments(no_segments), at)
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
@@ -277,24 +292,33 @@ class State:
         cached = self._caches.pointers.get(entity)
         return None if cached is None else cached.value
 
+    def has_young_pointer(self, entity: str) -> bool:
+        """Whether the cached pointer was read, or made here, within the last second. A clock that was set back makes it
+        old."""
+        cached = self._caches.pointers.get(entity)
+        return cached is not None and 0 <= self._runtime.now_ms() - cached.at.wall_ms < POINTER_AGE_MS
+
     async def pointer(self, entity: str) -> Pointer | None:
         """The pointer as it is now; None if there is none."""
-        key, known, sent = self.paths.pointer(entity), self.cached_pointer(entity), next(_instants)
+        key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
+        known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
                 pointer = await off_loop(len(body), partial(Pointer.parse, body, version, key))
                 self.cache_pointer(pointer, len(body), sent)
                 return pointer
-            case Unchanged() if known is not None:
-                return known
+            case Unchanged() if cached is not None:
+                if sent.order > cached.at.order:
+                    cached.at = sent
+                return cached.value
             case _:
                 self._caches.pointers.drop(entity)
                 return None
 
-    def cache_pointer(self, pointer: Pointer, size: int, at: int | None = None) -> None:
+    def cache_pointer(self, pointer: Pointer, size: int, at: CallTime | None = None) -> None:
         """Caches a pointer that was read, or made just now, as `cache_head` does; `size` is that of its JSON."""
-        known, at = self._caches.pointers.get(pointer.entity), next(_instants) if at is None else at
-        if known is None or at >= known.at:
+        known, at = self._caches.pointers.get(pointer.entity), at or self._call_time()
+        if known is None or at.order >= known.at.order:
             self._caches.pointers.put(pointer.entity, CacheEntry(pointer, at), PARSED_SIZE * size)
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:

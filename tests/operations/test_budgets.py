@@ -11,11 +11,13 @@ from arco_catalog.operations.governance import govern_relation, relation_governa
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.access import POINTER_AGE_MS
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
+from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.request_bodies import set_property
 
@@ -23,7 +25,8 @@ from tools.support.request_bodies import set_property
 @pytest.fixture
 async def counted() -> CountingFixture:
     """Each call takes the same time, so that calls beside each other are seen as such."""
-    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(), 0.004)))
+    clock = FakeRuntime()
+    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(clock.now_ms), 0.004)), clock)
     await made.namespace("db")
     await made.table("t")
     return made
@@ -111,6 +114,24 @@ async def test_a_cold_commit_with_a_key(counted: CountingFixture) -> None:
 
 async def test_a_warm_commit_without_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.commit(set_property("a", "1"))), 3, 5)
+
+
+async def test_a_commit_on_a_pointer_of_a_second_ago_reads_it_beside_the_first_writes(
+    counted: CountingFixture,
+) -> None:
+    assert isinstance(counted.runtime, FakeRuntime)
+    for key, calls in ((None, 5), (counted.key(), 7)):
+        await counted.commit(set_property("a", "0"))
+        counted.runtime.ms += POINTER_AGE_MS
+        assert within(await cost(counted, counted.commit(set_property("a", "1"), key=key)), 3, calls + 1)
+
+
+async def test_a_commit_on_a_pointer_of_a_second_ago_that_moved_on_is_three_deeper(counted: CountingFixture) -> None:
+    assert isinstance(counted.runtime, FakeRuntime)
+    await counted.commit(set_property("a", "1"))
+    await counted.another().commit(set_property("b", "1"))
+    counted.runtime.ms += POINTER_AGE_MS
+    assert within(await cost(counted, counted.commit(set_property("a", "2"), key=counted.key())), 3 + 3, 7 + 8)
 
 
 async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: CountingFixture) -> None:
