@@ -26,7 +26,7 @@ from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.borrowed import borrowed_holds, merged, returned_loans
-from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
+from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, renewed_locations
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
@@ -95,12 +95,14 @@ class Reservation:
             marks = yield from shared_marks(self.session.context, head.index, self.locations, entity=self.entity)
             borrowed = merged(entry.loans, self.borrowed, (yield from namespace_location(head.index, self.namespace)))
             grown = entry.with_locations(held, [*reserved, *added], leaving).with_loans(borrowed)
+            name = (*self.namespace, self.name)
+            renewed = yield from renewed_locations(head.index, self.entity, added, name=name)
             return {
                 **marks,
                 **self._entry_edit(grown),
                 **returned_loans(self.entity, entry.borrowed),
                 **borrowed_holds(self.entity, borrowed),
-                **location_holds(self.entity, added, name=(*self.namespace, self.name)),
+                **renewed,
             }
 
         await change_registry(self.session, "add-locations", self._detail(added), edit)

@@ -304,6 +304,14 @@ def location_holds(
     return {location_key(location, entity): hold for location in locations}
 
 
+def renewed_locations(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
+    """Edits by which an entity takes these locations under this name. Its entries there keep the fields that a
+    later version added."""
+    edits = location_holds(entity, locations, name=name)
+    yield Needs(keys=[*edits])
+    return {key: {**(index.get(key) or {}), **(hold or {})} for key, hold in edits.items()}
+
+
 def released_holds(entity: str, locations: Iterable[str]) -> Edits:
     """Edits by which a dropped entity gives its locations up, to whoever wants them, and is still known to have files
     there. What anybody may hold is kept apart, so that every hold is in the way of others."""
