@@ -202,6 +202,7 @@ class SparkDeletion(Deletion):
             done = Deleted.sum(await shared.jobs.run(action))
             self._keep(done.kept, done.kept_for)
             progress = self.progress
+            progress = progress.with_unaddressable(done.unaddressable, done.unaddressable_examples)
             self.progress = replace(
                 progress, done=now.stop, files=progress.files + done.files, bytes=progress.bytes + done.bytes
             )

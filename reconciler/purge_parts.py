@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
@@ -117,15 +117,26 @@ class Deleted:
     bytes: int = 0
     kept: int = 0
     kept_for: Mapping[str, int] = field(default_factory=dict)
+    unaddressable: int = 0
+    unaddressable_examples: tuple[str, ...] = ()
 
     @classmethod
     def sum(cls, parts: Iterable["Deleted"]) -> "Deleted":
         """All of them together."""
-        files, size, kept, kept_for = 0, 0, 0, Counter[str]()
+        progress, kept, kept_for = Progress(), 0, Counter[str]()
         for part in parts:
-            files, size, kept = files + part.files, size + part.bytes, kept + part.kept
+            files, size = progress.files + part.files, progress.bytes + part.bytes
+            progress = replace(progress, files=files, bytes=size)
+            progress = progress.with_unaddressable(part.unaddressable, part.unaddressable_examples)
+            kept += part.kept
             kept_for.update(part.kept_for)
-        return cls(files, size, kept, kept_for)
+        return cls.of(progress, kept, kept_for)
+
+    @classmethod
+    def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "Deleted":
+        """Counts of a removal, and of the files that stay for others."""
+        examples = progress.unaddressable_examples
+        return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
 
 class Reading:
@@ -263,7 +274,7 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Deleted]:
             await removal.delete(ReachedFile(*own) for own, others in batch if not others)
             kept += sum(1 for _, others in batch if others)
             kept_for.update(name for _, others in batch for name in others)
-        yield Deleted(removal.progress.files, removal.progress.bytes, kept, kept_for)
+        yield Deleted.of(removal.progress, kept, kept_for)
 
     return _driven(job.config, files, delete)
 
@@ -272,17 +283,16 @@ def _judged(files: Iterator[Facts]) -> Sequence[tuple[Own, Sequence[str]]]:
     """The next files of the purged table, each with the names of those who lead to it, too."""
     found: list[tuple[Own, Sequence[str]]] = []
     for _, facts in files:
-        own: Own | None = None
+        own: dict[str, Own] = {}  # several objects may have one normal form
         others: set[str] = set()
         for fact in facts:
             if isinstance(fact, Own):
-                own = fact
+                own[fact.location] = fact
             elif isinstance(fact, Shared):
                 others.add(fact.name)
-        if own is not None:
-            found.append((own, sorted(others)))
-            if len(found) == AT_ONCE:
-                break
+        found += ((each, sorted(others)) for each in own.values())
+        if len(found) >= AT_ONCE:
+            break
     return found
 
 

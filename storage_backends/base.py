@@ -111,12 +111,14 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Page:
     """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it. `in_order` says that the
-    store lists by key: who looks for the first keys only may stop then (docs/design/store.md#rule-4)."""
+    store lists by key: who looks for the first keys only may stop then (docs/design/store.md#rule-4). `others` are the
+    names of objects that are not valid keys, such as `folder/`, which no other call of a store accepts."""
 
     entries: Sequence[Listed]
     after: Cursor | None
     now_ms: int
     in_order: bool = False
+    others: Sequence[str] = ()
 
 
 class StoreError(Exception):

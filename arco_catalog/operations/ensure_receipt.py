@@ -96,7 +96,9 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
     """A receipt from what metadata alone can tell: who and why is lost, and it says so."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
-    document = semantics.check_registered(parse_metadata(await session.files.read(file.location), file.location))
+    document = semantics.check_registered(
+        parse_metadata(await session.files.read_current(file.location), file.location)
+    )
     fields: JsonObject = {
         "attempt": None,
         "entity_type": kind,

@@ -72,7 +72,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         try:
             body = guessed if guessed is not None and location == guess else read_set.base
             if body is None:
-                body = await session.files.read(location)
+                body = await session.files.read_current(location)
         except NotFound as gone:
             missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
             read_set = await read_relation(session, lookup, Freshness.FRESH)
@@ -84,7 +84,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
 
 async def _read_guess(session: Session, location: str) -> bytes | None:
     try:
-        return await session.files.read(location)
+        return await session.files.read_current(location)
     except NotFound:  # the table may have moved on; if not, the next read says so
         return None
 

@@ -175,7 +175,7 @@ class _Turn:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
             try:
-                document = parse_metadata(await self._session.files.read(later.location), later.location)
+                document = parse_metadata(await self._session.files.read_current(later.location), later.location)
                 logged = list_logged_files(document)
             except (CatalogError, MalformedJson, StoreError):
                 continue

@@ -17,7 +17,7 @@ async def current_file(session: Session, entity: str) -> tuple[MetadataFile, byt
         if file.location in missed:
             raise missed[file.location]
         try:
-            return file, await session.files.read(file.location)
+            return file, await session.files.read_current(file.location)
         except NotFound as gone:
             missed = {file.location: gone}
     return None
@@ -27,7 +27,7 @@ async def rebuilt(session: Session, kept: Reference) -> TableState:
     """A kept answer. Where its file has been removed since, it is built from the one that the entity has now, as an
     answer on evidence is: equivalent, not identical. Raises `NotFound` if that is gone, too."""
     try:
-        location, body = kept.metadata_location, await session.files.read(kept.metadata_location)
+        location, body = kept.metadata_location, await session.files.read_current(kept.metadata_location)
     except NotFound:
         now = await current_file(session, kept.entity)
         if now is None:

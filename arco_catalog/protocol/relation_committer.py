@@ -51,7 +51,7 @@ class RelationCommitter:
         for `plan`. Raises `OutOfMemory`."""
         if read_set.base is None and read_set.pointer is not None:
             try:
-                read_set.base = await self.session.files.read(read_set.pointer.metadata.location)
+                read_set.base = await self.session.files.read_current(read_set.pointer.metadata.location)
             except NotFound as gone:
                 read_set.refusal = gone
                 again = await self.session.state.pointer(read_set.pointer.entity)

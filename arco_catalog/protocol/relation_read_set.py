@@ -110,7 +110,7 @@ async def _read_relation_again(
         if location is None or session.files.cached(location) is not None:
             return None
         try:
-            return await session.files.read(location)
+            return await session.files.read_current(location)
         except Refusal:  # the step that needs it reads it again and raises the error
             return None
 

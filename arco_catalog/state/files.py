@@ -7,7 +7,7 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
@@ -63,6 +63,11 @@ class Files:
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
+        if wanted.collapsed:
+            raise BadRequest(
+                f"The object cannot be addressed whose name has an empty level, '.' or '..': without it the name is "
+                f"{wanted.uri}, which is another object"
+            )
         for mount in self._mounts:
             if wanted.written_below(mount.root):
                 return mount.store, "/".join(wanted.segments[len(mount.root.segments) :])
@@ -82,7 +87,14 @@ class Files:
 
     async def read(self, location: str) -> bytes:
         """The file as it is now, decompressed. Raises `NotFound`, `MetadataTooLarge`, and `OutOfMemory`."""
-        store, key = self._find(location)
+        return await self._read(location, *self._find(location))
+
+    async def read_current(self, location: str) -> bytes:
+        """A metadata file that the catalog wrote itself or accepted, by a pointer or by an earlier file. Earlier
+        versions put what had an empty level in its location at the collapsed key. Raises as `read` does."""
+        return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
+
+    async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
         known = self._cache.get(location)
         if known is not None:
             await self._hold.take(FILE_WEIGHT * len(known.body))
@@ -97,7 +109,7 @@ class Files:
             case Found(raw, version) if len(raw) > FIRST_BYTES:
                 taken.shrink(0)  # the size is not known yet, so the largest size is reserved
                 taken = await self._hold.take(FILE_WEIGHT * self._most)
-                return await self._rest(location, taken)
+                return await self._rest(location, store, key, taken)
             case Found(raw, version):
                 return await self._kept(location, raw, version, taken)
             case _:
@@ -133,23 +145,24 @@ class Files:
             raise _no_such(location)
         return found.body
 
-    async def listed(self, folder: str) -> AsyncGenerator[tuple[str, int], None]:
-        """The files in a folder, and in all folders inside it, with their sizes. Raises `BadRequest` as `exists`
-        does."""
-        place = _parsed(folder)
-        store, key = self._find(folder)
+    async def listed(self, folder: str, others: list[str] | None = None) -> AsyncGenerator[tuple[str, int], None]:
+        """The files in a folder, and in all folders inside it, with their sizes. Objects whose names are not valid
+        keys are added to `others`. Raises `BadRequest` as `exists` does."""
+        place = Location.parse(folder)
+        store, key = self._find_at(place)
         after: Cursor | None = None
         while True:
             page = await store.list(f"{key}/" if key else "", after)
             for each in page.entries:
                 yield place.below(each.key.removeprefix(key)).uri, each.size
+            if others is not None:
+                others += (f"{place.uri.rstrip('/')}/{name.removeprefix(f'{key}/')}" for name in page.others)
             after = page.after
             if after is None:
                 return
 
-    async def _rest(self, location: str, taken: Taken) -> bytes:
+    async def _rest(self, location: str, store: ObjectStore, key: str, taken: Taken) -> bytes:
         """A file that is longer than the first look, all of it."""
-        store, key = self._find(location)
         match await store.get_range(key, 0, self._most + 1):
             case Found(raw, version):
                 return await self._kept(location, raw, version, taken)
@@ -260,5 +273,7 @@ def _no_such(location: str) -> NotFound:
 
 @lru_cache(4_096)  # keys of bounded length: nothing longer than a location may be is parsed
 def _parsed(location: str) -> Location:
-    """A location, of which the same few are asked for again and again."""
-    return Location.parse(location)
+    """The location of a file, of which the same few are asked for again and again. A slash at its end names another
+    object in an object store."""
+    parsed = Location.parse_stored(location)
+    return replace(parsed, collapsed=True) if location.endswith("/") and parsed.scheme != "file" else parsed

@@ -17,6 +17,7 @@ from arco_catalog.state.characters import first_control_character
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FORBIDDEN = frozenset("\\?#")
+_DOTS = frozenset((".", ".."))
 
 MAX_BYTES = 900
 """Of any location: keys end at 1,024 bytes in every store."""
@@ -33,16 +34,31 @@ _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder or file: scheme, authority (bucket, or container and account) and path segments as written."""
+    """A folder or file: scheme, authority (bucket, or container and account) and path segments as written. A
+    `collapsed` one was written with levels that `segments` lack: it may be compared, and is never made a key."""
 
     scheme: str
     authority: str
     segments: tuple[str, ...]
+    collapsed: bool = False
 
     @classmethod
     def parse(cls, text: str) -> "Location":
-        """Reads a location that a client sent. Raises `BadRequest` for what is not an absolute URI, and for anything
-        that could mean another folder to somebody who decodes it, or who cuts it at a query or a fragment."""
+        """Reads a location that a client sent. Raises `BadRequest` for what is not an absolute URI, for one with an
+        empty level, and for anything that could mean another folder to somebody who decodes it, or who cuts it at a
+        query or a fragment."""
+        location = cls.parse_stored(text)
+        if location.collapsed:
+            raise BadRequest(
+                f"Not a valid location: {text!r}: it has an empty level ('//'), which object stores do not collapse: "
+                "write single slashes, and copy files that lie below an empty level to a location without one"
+            )
+        return location
+
+    @classmethod
+    def parse_stored(cls, text: str) -> "Location":
+        """Reads a location that an earlier version may have accepted: with an empty level it is `collapsed`. Otherwise
+        as `parse`."""
         # Before anybody decodes it: until nothing changes, that takes time in the square of the length.
         _check_length(text, MAX_BYTES)
         match = _URI.fullmatch(text)
@@ -52,7 +68,7 @@ class Location:
             raise BadRequest(f"Not a valid location: {text!r}: expected an absolute URI such as s3://bucket/path")
         scheme = match[1].lower()
         path = match[4] or ""
-        segments = tuple(segment for segment in path.split("/") if segment)
+        segments = _levels(path)
         for segment in segments:
             decoded = _fully_decoded(segment)
             if decoded in (".", "..") or "/" in decoded or "\\" in decoded or _CONTROL.search(decoded):
@@ -63,21 +79,25 @@ class Location:
         scheme = _SAME_STORE.get(scheme, scheme)
         if scheme == "abfss":
             authority = authority.lower()  # a container and a host: neither tells cases apart
-        return cls(scheme, "" if scheme == "file" else authority, segments)
+        return cls(scheme, "" if scheme == "file" else authority, segments, _is_collapsed(scheme, path.rstrip("/")))
 
     @classmethod
     def of_file(cls, text: str) -> "Location | None":
         """The object that a file of a table is, by its letters: engines put encoded slashes and more into the names of
-        partitions, and never decode them. None for what names no object, or steps out of its folder."""
+        partitions, and never decode them. None for what names no object, or steps out of its folder. Where a store has
+        more levels than a path, a name with an empty one, with `.` or with `..` is `collapsed`."""
         match = _URI.fullmatch(text)
         if match is None or _CONTROL.search(text):
             return None
-        segments = tuple(segment for segment in (match[4] or "").split("/") if segment)
-        if not segments or any(segment in (".", "..") for segment in segments):
-            return None
+        path = match[4] or ""
+        segments = _levels(path)
         scheme = _SAME_STORE.get(match[1].lower(), match[1].lower())
+        if not segments or (scheme == "file" and not _DOTS.isdisjoint(segments)):
+            return None
         authority = match[3] or ""
-        return cls(scheme, "" if scheme == "file" else authority.lower() if scheme == "abfss" else authority, segments)
+        if scheme == "abfss":
+            authority = authority.lower()
+        return cls(scheme, "" if scheme == "file" else authority, segments, _is_collapsed(scheme, path))
 
     @classmethod
     def of_normal(cls, normal: str) -> "Location":
@@ -85,7 +105,7 @@ class Location:
         hold what no client may send."""
         scheme, _, rest = normal.partition("://")
         authority, _, path = rest.partition("/")
-        return cls(scheme, authority, tuple(segment for segment in path.split("/") if segment))
+        return cls(scheme, authority, _levels(path))
 
     @property
     def path(self) -> str:
@@ -123,8 +143,8 @@ class Location:
 
     def below(self, *names: str) -> "Location":
         """A location further down. `names` may hold slashes."""
-        further = tuple(segment for name in names for segment in name.split("/") if segment)
-        return Location(self.scheme, self.authority, self.segments + further)
+        further = tuple(segment for name in names for segment in _levels(name))
+        return Location(self.scheme, self.authority, self.segments + further, self.collapsed)
 
     def around(self) -> Iterator[str]:
         """Every folder that holds this one, by its normal form, nearest first, the bucket itself last."""
@@ -151,6 +171,18 @@ def outermost(locations: Sequence[Location]) -> list[Location]:
             kept.append(place)
             last = folder
     return [locations[place] for place in sorted(kept)]
+
+
+def _levels(path: str) -> tuple[str, ...]:
+    return tuple(segment for segment in path.split("/") if segment)
+
+
+def _is_collapsed(scheme: str, path: str) -> bool:
+    """Whether an object store has another object at this path than at its levels joined. A file system does not."""
+    if scheme == "file" or not path:
+        return False
+    levels = path.removeprefix("/").split("/")
+    return "" in levels or not _DOTS.isdisjoint(levels)
 
 
 def _check_length(text: str, most: int) -> None:

@@ -79,17 +79,19 @@ class BucketStore:
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
-        """The page in an answer, without objects whose names are not valid keys, such as `folder/`. `read_page` raises
-        ValueError for what is no page."""
+        """The page in an answer. Objects whose names are not valid keys, such as `folder/`, are its `others`.
+        `read_page` raises ValueError for what is no page."""
         try:
             page = read_page(answer.response.body)
         except ValueError as error:
             raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
         keys = [entry.key for entry in page.entries]
         in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
-        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
+        found = [replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries]
+        entries = tuple(entry for entry in found if is_key(entry.key))
+        others = () if len(entries) == len(found) else tuple(each.key for each in found if not is_key(each.key))
         cursor = Cursor(page.continuation) if page.continuation else None
-        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms, in_order)
+        return Page(entries, cursor, answer.now_ms, in_order, others)
 
 
 def etag_headers(when: When) -> dict[str, str]:

@@ -185,3 +185,9 @@ def test_nothing_is_deleted_without_the_lease(dropped: Dropped) -> None:
     with pytest.raises(LeaseLost):
         list(delete_part(before, dropped.own("metadata/snap-2.avro")))
     assert dropped.path("metadata/snap-2.avro").exists()
+
+
+def test_what_executors_could_not_address_is_counted_and_some_of_it_named() -> None:
+    parts = [Deleted(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
+    total = Deleted.sum(parts)
+    assert (total.files, total.unaddressable, total.unaddressable_examples) == (2, 8, ("a", "b", "c", "d", "a"))

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from arco_catalog.iceberg.errors import MetadataTooLarge, NotFound
+from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FIRST_BYTES, Files, Mount, unpack
@@ -121,3 +121,32 @@ async def test_a_file_for_which_there_is_no_memory_is_not_read() -> None:
         await files.read(FILE)
     other.close()
     assert len(await files.read(FILE)) == MOST
+
+
+@pytest.mark.parametrize("location", ["memory:///t//1.metadata.json", f"{FILE}/"])
+async def test_no_file_is_found_by_a_name_with_another_level(location: str) -> None:
+    shelf = Shelf()
+    await shelf.put(b"{}")
+    file = Location.of_file(location)
+    assert file is not None
+    files = shelf.files()
+    calls = [
+        files.read(location),
+        files.exists(location),
+        files.begin_of(location, 1),
+        files.has_size(file, 2),
+        files.read_range(location, 0, 1),
+        files.create(location, b"", packed=False),
+        files.remove(location),
+        files.remove_many([file]),
+    ]
+    for call in calls:
+        with pytest.raises(BadRequest):
+            await call
+    assert await files.exists(FILE)
+
+
+async def test_a_current_file_of_an_earlier_version_is_read_at_the_collapsed_key() -> None:
+    shelf = Shelf()
+    await shelf.put(b"{}")
+    assert await shelf.files().read_current("memory:///t//1.metadata.json") == b"{}"

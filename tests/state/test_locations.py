@@ -170,3 +170,36 @@ def test_a_tables_own_holds_are_not_in_its_way() -> None:
     place = Location.parse("s3://b/t")
     index = Index({}).edited(location_holds("E", [place.normal]))
     assert overlapping(index, place, but=["E"]) is None
+
+
+@pytest.mark.parametrize("path", ["wh/warehouse//t", "/wh/warehouse/t", "wh//warehouse/t"])
+def test_an_empty_level_is_refused_where_a_store_has_objects_there(path: str) -> None:
+    with pytest.raises(BadRequest, match="empty level"):
+        ALLOWED.check(f"s3://bucket/{path}")
+
+
+def test_slashes_at_the_end_of_a_folder_are_accepted() -> None:
+    assert ALLOWED.check("s3://bucket/wh/warehouse/t//").uri == "s3://bucket/wh/warehouse/t"
+
+
+@pytest.mark.parametrize("path", ["t//x", "/t/x", "t/x/", "t/./x", "t/../x"])
+def test_a_file_with_a_level_that_a_path_lacks_is_collapsed(path: str) -> None:
+    file = Location.of_file(f"gs://bucket/{path}")
+    assert file is not None
+    assert file.collapsed
+    assert file.below("y").collapsed
+
+
+def test_a_local_file_is_never_collapsed() -> None:
+    file = Location.of_file("file:///data//t//x")
+    assert file is not None
+    assert not file.collapsed
+    assert Location.of_file("file:///data/../x") is None
+
+
+def test_a_collapsed_file_differs_from_the_one_at_its_levels_and_compares_as_it() -> None:
+    collapsed, plain = Location.of_file("s3://b/t//x"), Location.of_file("s3://b/t/x")
+    assert collapsed is not None
+    assert plain is not None
+    assert collapsed != plain
+    assert collapsed.normal == plain.normal

@@ -12,6 +12,7 @@ from arco_catalog.operations.delegation_service.payload import DelegatedPurge
 from arco_catalog.operations.delegation_service.places import Held, Places
 from arco_catalog.operations.delegation_service.storage import CREDENTIALS_NEEDED, Storage
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.leftovers import require_all_addressable
 from arco_catalog.operations.purge.progress import Phase, Progress
 from arco_catalog.operations.purge.reach import reached_from
 from arco_catalog.protocol.catalog import Session
@@ -71,6 +72,7 @@ class DelegatedPurgeExecutor:
             await deletion.run(await reached_from(execution, self.purge.metadata_location, may_read))
         left = await _left(execution, locations)
         done = deletion.progress
+        require_all_addressable(done)
         details: JsonObject = {
             "files_deleted": done.files,
             "bytes_deleted": done.bytes,
@@ -130,9 +132,11 @@ async def _left(execution: Execution, locations: list[Location]) -> int:
     """How many files are still at the table's locations."""
     count = 0
     for location in locations:
-        async with aclosing(execution.session().files.listed(location.uri)) as found_there:
+        others: list[str] = []
+        async with aclosing(execution.session().files.listed(location.uri, others)) as found_there:
             async for _ in found_there:
                 count += 1
+        count += len(others)
     return count
 
 

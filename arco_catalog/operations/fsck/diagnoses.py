@@ -133,8 +133,10 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.METADATA_OUT_OF_REACH: Diagnosis(
         Severity.WARNING,
-        "the current metadata file lies in no store of this catalog, or is larger than it reads",
-        "give --allowed-location and ARCO_MAX_METADATA as the servers have them",
+        "the current metadata file lies in no store of this catalog, is larger than it reads, or has a name with an "
+        "empty level ('//'), for which it has no key",
+        "give --allowed-location and ARCO_MAX_METADATA as the servers have them; give a table with an empty level in "
+        "its location another one",
     ),
     Code.MANIFEST_LIST_MISSING: Diagnosis(
         Severity.ERROR,
@@ -190,8 +192,10 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.FILES_OUT_OF_REACH: Diagnosis(
         Severity.NOTE,
-        "a table names files in no store of this catalog: they were not looked at",
-        "give --allowed-location as the servers have it",
+        "a table names files in no store of this catalog, or by names with an empty level ('//'), '.' or '..', for "
+        "which it has no keys: they can't be checked",
+        "give --allowed-location as the servers have it; leave files with such names in place, and do not expire "
+        "snapshots for them",
     ),
     Code.FILES_UNCHECKED: Diagnosis(
         Severity.ERROR,

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.operations.purge.conflict import describe_overlap, describe_sharer
 from arco_catalog.operations.purge.delegate import Delegate, wait_for_delegate
 from arco_catalog.operations.purge.deletion import Deletion
-from arco_catalog.operations.purge.leftovers import audit, empty
+from arco_catalog.operations.purge.leftovers import audit, empty, require_all_addressable
 from arco_catalog.operations.purge.progress import Phase, Progress
 from arco_catalog.operations.purge.reach import reached_by, walked_log
 from arco_catalog.operations.purge.sharing import find_sharer
@@ -137,6 +137,7 @@ class _Purge:
         if tombstone is None:
             done = Progress.parse(execution.checkpoint)
             if done.phase is Phase.DONE:  # an earlier lease has released it, and died before it could say so
+                require_all_addressable(done)
                 return _finished(done, {})
             raise Undone("the drop was undone, or the table is purged already")
         if tombstone.state == DROPPED:
@@ -156,6 +157,7 @@ class _Purge:
             tombstone,
             lambda head: release(head.index, tombstone, execution.number, session.now_ms()),
         )
+        require_all_addressable(progress)
         return _finished(progress, left)
 
     async def _prepare(self, tombstone: Tombstone) -> None:

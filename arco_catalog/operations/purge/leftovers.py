@@ -7,7 +7,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.reach import ReachedFile
 from arco_catalog.operations.purge.removal import Removal
-from arco_catalog.tasks.execution import Execution
+from arco_catalog.tasks.execution import Execution, TaskFailed
 
 MAX_EXAMPLES = 20
 """Files that the audit names; all are counted."""
@@ -19,12 +19,25 @@ async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
     """Counts what is left at these locations, and names some of it. Raises `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
-        async with aclosing(execution.session().files.listed(location)) as found_there:
+        others: list[str] = []
+        async with aclosing(execution.session().files.listed(location, others)) as found_there:
             async for file, _ in found_there:
                 count += 1
                 if len(examples) < MAX_EXAMPLES:
                     examples.append(file)
+        count += len(others)
+        examples += others[: MAX_EXAMPLES - len(examples)]
     return {"left_behind": count, "left_behind_examples": examples}
+
+
+def require_all_addressable(progress: Progress) -> None:
+    """Raises `TaskFailed` if a file has no key, and so was not deleted (docs/design/purge.md#rule-25)."""
+    if progress.unaddressable:
+        raise TaskFailed(
+            f"{progress.unaddressable} files of the table were not deleted, the first is "
+            f"{progress.unaddressable_examples[0]}: its name has an empty level ('//'), '.' or '..', and this catalog "
+            f"has no key for it. The other {progress.files} files were deleted: delete these with the store's own tools"
+        )
 
 
 async def empty(execution: Execution, location: str, progress: Progress) -> Progress:

@@ -9,6 +9,8 @@ from arco_catalog.state.fields import mapping, optional_text, texts
 
 MAX_GONE_EXAMPLES = 5
 """Files that were gone which the checkpoint names; all are counted."""
+MAX_UNADDRESSABLE_EXAMPLES = 5
+"""Files with no key which the checkpoint names; all are counted."""
 
 UNREAD = "unread"
 MAX_UNREAD = 100
@@ -32,7 +34,8 @@ class Progress:
     may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
     delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
-    `unread` are other tables of which something can't be read.
+    `unread` are other tables of which something can't be read. `unaddressable` counts the files at the entity's
+    locations whose names are no keys (docs/design/purge.md#rule-25).
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -54,6 +57,8 @@ class Progress:
     shared: bool = False
     kept: int = 0
     kept_for: Mapping[str, int] = field(default_factory=dict)
+    unaddressable: int = 0
+    unaddressable_examples: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
@@ -78,6 +83,8 @@ class Progress:
             shared=checkpoint.get("shared") is True,
             kept=count("kept"),
             kept_for={name: n for name, n in mapping(checkpoint, "kept_for").items() if isinstance(n, int)},
+            unaddressable=count("unaddressable"),
+            unaddressable_examples=texts(checkpoint, "unaddressable_examples"),
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
@@ -92,6 +99,13 @@ class Progress:
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
+    def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
+        """This progress, and so many more files whose names are no keys, of which these are examples."""
+        if not count:
+            return self
+        examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]
+        return replace(self, unaddressable=self.unaddressable + count, unaddressable_examples=examples)
+
     def to_json(self) -> JsonObject:
         """The checkpoint."""
         joined: JsonObject = {
@@ -100,6 +114,10 @@ class Progress:
             "shared": self.shared,
             "kept": self.kept,
             "kept_for": {**self.kept_for},
+        }
+        unaddressable: JsonObject = {
+            "unaddressable": self.unaddressable,
+            "unaddressable_examples": [*self.unaddressable_examples],
         }
         return {
             "deleting": self.deleting,
@@ -113,6 +131,7 @@ class Progress:
             **({"handed_over": True} if self.handed_over else {}),
             **({UNREAD: {**self.unread}} if self.unread else {}),
             **(joined if self.anti_join else {}),
+            **(unaddressable if self.unaddressable else {}),
         }
 
 

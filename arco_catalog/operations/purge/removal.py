@@ -48,19 +48,22 @@ class Removal:
     async def _all(self, files: Iterable[ReachedFile]) -> None:
         for batch in batches(files, AT_ONCE):
             own: dict[Location, int] = {}
-            outside = 0
+            outside, unaddressable = 0, list[str]()
             for file in batch:
                 location = self.own(file.location)
                 if location is None:
                     outside += 1
                 elif self._is_new(location):
-                    own[location] = file.size
+                    if location.collapsed:
+                        unaddressable.append(file.location)
+                    else:
+                        own[location] = file.size
             if own:
                 invalid: set[Location] = set()
                 await delete_for_certain([*own], partial(self._delete, invalid), self._pause)
                 outside += len(invalid)
                 own = {location: size for location, size in own.items() if location not in invalid}
-            now = self.progress
+            now = self.progress.with_unaddressable(len(unaddressable), unaddressable)
             self.progress = replace(
                 now,
                 files=now.files + len(own),
@@ -69,7 +72,7 @@ class Removal:
             )
 
     def own(self, text: str) -> Location | None:
-        """The file, if it lies inside the entity's own locations."""
+        """The file, if it lies inside the entity's own locations. A collapsed one is counted, and not deleted."""
         folder, _, name = text.rpartition("/")
         if _PLAIN_NAME.fullmatch(name) is None:
             return self._own(text)

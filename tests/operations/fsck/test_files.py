@@ -232,3 +232,13 @@ async def test_a_table_that_is_dropped_meanwhile_is_not_told_of(tables: Tables) 
     tables.store.rules = [Rule(get(tables.keys("-m0.avro")[0]), first=drop)]
 
     assert await tables.codes() == []
+
+
+async def test_files_with_an_empty_level_in_their_names_are_not_called_missing(tables: Tables) -> None:
+    state = await tables.fixture.commit({"requirements": [], "updates": []})
+    place = state.metadata_location.partition("/metadata/")[0]
+    await commit_files(tables.fixture, state, [f"{place}/data//x.parquet", f"{place}/data/./y.parquet"])
+    await tables.tell_lengths()
+    [finding] = await tables.found()
+    assert finding.code is Code.FILES_OUT_OF_REACH
+    assert "2 " in finding.found

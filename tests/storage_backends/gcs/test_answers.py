@@ -193,6 +193,7 @@ async def test_objects_that_are_no_keys_are_not_listed_and_pages_go_on(play: Pla
         assert [(entry.key, entry.version, entry.written_ms) for entry in first.entries] == [
             ("key", "7", 1_795_262_400_250)
         ]
+        assert first.others == ("", "a//b", "folder/")
         asked = [dict(request.query) for request in played.server.requests]
         assert asked[0]["prefix"] == "some/prefix/x y"
         assert asked[1] == {**asked[0], "pageToken": "on+/="}
