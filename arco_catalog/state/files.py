@@ -65,7 +65,7 @@ class Files:
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
         if wanted.collapsed:
             raise BadRequest(
-                f"The object cannot be addressed whose name has an empty level, '.' or '..': without it the name is "
+                f"The catalog has no key for an object with an empty level, '.' or '..': without it the name is "
                 f"{wanted.uri}, which is another object"
             )
         for mount in self._mounts:

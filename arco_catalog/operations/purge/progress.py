@@ -35,7 +35,7 @@ class Progress:
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
     delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
     `unread` are other tables of which something can't be read. `unaddressable` counts the files at the entity's
-    locations whose names are no keys (docs/design/purge.md#rule-25).
+    locations that have no keys (docs/design/purge.md#rule-25).
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -100,7 +100,7 @@ class Progress:
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """This progress, and so many more files whose names are no keys, of which these are examples."""
+        """This progress, and so many more files that have no keys, of which these are examples."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]

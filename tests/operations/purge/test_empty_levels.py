@@ -1,4 +1,4 @@
-"""Files whose names have an empty level: an object store has another object at the name without it
+"""Files with an empty level in their names: an object store has another object at the name without it
 (docs/design/purge.md#rule-25)."""
 
 import json
