@@ -31,7 +31,7 @@ async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
 
 
 def require_all_addressable(progress: Progress) -> None:
-    """Raises `TaskFailed` if a file has no key, and so was not deleted (docs/design/purge.md#rule-25)."""
+    """Raises `TaskFailed` if a file has no key, and so was not deleted (docs/design/purge.md#rule-26)."""
     if progress.unaddressable:
         raise TaskFailed(
             f"{progress.unaddressable} files of the table were not deleted, the first is "

@@ -1,5 +1,5 @@
 """Files with an empty level in their names: an object store has another object at the name without it
-(docs/design/purge.md#rule-25)."""
+(docs/design/purge.md#rule-26)."""
 
 import json
 
