@@ -91,7 +91,7 @@ class Files:
 
     async def read_current(self, location: str) -> bytes:
         """A metadata file that the catalog wrote itself or accepted, by a pointer or by an earlier file. Earlier
-        versions put what had an empty level in its location at the collapsed key. Raises as `read` does."""
+        versions put locations with an empty level at the collapsed key. Raises as `read` does."""
         return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
 
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:

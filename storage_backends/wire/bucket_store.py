@@ -79,7 +79,7 @@ class BucketStore:
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
-        """The page in an answer. Objects with invalid keys as names, such as `folder/`, are its `others`.
+        """The page in an answer. Objects with invalid keys as names, such as `folder/`, go into `others`.
         `read_page` raises ValueError for what is no page."""
         try:
             page = read_page(answer.response.body)

@@ -35,7 +35,7 @@ def require_all_addressable(progress: Progress) -> None:
     if progress.unaddressable:
         raise TaskFailed(
             f"{progress.unaddressable} files of the table were not deleted, the first is "
-            f"{progress.unaddressable_examples[0]}: its name has an empty level ('//'), '.' or '..', and this catalog "
+            f"{progress.unaddressable_examples[0]}: the name has an empty level ('//'), '.' or '..', and this catalog "
             f"has no key for it. The other {progress.files} files were deleted: delete these with the store's own tools"
         )
 
