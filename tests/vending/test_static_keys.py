@@ -209,7 +209,8 @@ def test_no_text_of_keys_shows_a_secret() -> None:
         ([{**entry("s3://sales"), "reader": {**key("a"), "x": "y"}}], "reader must have"),
         ([{**entry("s3://sales"), "writer": {**key("a"), "secret-access-key": ""}}], "writer must have"),
         ([{**entry("s3://sales"), "writer": {**key("a"), "secret-access-key": 1}}], "writer must have"),
-        ([entry("s3://sales/a", reader="a"), entry("s3a://sales//a/", reader="b")], "twice"),
+        ([entry("s3://sales/a", reader="a"), entry("s3a://sales/a/", reader="b")], "twice"),
+        ([entry("s3://sales//a", reader="a")], "empty level"),
     ],
 )
 def test_a_file_that_is_not_whole_is_told_at_start_without_any_key(
