@@ -9,9 +9,9 @@ import pytest
 from tools.support.environment import PROJECT
 from tools.trace import Trace, load_and_commit
 
-MOST_FRAMES = {"load": 198, "commit": 1_020}
-"""Some above today's count. Whoever needs more says why by raising it; a load was 268 and a commit 1,090 once. Since it
-tells labels, a load has four more."""
+MAX_FRAMES = {"load": 202, "commit": 1_020}
+"""Some above today's count; a load was 268 and a commit 1,090 once. Labels added four to a load, the order of cached
+reads two."""
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ async def traces() -> dict[str, Trace]:
     return await load_and_commit()
 
 
-@pytest.mark.parametrize("name", MOST_FRAMES)
+@pytest.mark.parametrize("name", MAX_FRAMES)
 async def test_a_request_enters_no_more_functions_than_it_may(traces: dict[str, Trace], name: str) -> None:
-    assert 100 < traces[name].frames <= MOST_FRAMES[name]
+    assert 100 < traces[name].frames <= MAX_FRAMES[name]
 
 
 async def test_a_trace_shows_the_layers_in_their_order_and_every_store_call(traces: dict[str, Trace]) -> None:
