@@ -39,10 +39,8 @@ def test_a_decision_has_the_form(page: Path) -> None:
     assert faults(page.name, page.read_text()) == []
 
 
-def test_no_two_decisions_have_one_number() -> None:
-    """Branches take their numbers beforehand, so there may be gaps."""
-    numbers = [int(page.name[:4]) for page in PAGES]
-    assert numbers == sorted(set(numbers))
+def test_decisions_are_numbered_without_a_gap() -> None:
+    assert [int(page.name[:4]) for page in PAGES] == list(range(1, len(PAGES) + 1))
 
 
 def test_a_superseded_decision_names_one_that_is_there() -> None:

@@ -141,8 +141,10 @@ REGIONS = (
 def test_no_region_leads_the_server_out_of_amazons_own_services(region: str) -> None:
     for further in ({}, {"endpoint": "https://s3.us-east-1.amazonaws.com"}, {"stsUnavailable": False}):
         document: JsonObject = {"storageType": "S3", "roleArn": ROLE, "region": region, **further}
-        with pytest.raises(BadRequest):
-            StoragePolicy.of([MINIO]).check(parse_storage_config(document))
+        with pytest.raises(BadRequest):  # at the latest before the first request that would go there
+            config = parse_storage_config(document)
+            StoragePolicy.of([MINIO]).check(config)
+            StoragePolicy.of([MINIO]).check_use(config)
 
 
 # Buckets.
