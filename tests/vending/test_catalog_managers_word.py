@@ -141,10 +141,16 @@ REGIONS = (
 def test_no_region_leads_the_server_out_of_amazons_own_services(region: str) -> None:
     for further in ({}, {"endpoint": "https://s3.us-east-1.amazonaws.com"}, {"stsUnavailable": False}):
         document: JsonObject = {"storageType": "S3", "roleArn": ROLE, "region": region, **further}
-        with pytest.raises(BadRequest):  # at the latest before the first request that would go there
-            config = parse_storage_config(document)
-            StoragePolicy.of([MINIO]).check(config)
-            StoragePolicy.of([MINIO]).check_use(config)
+        with pytest.raises(BadRequest):
+            use(document)
+
+
+def use(document: JsonObject) -> None:
+    """Takes a catalog's configuration, and checks it once more as before the first request that it would send."""
+    config = parse_storage_config(document)
+    policy = StoragePolicy.of([MINIO])
+    policy.check(config)
+    policy.check_use(config)
 
 
 # Buckets.

@@ -196,24 +196,24 @@ async def test_commits_to_a_copy_remove_no_old_metadata_file(tmp_path: Path) -> 
 async def a_purge_that_fails_before_its_first_delete(
     original: CatalogFixture, store: ScriptedStore, clock: ShortSleeps, file: Path
 ) -> None:
-    """Drops t with purge. The purge begins, the backup is made, a neighbour that can't be read fails it."""
+    """Drops t with purge. The purge starts, the backup is made, a neighbour's missing metadata file fails it."""
     await original.namespace(*NS)
     await append(original, await original.table("t"), "a.parquet", "b.parquet", name="t")
     neighbour = await append(original, await original.table("n"), "c.parquet", name="n")
     await drop_table(original.session(), NS, "t", purge=True)
     clock.ms += 2_000
-    damaged = neighbour.metadata_location.removeprefix("memory:///")
-    found = await store.get(damaged)
+    missing = neighbour.metadata_location.removeprefix("memory:///")
+    found = await store.get(missing)
     assert isinstance(found, Found)
-    await store.put(damaged, b"{", ANY)
+    await store.delete(missing)
 
     def is_read(call: Call) -> bool:
-        return call.method in ("get", "get_range") and damaged in call.key
+        return call.method in ("get", "get_range") and missing in call.key
 
     store.rules = [Rule(is_read, first=lambda: backed_up(original, file), times=1)]
     await task_worker(original.another().catalog).run_until_idle()
     store.rules = []
-    await store.put(damaged, found.body, ANY)
+    await store.put(missing, found.body, ANY)
 
 
 @pytest.mark.parametrize("adopted", [False, True])
