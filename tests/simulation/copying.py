@@ -111,7 +111,7 @@ class CopyProgram:
         await self._back_up()
 
     async def _back_up_during_a_purge(self) -> None:
-        """A purge begins, reads a neighbour's metadata, which is damaged, and fails before it deletes: meanwhile the
+        """A purge starts, reads a neighbour's metadata, which is missing, and fails before it deletes: meanwhile the
         backup is made. Or, with whole neighbours, at the first delete, which may fail."""
         await drop_table(self.original.another().session(), NS, "b", purge=True)
         self.clock.ms += 2_000
@@ -119,7 +119,7 @@ class CopyProgram:
             neighbour = max(key for key in self._files() if "/c-" in key and key.endswith("metadata.json"))
             found = await self.store.get(neighbour)
             assert isinstance(found, Found)
-            await self.store.put(neighbour, b"{", ANY)
+            await self.store.delete(neighbour)
             self._at_first(lambda call: "get" in call.method and call.key == neighbour)
             await task_worker(self.original.another().catalog).run_until_idle()
             await self.store.put(neighbour, found.body, ANY)
