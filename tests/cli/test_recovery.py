@@ -143,6 +143,12 @@ def test_a_realm_is_backed_up_with_its_catalogs(realm: str | None, tmp_path: Pat
     assert "pond" in capsys.readouterr().out
     assert main(["history", "--realm-history", *other], {}) == 0
     assert "restore" in capsys.readouterr().out
+    assert main(["adopt", "--json", *allowed, *other], {}) == 1
+    copies = json.loads(capsys.readouterr().out)["copies"]
+    assert len(copies) == 2
+    assert all(f"file://{tmp_path}/lake/" in each["copy_of"] for each in copies)
+    assert main(["adopt", "--original-is-deleted", *allowed, *other], {}) == 0
+    assert main(["adopt", *allowed, *other], {}) == 0
 
 
 def test_the_registry_of_a_realm_is_found_again(tmp_path: Path, capsys: Captured) -> None:
