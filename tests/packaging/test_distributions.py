@@ -212,6 +212,7 @@ ON_S3 = {
     "tasks": ["list"],
     "backup": ["--to", "backup.tar.gz"],
     "restore": [],
+    "adopt": ["--original-is-deleted"],
     "delegation-service": [],
     "info": [TABLE],
     "receipts": [TABLE],
