@@ -59,6 +59,7 @@ UNDESCRIBED = {
 (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
 EVERYWHERE = {
     404: "there is no warehouse, namespace or route of that name",
+    405: "the last name is empty, so that the path is the collection's",
     406: "the catalog does not do this",
     413: "the body is larger than the server takes",
     415: "the body is said to be something else than JSON",
