@@ -59,7 +59,6 @@ UNDESCRIBED = {
 (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
 EVERYWHERE = {
     404: "there is no warehouse, namespace or route of that name",
-    405: "the last name is empty, so that the path is the collection's",
     406: "the catalog does not do this",
     413: "the body is larger than the server takes",
     415: "the body is said to be something else than JSON",
@@ -67,6 +66,20 @@ EVERYWHERE = {
 """Statuses beyond the specification's that any operation may answer, in the default shape of errors."""
 KEY_REUSED = 422
 """What a request may be answered whose idempotency key was another's (docs/design/idempotency.md#duplicates)."""
+
+
+def collection_of(label: str, path: str) -> str | None:
+    """The collection's operation, where the last name of a path is empty; else None."""
+    method, template = label.split(" ")
+    collection, _, last = template.rpartition("/")
+    if not path.endswith("/") or not last.startswith("{"):
+        return None
+    return f"{method} {collection}"
+
+
+def describes(label: str) -> bool:
+    """Whether the specifications have this operation."""
+    return label in operations() or label in management_operations()
 
 
 def violations(label: str, answer: Answer, *, keyed: bool) -> str | None:
