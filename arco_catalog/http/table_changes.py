@@ -3,6 +3,7 @@
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.http.tables import delegates, tag_of
+from arco_catalog.iceberg.commit import check_counts
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
@@ -32,6 +33,7 @@ async def register(context: RequestContext) -> Response:
 
 async def commit(context: RequestContext) -> Response:
     """Applies updates, if requirements hold."""
+    check_counts(context.body or {})  # before the session, which computes the rights that each update needs
     context.check_identifier(context.table, "table")
     context.check_creation(context.body or {}, context.table)
     return _tagged(await commit_table(context.session(), context.namespace, context.table, context.body or {}))

@@ -60,6 +60,15 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
     return commit
 
 
+def check_counts(*changes: JsonObject) -> None:
+    """Counts the requirements and the updates of all changes of a request, before any of them is read. Raises
+    `BadRequest` for more than one commit may have."""
+    for field, limit in (("requirements", MAX_REQUIREMENTS), ("updates", MAX_UPDATES)):
+        count = sum(len(entries) for change in changes if isinstance(entries := change.get(field), list))
+        if count > limit:
+            raise BadRequest(f"A commit may have at most {limit:,} {field}, not {count:,}: make several commits")
+
+
 def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
     """The ids of the snapshots that the commit adds, in its order."""
     return tuple(update.snapshot["snapshot-id"] for update in commit.updates if isinstance(update, AddSnapshot))

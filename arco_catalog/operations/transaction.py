@@ -21,7 +21,7 @@ from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.planning.relation_change import ChangedRelation, MissingLocations, RelationCommit, UnchangedRelation
 from arco_catalog.planning.transaction import TransactionPlan, draft_all
-from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.driver import run
@@ -45,16 +45,16 @@ TableChange = tuple[Namespace, str, JsonObject]
 """One table's part of a request: its name, and its CommitTableRequest."""
 
 
-def check_size(session: Session, tables: int) -> None:
+def check_size(settings: Settings, tables: int) -> None:
     """Raises `BadRequest` for more tables than a transaction may name."""
-    limit = session.settings.max_transaction_tables
+    limit = settings.max_transaction_tables
     if tables > limit:
         raise BadRequest(f"A transaction may name at most {limit} tables, not {tables}")
 
 
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
     """Applies all changes, or none. Raises `BadRequest` for a table named twice, or too many of them."""
-    check_size(session, len(changes))
+    check_size(session.settings, len(changes))
     names = Counter((namespace, name) for namespace, name, _ in changes)
     twice = sorted(dotted(*name) for name, times in names.items() if times > 1)
     if twice:

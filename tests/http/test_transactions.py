@@ -4,7 +4,10 @@ from typing import cast
 
 import pytest
 
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.protocol.catalog import Session
 from tests.support.http_service import HttpService
 from tools.support.request_bodies import set_property
 
@@ -66,3 +69,45 @@ async def test_the_same_table_twice_is_refused(service: HttpService) -> None:
     answer = await service.client.post(COMMIT, {"table-changes": [change("t", "1"), change("t", "2")]})
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([{}] * 101, "A transaction may name at most 100 tables, not 101"),
+        (
+            [{"updates": [{}] * (MAX_UPDATES // 2 + 1)}] * 2,
+            "A commit may have at most 50,000 updates, not 50,002: make several commits",
+        ),
+        (
+            [{"requirements": [{}] * (MAX_REQUIREMENTS // 2 + 1)}] * 2,
+            "A commit may have at most 50,000 requirements, not 50,002: make several commits",
+        ),
+    ],
+)
+async def test_a_transaction_is_counted_before_its_rights_are_computed(
+    service: HttpService, changes: list[JsonValue], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RequestContext, "session", refuse_to_open)
+
+    answer = await service.client.post(COMMIT, {"table-changes": changes})
+
+    assert (answer.status, answer.message) == (400, message)
+
+
+async def test_a_commit_is_counted_before_its_rights_are_computed(
+    service: HttpService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RequestContext, "session", refuse_to_open)
+
+    answer = await service.client.post(f"{TABLES}/t", {"updates": [{}] * (MAX_UPDATES + 1)})
+
+    assert (answer.status, answer.message) == (
+        400,
+        "A commit may have at most 50,000 updates, not 50,001: make several commits",
+    )
+
+
+def refuse_to_open(context: RequestContext) -> Session:
+    """Stands in for opening a session, which computes the rights of each update."""
+    raise AssertionError("the session was opened before the request was counted")
