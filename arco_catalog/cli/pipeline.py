@@ -25,12 +25,14 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What `maintain` may do, and Iceberg's jars for Spark; None: they are fetched."""
+    """What `maintain` may do, and Iceberg's jars for Spark; None: they are fetched. Without `vended_credentials` Spark
+    reaches files by the rights of the cluster."""
 
     dry_run: bool = False
     max_bytes: str | None = None
     minutes: float | None = None
     jars: str | None = None
+    vended_credentials: bool = True
 
 
 def run(
@@ -91,8 +93,10 @@ def of_maintain(
     catalog gives whoever logs in. `pyspark` says which version of it there is, for jars that are to be fetched. Raises
     `CliError` where Iceberg has none for it."""
     store = store_settings(options.store, options.environment)
-    store = store.delegated() if delegated else store
+    store = store.delegated() if delegated and limits.vended_credentials else store
     said = ["--dry-run"] if limits.dry_run else []
+    if not limits.vended_credentials:
+        said.append("--no-vended-credentials")
     if limits.max_bytes is not None:
         said.append(f"--max-bytes={limits.max_bytes}")
     if limits.minutes is not None:

@@ -27,7 +27,7 @@ SERVED = ("compact", "maintain")
 """Those that write through the catalog's server."""
 JOBS = ("reconcile", *SERVED, "collect", "fsck")
 OPTIONS: Mapping[str, Sequence[str]] = {
-    "maintain": ("dry_run", "max_bytes", "minutes", "jars"),
+    "maintain": ("dry_run", "max_bytes", "minutes", "jars", "no_vended_credentials"),
     "collect": ("delete", "seconds"),
     "fsck": ("table", "after"),
 }
@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite so many at most, such as 100G")
     parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin nothing more after so long")
     parser.add_argument("--jars", metavar="FILES", help="of maintain: Iceberg's jars for Spark [default: fetched]")
+    parser.add_argument(
+        "--no-vended-credentials",
+        action="store_true",
+        help="of maintain: Spark reaches files by the rights of the cluster, not by credentials of the catalog",
+    )
     parser.add_argument("--delete", action="store_true", help="of collect: delete what is listed")
     parser.add_argument("--seconds", type=positive, metavar="N", help="of collect: stop after so many seconds")
     parser.add_argument(
@@ -68,7 +73,13 @@ def run(parsed: argparse.Namespace) -> int:
         if parsed.job != job and any(getattr(parsed, name) for name in names):
             said = [f"--{name.replace('_', '-')}" for name in names]
             parsed.parser.error(f"{', '.join(said[:-1])} and {said[-1]} are of {job}")
-    limits = pipeline.Limits(parsed.dry_run, parsed.max_bytes, parsed.minutes, parsed.jars)
+    limits = pipeline.Limits(
+        parsed.dry_run,
+        parsed.max_bytes,
+        parsed.minutes,
+        parsed.jars,
+        vended_credentials=not parsed.no_vended_credentials,
+    )
     more = ["--delete"] if parsed.delete else []
     more += [] if parsed.seconds is None else [f"--seconds={parsed.seconds}"]
     more += [*(f"--table={name}" for name in parsed.table), *([f"--after={parsed.after}"] if parsed.after else [])]

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.purge.avro import Fields
 from arco_catalog.protocol.catalog import Session
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.live_files import live_entries, manifests_in
 from reconciler.maintain.deletes import EQUALITY_DELETES, POSITION_DELETES, Applied, DeleteFile, DeleteIndex
+from reconciler.maintain.files_elsewhere import FilesElsewhere
 
 FILE_FIELDS: Fields = dict.fromkeys(
     ("content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes")
@@ -58,12 +60,14 @@ NO_MANIFESTS = Manifests()
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All of it; `delete_files` counts deletion vectors and equality deletes, too, and `records` deleted rows."""
+    """All of it; `delete_files` counts deletion vectors and equality deletes, too, and `records` deleted rows.
+    `elsewhere` has the files that do not lie below the table's location, one for each folder."""
 
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()
     delete_files: int = 0
     records: int = 0
+    elsewhere: Sequence[str] = ()
 
 
 async def read_contents(session: Session, document: JsonObject, snapshot: JsonObject) -> Contents:
@@ -72,7 +76,15 @@ async def read_contents(session: Session, document: JsonObject, snapshot: JsonOb
     listed = await manifests_in(session, snapshot)
     data = [each for each in listed if not each.get("content")]  # v1 has none
     deletes = [each for each in listed if each.get("content")]
-    reading = _Reading(session, long_of(document.get("default-spec-id")) or 0, _unpartitioned(document))
+    reading = _Reading(
+        session,
+        long_of(document.get("default-spec-id")) or 0,
+        _unpartitioned(document),
+        FilesElsewhere(table.location(document)),
+    )
+    for file in (snapshot.get("manifest-list"), *(each.get("manifest_path") for each in listed)):
+        if isinstance(file, str):
+            reading.elsewhere.add(file)
     for manifest in deletes:
         await reading.read_deletes(manifest)
     index = DeleteIndex.of(reading.deletes)
@@ -83,6 +95,7 @@ async def read_contents(session: Session, document: JsonObject, snapshot: JsonOb
         [Group(tuple(files), tuple(sizes)) for files, sizes in reading.groups.values()],
         len(reading.deletes),
         reading.records,
+        reading.elsewhere.files,
     )
 
 
@@ -91,6 +104,7 @@ class _Reading:
     session: Session
     spec: int
     unpartitioned: frozenset[int]
+    elsewhere: FilesElsewhere
     groups: dict[str, tuple[list[DataFile], list[int]]] = field(default_factory=dict)
     deletes: list[DeleteFile] = field(default_factory=list)
     records: int = 0
@@ -101,6 +115,7 @@ class _Reading:
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:
                 file = object_of(entry.get("data_file"))
+                self.elsewhere.add(str(file.get("file_path")))
                 content, vector = long_of(file.get("content")), str(file.get("file_format")).lower() == "puffin"
                 partition: str | None = repr(file.get("partition"))
                 if content == POSITION_DELETES and not vector:
@@ -125,6 +140,7 @@ class _Reading:
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DATA_FIELDS)) as entries:
             async for entry in entries:
                 file = object_of(entry.get("data_file"))
+                self.elsewhere.add(str(file.get("file_path")))
                 partition, records = repr(file.get("partition")), long_of(file.get("record_count")) or 0
                 applied = index.to(str(file.get("file_path")), f"{spec} {partition}", _sequence(entry, manifest))
                 found = DataFile(long_of(file.get("file_size_in_bytes")) or 0, records, applied)

@@ -58,6 +58,8 @@ class Figures:
     delete_files: int = 0
     """All of them: deletion vectors and equality deletes, too."""
     records: int = 0
+    elsewhere: Sequence[str] = ()
+    """Files of the current snapshot that do not lie below `location`, one for each folder."""
 
     @property
     def data_files(self) -> int:
@@ -111,6 +113,7 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
         groups=contents.groups,
         delete_files=contents.delete_files,
         records=contents.records,
+        elsewhere=contents.elsewhere,
     )
 
 

@@ -25,6 +25,7 @@ from reconciler.system import connection
 CATALOG = "arco"
 """What Spark calls the catalog. Not the warehouse, whose name need not be an identifier in SQL."""
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+VENDED_CREDENTIALS = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 
 SHUFFLE = "spark.sql.shuffle.partitions"
 """Spark's default of 200 is for clusters: on few cores it makes small tables slow."""
@@ -44,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="a setting of Iceberg's catalog in Spark, such as io-impl; several times",
+    )
+    parser.add_argument(
+        "--no-vended-credentials",
+        action="store_true",
+        help="have Spark reach files by the rights of the cluster, also where the catalog would give credentials",
     )
 
 
@@ -98,13 +104,15 @@ def catalog_settings(parsed: argparse.Namespace, environment: Mapping[str, str])
     if login:
         login = {**login, "oauth2-server-uri": f"{parsed.uri.rstrip('/')}/v1/oauth/tokens"}
     said = connection.settings(parsed.spark_property, "--spark-property")
+    # A table may name files of another: Spark is to read no more than this table, whatever the cluster may read.
+    access = {} if parsed.no_vended_credentials else VENDED_CREDENTIALS
     catalog = {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "rest",
         ".uri": parsed.uri,
         ".warehouse": parsed.catalog or parsed.warehouse,
         ".cache-enabled": "false",  # a procedure sees what writers have just committed
-        **{f".{name}": value for name, value in login.items()},
+        **{f".{name}": value for name, value in (*login.items(), *access.items())},
         **{f".{name}": Template(value).safe_substitute(environment) for name, value in said.items()},
     }
     settings = {f"spark.sql.catalog.{CATALOG}{name}": value for name, value in catalog.items()}

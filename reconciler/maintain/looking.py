@@ -16,13 +16,15 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.watermarks import NAMESPACE
 from arco_catalog.tasks.execution import TaskFailed
 from reconciler.compact.values import object_of
-from reconciler.maintain.calls import Procedure
+from reconciler.maintain.calls import Call, Procedure
 from reconciler.maintain.figures import Figures, read_figures
-from reconciler.maintain.neighbours import file_elsewhere, told_neighbour
+from reconciler.maintain.files_elsewhere import is_inside
+from reconciler.maintain.neighbours import UNKNOWN_PLACE, file_elsewhere, told_neighbour
 from reconciler.maintain.planning import POLICY_OF, HeldBack, Now, Plan, Step, decide, plan
 from reconciler.maintain.policies import Policy
 
 EVERYTHING = Paging(None, None)
+OUTSIDE = "it names a file outside of its places: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +127,36 @@ async def decided(
 
 
 async def guarded(session: Session, entry: RelationEntry, figures: Figures, step: Step) -> Step | HeldBack:
-    """The step, unless it deletes files where others may have some (docs/design/pipeline.md#rule-11)."""
-    if not step.call.procedure.deletes:
-        return step
-    where = step.call.arguments.get("location", figures.location)
+    """The step, unless it deletes files where others may have some (docs/design/pipeline.md#rule-11), or copies files
+    of others (docs/design/pipeline.md#rule-17)."""
+    reason = (
+        await _prevents_deletion(session, entry, figures, step.call)
+        if step.call.procedure.deletes
+        else _prevents_rewrite(entry, figures)
+    )
+    return step if reason is None else HeldBack(step.call.procedure, step.policy, reason)
+
+
+async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Figures, call: Call) -> str | None:
+    """Why a procedure that deletes files is not called; None if it may be."""
+    where = call.arguments.get("location", figures.location)
     for location in dict.fromkeys((figures.location, str(where))):
         neighbour = await told_neighbour(session, entry, location)
         if neighbour is not None:
-            return HeldBack(step.call.procedure, step.policy, neighbour)
-    if step.call.procedure is Procedure.EXPIRE_SNAPSHOTS:
-        try:
-            elsewhere = await file_elsewhere(session, entry)
-        except TaskFailed as failed:
-            return HeldBack(step.call.procedure, step.policy, str(failed))
-        if elsewhere is not None:
-            return HeldBack(step.call.procedure, step.policy, f"it names a file outside of its places: {elsewhere}")
-    return step
+            return neighbour
+    if call.procedure is not Procedure.EXPIRE_SNAPSHOTS:
+        return None
+    try:
+        elsewhere = await file_elsewhere(session, entry)
+    except TaskFailed as failed:
+        return str(failed)
+    return None if elsewhere is None else OUTSIDE.format(elsewhere)
+
+
+def _prevents_rewrite(entry: RelationEntry, figures: Figures) -> str | None:
+    """Why a procedure that rewrites files is not called; None if it may be."""
+    locations = frozenset(entry.locations)
+    if not is_inside(figures.location, locations):
+        return UNKNOWN_PLACE.format(figures.location)
+    elsewhere = next((file for file in figures.elsewhere if not is_inside(file, locations)), None)
+    return None if elsewhere is None else OUTSIDE.format(elsewhere)

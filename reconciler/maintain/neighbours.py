@@ -21,7 +21,10 @@ from arco_catalog.state.index import Index, locations_at, released_at, released_
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.tasks.execution import TaskFailed
+from reconciler.maintain.files_elsewhere import is_inside
 from storage_backends import StoreUnavailable
+
+UNKNOWN_PLACE = "{} is not among the locations that the registry knows for the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +67,11 @@ async def file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
         reached.add(parse_metadata(body, file.location))
         async with aclosing(files_behind(_Alone(session), reached, gone)) as files:
             async for each in files:
-                if not _is_inside(each, own):
+                if not is_inside(each, own):
                     return each
         if not gone:
             return None
     raise StoreUnavailable(f"entity {entry.entity} changes faster than it can be read")
-
-
-def _is_inside(file: str, places: frozenset[str]) -> bool:
-    location = Location.of_file(file)
-    return location is not None and location.inside_any(places)
 
 
 async def told_neighbour(session: Session, entry: RelationEntry, location: str) -> str | None:
@@ -94,7 +92,7 @@ def neighbour_of(index: Index, entry: RelationEntry, location: str) -> Steps[Nei
     places = [Location.of_normal(normal) for normal in entry.locations]
     lies = Location.of_file(location)
     if lies is None or not lies.inside_any([place.normal for place in places]):
-        return Neighbour(None, f"{location} is not among the locations that the registry knows for the table")
+        return Neighbour(None, UNKNOWN_PLACE.format(location))
     for place in places:
         found = yield from _holder_at(index, place, entry.entity)
         if found is not None:

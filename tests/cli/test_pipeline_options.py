@@ -10,7 +10,10 @@ from tests.cli.process import arco
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (["reconcile", "--dry-run"], "--dry-run, --max-bytes, --minutes and --jars are of maintain"),
+        (
+            ["reconcile", "--dry-run"],
+            "--dry-run, --max-bytes, --minutes, --jars and --no-vended-credentials are of maintain",
+        ),
         (["fsck", "--delete"], "--delete and --seconds are of collect"),
         (["reconcile", "--after", "db.t"], "--table and --after are of fsck"),
         (["maintain", "--uri", "http://127.0.0.1:1", "--table", "db.t"], "--table and --after are of fsck"),

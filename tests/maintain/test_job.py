@@ -50,6 +50,24 @@ def test_without_a_credential_nobody_logs_in() -> None:
     assert not any("oauth2" in name or "credential" in name for name in told)
 
 
+HEADER = "spark.sql.catalog.arco.header.X-Iceberg-Access-Delegation"
+
+
+def test_spark_has_the_catalog_vend_credentials_unless_an_operator_turns_that_off() -> None:
+    assert catalog_settings(parsed(), {})[HEADER] == "vended-credentials"
+    assert HEADER not in catalog_settings(parsed("--no-vended-credentials"), {})
+    signed = parsed("--spark-property", "header.X-Iceberg-Access-Delegation=remote-signing")
+    assert catalog_settings(signed, {})[HEADER] == "remote-signing"
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_the_command_turns_vended_credentials_off(*, delegated: bool) -> None:
+    limits = Limits(jars="a.jar", vended_credentials=False)
+    arguments = of_maintain(options("s3://bucket/lake"), limits, pyspark, delegated=delegated)
+    assert "--no-vended-credentials" in arguments
+    assert not any("Delegation" in each for each in arguments)
+
+
 @pytest.mark.parametrize(
     ("said", "size"), [("5", 5), ("2K", 2048), ("3m", 3 << 20), ("100G", 100 << 30), ("1T", 1 << 40)]
 )

@@ -25,8 +25,8 @@ RUNS = 20
 
 @pytest.fixture
 def maintained(tmp_path: Path) -> Iterator[Maintained]:
-    """Four tables of small files. Two have all policies, and of these one has a neighbour inside; of one only the
-    manifests may be rewritten; one is left alone."""
+    """Tables of small files. Two have all policies, and of these one has a neighbour inside; of one only the manifests
+    may be rewritten; one is left alone; and one, that is to be rewritten, names the files of another."""
     with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", "--allow-location-overlap") as server:
         made = Maintained(ServedLake(server))
         client = made.lake.client
@@ -40,6 +40,13 @@ def maintained(tmp_path: Path) -> Iterator[Maintained]:
         for name in ("busy", "shared"):
             made.policies(name)
         made.policy("listed", "metadata-compaction", {})
+        secret = many_files(client, "db.secret", rows_of(range(12)), Shape(6, 6))
+        taken = [task.file.file_path for task in secret.scan().plan_files()]
+        hostile = client.create_table("db.hostile", rows_of([]).schema)
+        for file in taken:
+            hostile.add_files([file])
+        made.policy("hostile", "data-compaction", {})
+        made.policy("hostile", "metadata-compaction", {"config": {"min_manifests": 2}})
         yield made
 
 
@@ -50,7 +57,7 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     everything = maintained.lake.everything()
     said, counts = maintained.run("--dry-run")
     assert maintained.lake.everything() == everything
-    assert (counts["due"], counts["held_back"]) == (3, 2)
+    assert (counts["due"], counts["held_back"]) == (3, 4)
     assert f"rewrite_data_files: {COMMITS} of {COMMITS} data files are smaller than 384 MiB" in said
 
     writer = Writer(maintained.lake.server.uri, "db.busy", 1_000)
@@ -77,6 +84,8 @@ def test_a_run_mends_what_policies_ask_for_and_nothing_else(maintained: Maintain
     assert maintained.files("inner") == inner
     assert maintained.ids("shared") == [*range(12)]
     assert maintained.files("left") == left
+    assert maintained.told("hostile") == {}
+    assert not any(maintained.folder("hostile").glob("data/*"))
 
 
 @pytest.mark.slow
