@@ -1,6 +1,6 @@
 """The catalog inside another Python program: as an ASGI app, or served on a free port of this machine.
 
-Serving needs `uvicorn` and `httptools`: pip install 'arco-catalog[serve]'.
+Serving needs `uvicorn` and `httptools`: install the extra 'serve' of arco-catalog.
 
 Examples:
     An app of one's own event loop, which any ASGI server runs:
@@ -152,7 +152,7 @@ class _Server:
         try:
             import uvicorn
         except ModuleNotFoundError as error:
-            message = f"{error.name} is not installed: pip install 'arco-catalog[serve]'"
+            message = f"{error.name} is not installed: install the extra 'serve' of arco-catalog"
             raise ModuleNotFoundError(message, name=error.name) from error
         store, warehouse, allowed = self._where
         async with open_app(store, warehouse=warehouse, allowed_locations=allowed, http=_LOCAL) as app:

@@ -1,6 +1,6 @@
 """Fixtures for pytest: a real catalog for each test, on a free port of this machine.
 
-Needs the extra `testing`: pip install 'arco-catalog[testing]'. In `conftest.py`:
+Needs the extra `testing`: install the extra 'testing' of arco-catalog. In `conftest.py`:
 
     pytest_plugins = ["arco_catalog.testing"]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 try:
     import pytest
 except ModuleNotFoundError as error:
-    message = "pytest is not installed: pip install 'arco-catalog[testing]'"
+    message = "pytest is not installed: install the extra 'testing' of arco-catalog"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from arco_catalog.embed import RunningCatalog, serving

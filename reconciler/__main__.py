@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
             raise
-        raise SystemExit(f"reconciler: {error.name} is not installed: pip install 'arco-catalog[{extra}]'") from error
+        raise SystemExit(
+            f"reconciler: {error.name} is not installed: install the extra '{extra}' of arco-catalog"
+        ) from error
     parser = argparse.ArgumentParser(prog=f"reconciler {name}", description=description)
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
     parser.add_argument("--warehouse", required=True, help="name of the catalog in it")

@@ -11,7 +11,7 @@ from contextlib import aclosing
 try:
     from pyspark import SparkConf, SparkContext
 except ModuleNotFoundError as error:
-    raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
+    raise SystemExit("reconciler: pyspark is not installed: install the extra 'spark' of arco-catalog") from error
 
 from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
 from arco_catalog.iceberg.errors import NotFound

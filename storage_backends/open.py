@@ -39,7 +39,7 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
             raise
         raise ValueError(
             f"{url!r} needs the extra {backend.extra!r} ({error.name}), "
-            f"pip install 'arco-catalog[{backend.extra}]': {error}"
+            f"install the extra '{backend.extra}' of arco-catalog: {error}"
         ) from error
 
 

@@ -121,4 +121,6 @@ def _failed(kind: type[StoreError], why: str) -> StoreError:
 
 
 def _not_installed(library: str, extra: str) -> StoreDenied:
-    return StoreDenied(f"the secret cannot be read: {library} is not installed: pip install 'arco-catalog[{extra}]'")
+    return StoreDenied(
+        f"the secret cannot be read: {library} is not installed: install the extra '{extra}' of arco-catalog"
+    )

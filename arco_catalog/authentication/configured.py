@@ -75,10 +75,10 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
             raise ValueError(f"{AUTH.name}: 'none' lets anybody in, so it stands alone")
         return Configured(Authentication(()), open=True)
     if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
-        raise ValueError(f"{AUTH.name}: PyJWT is not installed: pip install 'arco-catalog[auth]'")
+        raise ValueError(f"{AUTH.name}: PyJWT is not installed: install the extra 'auth' of arco-catalog")
     if OIDC in kinds and find_spec("cryptography") is None:
         raise ValueError(
-            f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]', or for Lambda "
+            f"{AUTH.name}: cryptography is not installed: install the extra 'auth' of arco-catalog, or for Lambda "
             "`make package ARGS=--oidc`"
         )
     authenticators: list[Authenticator] = []

@@ -188,12 +188,12 @@ def packages(store: str) -> Check:
     """Whether what serving takes is installed. Without what the store takes nothing works."""
     extra = "azure" if is_azure(store) else {"s3": "s3", "gs": "gcs"}.get(store.partition(":")[0])
     if extra is not None and find_spec("httptools") is None:
-        advice = f"pip install 'arco-catalog[{extra}]'"
+        advice = f"install the extra '{extra}' of arco-catalog"
         return Check("packages", Status.FAILED, f"httptools is not installed, which {store} takes", advice)
     missing = [module for module in ("uvicorn", "uvloop", "httptools") if find_spec(module) is None]
     if missing:
         found = f"{', '.join(missing)} not installed: `arco serve` will not start"
-        return Check("packages", Status.WARNING, found, "pip install 'arco-catalog[serve]'")
+        return Check("packages", Status.WARNING, found, "install the extra 'serve' of arco-catalog")
     return Check("packages", Status.OK, "all that `arco serve` takes is installed")
 
 

@@ -23,7 +23,7 @@ class StoreClient:
         """Why it can't be used, if it is not installed."""
         if self.module is None or is_installed(self.module):
             return None
-        return f"{self.module} is not installed: pip install 'arco-catalog[{self.extra}]'"
+        return f"{self.module} is not installed: install the extra '{self.extra}' of arco-catalog"
 
     def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
         """The store, reached by this client. Raises `ValueError` for a URL that names none."""

@@ -47,7 +47,7 @@ def run(
     missing."""
     for library in LIBRARIES:
         if find_spec(library) is None:
-            raise CliError(f"{library} is not installed: pip install 'arco-catalog[pipeline]'")
+            raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")
     carry_out(lambda: _is_there(options, job))
     said = [*arguments(options, job, connection, master), *more]
     if job == "maintain":

@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
             raise
-        print(f"arco: {error.name} is not installed: pip install 'arco-catalog[{extra}]'", file=sys.stderr)
+        print(f"arco: {error.name} is not installed: install the extra '{extra}' of arco-catalog", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -89,5 +89,5 @@ def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
         return [open_spans(exporter, flush=flush)]
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"traces are configured (OTEL_*) and need the extra 'otel', pip install 'arco-catalog[otel]': {error}"
+            f"traces are configured (OTEL_*): install the extra 'otel' of arco-catalog: {error}"
         ) from error

@@ -21,7 +21,7 @@ REFRESH_MS = 5 * 60_000
 
 _WITHOUT_IDENTITY = (
     "no Azure credentials: neither AZURE_STORAGE_KEY nor AZURE_STORAGE_SAS_TOKEN is set, and azure-identity, which "
-    "would ask Entra ID, is not installed: pip install 'arco-catalog[azure]'"
+    "would ask Entra ID, is not installed: install the extra 'azure' of arco-catalog"
 )
 
 

@@ -163,7 +163,7 @@ async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SS
         from azure.storage.blob.aio import ContainerClient
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"the SDK of Azure is not installed ({error.name}): pip install 'arco-catalog[azure]'"
+            f"the SDK of Azure is not installed ({error.name}): install the extra 'azure' of arco-catalog"
         ) from error
     credential = _credential(endpoint, config)
 

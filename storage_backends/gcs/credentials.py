@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from storage_backends.gcs.google_credentials import GoogleCredentials
 
 _WITHOUT_GOOGLE_AUTH = (
-    "google-auth, which gets tokens for keys, users and machines, is not installed: pip install 'arco-catalog[gcs]'"
+    "google-auth, which gets tokens for keys, users and machines, is not installed: "
+    "install the extra 'gcs' of arco-catalog"
 )
 
 

@@ -67,6 +67,6 @@ def _open_sdk(bucket: str, config: GcsConfig) -> Transport:
         from storage_backends.gcs.sdk import open_sdk
     except ModuleNotFoundError as error:
         raise StoreError(
-            "ARCO_GCS_CLIENT=sdk needs google-cloud-storage, which is not installed: pip install 'arco-catalog[gcs]'"
+            "ARCO_GCS_CLIENT=sdk needs google-cloud-storage: install the extra 'gcs' of arco-catalog"
         ) from error
     return open_sdk(bucket, config)

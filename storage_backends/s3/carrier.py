@@ -18,7 +18,9 @@ async def open_transport(bucket: str, config: S3Config) -> Transport:
     reason = wire_refuses(bucket, proxy)
     if config.carrier is Carrier.WIRE or (config.carrier is Carrier.AUTO and reason is None):
         if reason is not None:
-            raise StoreError(f"{reason}: set ARCO_S3_CLIENT=sdk, or leave it out (pip install 'arco-catalog[s3-sdk]')")
+            raise StoreError(
+                f"{reason}: set ARCO_S3_CLIENT=sdk, or leave it out (install the extra 's3-sdk' of arco-catalog)"
+            )
         from storage_backends.s3.transport import open_wire_transport
 
         return await open_wire_transport(endpoint, region, config)
@@ -26,7 +28,9 @@ async def open_transport(bucket: str, config: S3Config) -> Transport:
         from storage_backends.s3.sdk import open_sdk_transport  # half a second, for those who need it
     except ModuleNotFoundError as error:
         why = reason or "ARCO_S3_CLIENT is sdk"
-        raise StoreError(f"{why}, and {error.name} is not installed: pip install 'arco-catalog[s3-sdk]'") from error
+        raise StoreError(
+            f"{why}, and {error.name} is not installed: install the extra 's3-sdk' of arco-catalog"
+        ) from error
     return await open_sdk_transport(bucket, region, config, proxy)
 
 

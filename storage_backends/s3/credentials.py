@@ -14,7 +14,7 @@ from storage_backends.s3.signature import Credentials
 
 _WITHOUT_BOTOCORE = (
     "and botocore, which would look in profiles, roles and instance metadata, is not installed: "
-    "pip install 'arco-catalog[s3]'"
+    "install the extra 's3' of arco-catalog"
 )
 
 

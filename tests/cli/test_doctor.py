@@ -196,8 +196,8 @@ def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest
     monkeypatch.setattr(checks, "find_spec", lambda module: None)
 
     assert packages("s3://b/x").status is Status.FAILED
-    assert packages("s3://b/x").advice == "pip install 'arco-catalog[s3]'"
-    assert packages("gs://b/x").advice == "pip install 'arco-catalog[gcs]'"
+    assert packages("s3://b/x").advice == "install the extra 's3' of arco-catalog"
+    assert packages("gs://b/x").advice == "install the extra 'gcs' of arco-catalog"
     assert packages("file:/x").status is Status.WARNING
 
 

@@ -338,7 +338,7 @@ async def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
     ended = await finished(process)
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "arco: uvicorn is not installed: pip install 'arco-catalog[serve]'\n"
+    assert ended.err == "arco: uvicorn is not installed: install the extra 'serve' of arco-catalog\n"
 
 
 async def test_times_in_json_are_text_too(fixture: CatalogFixture, folder: Path) -> None:

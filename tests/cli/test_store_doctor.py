@@ -126,7 +126,7 @@ def test_an_sdk_that_is_not_installed_is_told_with_its_extra(
     assert main(["doctor", f"s3://{s3_bucket}/x"], s3_server.environment) == 0
 
     printed = capsys.readouterr().out
-    assert "sdk was not run: aiobotocore is not installed: pip install 'arco-catalog[s3-sdk]'" in printed
+    assert "sdk was not run: aiobotocore is not installed: install the extra 's3-sdk' of arco-catalog" in printed
     assert "The store does what a catalog needs." in printed
 
 

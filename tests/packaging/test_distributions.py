@@ -2,14 +2,12 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from email.parser import Parser
 from pathlib import Path
 from subprocess import PIPE
@@ -18,44 +16,13 @@ from urllib.request import urlopen
 import pytest
 
 from arco_catalog.cli.program import COMMANDS
+from tests.packaging.conftest import PROJECT, SECONDS, Distributions, run
 
-PROJECT = Path(__file__).resolve().parents[2]
 PACKAGES = ("arco_catalog", "reconciler", "storage_backends")
-SECONDS = 1200
-MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
-
-
-def run(*command: str | Path, **environment: str) -> str:
-    """The output of a program that must succeed, started where no checkout is, with nothing of this one's settings."""
-    kept = {name: os.environ[name] for name in os.environ if not name.startswith(("ARCO_", "PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run(
-        command, cwd="/", env={**kept, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@dataclass(frozen=True)
-class Built:
-    """The two files that a release uploads."""
-
-    sdist: Path
-    wheel: Path
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Both, as PyPA's `build` makes them: the wheel from the source distribution."""
-    scratch = tmp_path_factory.mktemp("distributions")
-    shutil.copytree(PROJECT, scratch / "checkout", ignore=MAKES_NO_PACKAGE)
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", scratch / "dist", scratch / "checkout")
-    [sdist] = (scratch / "dist").glob("*.tar.gz")
-    [wheel] = (scratch / "dist").glob("*.whl")
-    return Built(sdist, wheel)
-
-
-@pytest.fixture(scope="module")
-def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else, from what make fetched."""
     environment = tmp_path_factory.mktemp("environment") / "venv"
     uv = Path(sys.executable).with_name("uv")
@@ -63,7 +30,7 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(
         *(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python"),
         *("--constraints", PROJECT / "requirements" / "serve.txt"),
-        f"arco-catalog[serve,s3] @ {built.wheel.as_uri()}",
+        f"arco-catalog[serve,s3] @ {distributions.wheel.as_uri()}",
     )
     return environment / "bin"
 
@@ -78,13 +45,15 @@ def modules_of(folder: Path) -> set[str]:
     }
 
 
-def test_twine_finds_nothing_to_complain_about(built: Built) -> None:
-    said = run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", built.sdist, built.wheel)
+def test_twine_finds_nothing_to_complain_about(distributions: Distributions) -> None:
+    said = run(
+        sys.executable, "-m", "twine", "--no-color", "check", "--strict", distributions.sdist, distributions.wheel
+    )
     assert said.count("PASSED") == 2, said
 
 
-def test_the_wheel_holds_every_module_and_nothing_else(built: Built) -> None:
-    with zipfile.ZipFile(built.wheel) as wheel:
+def test_the_wheel_holds_every_module_and_nothing_else(distributions: Distributions) -> None:
+    with zipfile.ZipFile(distributions.wheel) as wheel:
         names = set(wheel.namelist())
     metadata = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     assert names - metadata == modules_of(PROJECT)
@@ -92,16 +61,16 @@ def test_the_wheel_holds_every_module_and_nothing_else(built: Built) -> None:
     assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in metadata if "/licenses/" in name}
 
 
-def test_the_source_distribution_holds_what_a_wheel_is_made_of(built: Built) -> None:
-    with tarfile.open(built.sdist) as archive:
+def test_the_source_distribution_holds_what_a_wheel_is_made_of(distributions: Distributions) -> None:
+    with tarfile.open(distributions.sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     told = {name for name in names if not name.startswith("arco_catalog.egg-info/")}
     plain = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "NOTICE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
     assert told == modules_of(PROJECT) | plain
 
 
-def test_the_metadata_say_who_what_and_under_which_licence(built: Built) -> None:
-    with zipfile.ZipFile(built.wheel) as wheel:
+def test_the_metadata_say_who_what_and_under_which_licence(distributions: Distributions) -> None:
+    with zipfile.ZipFile(distributions.wheel) as wheel:
         [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         told = Parser().parsestr(wheel.read(name).decode())
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
@@ -175,7 +144,7 @@ def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
 def test_a_missing_extra_says_which_to_install(installed: Path, module: str, extra: str) -> None:
     said = outcome_of([f"{installed}/python", "-m", module], _plain())
     assert said.returncode == 1
-    assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
+    assert f"install the extra '{extra}' of arco-catalog" in said.stderr
 
 
 def test_traces_without_their_extra_say_which_to_install(installed: Path) -> None:
@@ -183,17 +152,17 @@ def test_traces_without_their_extra_say_which_to_install(installed: Path) -> Non
     command = [f"{installed}/arco", "serve", "--store", "memory:", "--port", "0"]
     said = outcome_of(command, environment)
     assert said.returncode == 1
-    assert "pip install 'arco-catalog[otel]'" in said.stderr
+    assert "install the extra 'otel' of arco-catalog" in said.stderr
     assert len(said.stderr.splitlines()) == 1
 
 
 @pytest.fixture(scope="module")
-def plain(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment that has `arco-catalog` without any extra."""
     environment = tmp_path_factory.mktemp("plain") / "venv"
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", sys.executable, environment)
-    run(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python", built.wheel)
+    run(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python", distributions.wheel)
     return environment / "bin"
 
 
@@ -238,7 +207,7 @@ def test_each_command_on_s3_says_which_extra_to_install(plain: Path, command: st
     said = outcome_of([f"{plain}/arco", command, *ON_S3[command], "--store", "s3://bucket"], _plain())
     assert said.returncode == 1
     extra = "pipeline" if command == "pipeline" else "serve" if command in SERVERS else "s3"
-    assert f"pip install 'arco-catalog[{extra}]'" in said.stdout + said.stderr
+    assert f"install the extra '{extra}' of arco-catalog" in said.stdout + said.stderr
     assert command == "doctor" or (said.stdout, len(said.stderr.splitlines())) == ("", 1)
 
 
@@ -247,12 +216,12 @@ def test_reading_another_catalog_says_which_extra_to_install(plain: Path, tmp_pa
     run(plain / "arco", "init", *store)
     said = outcome_of([f"{plain}/arco", "import", "catalog", "old", *store], _plain())
     assert (said.returncode, len(said.stderr.splitlines())) == (1, 1)
-    assert "pip install 'arco-catalog[import]'" in said.stderr
+    assert "install the extra 'import' of arco-catalog" in said.stderr
 
 
-def test_uvx_runs_the_wheel(built: Built) -> None:
+def test_uvx_runs_the_wheel(distributions: Distributions) -> None:
     uv = Path(sys.executable).with_name("uv")
     constraints = ("--constraints", PROJECT / "requirements" / "serve.txt")
     version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
     command = (uv, "tool", "run", "--offline", "--quiet", "--isolated", "--python", sys.executable, *constraints)
-    assert run(*command, "--from", f"{built.wheel}[serve,s3]", "arco", "--version") == f"arco {version}\n"
+    assert run(*command, "--from", f"{distributions.wheel}[serve,s3]", "arco", "--version") == f"arco {version}\n"

@@ -16,14 +16,13 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from tests.compact.lake import ServedLake
-from tests.packaging.test_distributions import Built, built, run
+from tests.packaging.conftest import Distributions, run
 from tests.reconciler.maintained import Maintained
 from tools.demo.engines import ICEBERG
 from tools.demo.server import WAREHOUSE, serving
 from tools.support.environment import PROJECT
 from tools.support.local_spark import environment, settings
 
-__all__ = ["built"]
 SECONDS = 600
 COMMITS = 6
 JAR = f".jars/iceberg-spark-runtime-4.1_2.13-{ICEBERG}.jar"
@@ -61,7 +60,7 @@ class Submission:
 
 
 @pytest.fixture
-def submission(built: Built, tmp_path: Path) -> Submission:
+def submission(distributions: Distributions, tmp_path: Path) -> Submission:
     """Everything packed, and an environment unpacked beside it for the driver, which runs here."""
     venv, folder = tmp_path / "venv", tmp_path / "elsewhere"
     folder.mkdir()
@@ -70,7 +69,7 @@ def submission(built: Built, tmp_path: Path) -> Submission:
     run(
         *(uv, "pip", "install", "--offline", "--quiet", "--python", venv / "bin" / "python"),
         *("--constraints", PROJECT / "requirements" / "dev.txt"),
-        f"arco-catalog[pipeline,s3] @ {built.wheel.as_uri()}",
+        f"arco-catalog[pipeline,s3] @ {distributions.wheel.as_uri()}",
     )
     said = run(venv / "bin" / "python", "-m", "reconciler.package", tmp_path / "packed")
     with tarfile.open(tmp_path / "packed" / "environment.tar.gz") as archive:

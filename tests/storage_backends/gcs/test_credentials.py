@@ -202,7 +202,7 @@ async def test_without_google_auth_the_extra_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "google.cloud", None)
     for config in (config_for(ApplicationDefault()), GcsConfig(AccessToken("token"), client=GcsClient.SDK)):
         store = GcsStore("bucket", config=config)
-        with pytest.raises(StoreError, match=r"pip install 'arco-catalog\[gcs\]'"):
+        with pytest.raises(StoreError, match=r"install the extra 'gcs' of arco-catalog"):
             await store.get("key")
 
 
