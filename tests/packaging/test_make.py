@@ -68,6 +68,7 @@ def test_nothing_is_fetched_with_a_tool_that_is_missing(
     shutil.copytree(PROJECT / "requirements", tmp_path / "requirements")
     shutil.copytree(PROJECT / "tools/rck", tmp_path / "tools/rck")
     shutil.copy(PROJECT / "Makefile", tmp_path)
+    shutil.copy(PROJECT / "fetch.mk", tmp_path)
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     add(programs, *(tool for tool in TOOLS if tool != lacking))
     recipe = make(programs, "--dry-run", "test", folder=tmp_path).stdout
@@ -80,9 +81,14 @@ def test_nothing_is_fetched_with_a_tool_that_is_missing(
 def test_where_no_python_fits_make_says_what_to_install(programs: Path, tmp_path: Path) -> None:
     shutil.copytree(PROJECT / "requirements", tmp_path / "requirements")
     shutil.copy(PROJECT / "Makefile", tmp_path)
+    shutil.copy(PROJECT / "fetch.mk", tmp_path)
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     said = make(programs, "setup", folder=tmp_path)
     assert said.returncode != 0
     assert "python3.11 is not here" in said.stderr
     assert "apt install python3.11-venv" in said.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_the_makefile_is_read_in_minutes() -> None:
+    assert len((PROJECT / "Makefile").read_text().splitlines()) < 250

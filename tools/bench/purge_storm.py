@@ -1,4 +1,4 @@
-"""Workers that are killed while they purge: `make purge-storm`, `python -m tools.bench.purge_storm`.
+"""Workers that are killed while they purge: `make bench-purge_storm`, `python -m tools.bench.purge_storm`.
 
 Many tables are dropped with purge, and several processes do the tasks, `arco serve` and `arco tasks run`. Each is ended
 by SIGKILL at random instants, and started again, until all tasks have ended. Then each task must have exactly one

