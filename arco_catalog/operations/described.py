@@ -54,7 +54,7 @@ class _Drop(RegistryMutation):
         entry = find_kind(head.index, self.namespace, self.name, self.what)
         if entry is None:
             raise no_such(self.what, self.namespace, self.name)
-        tombstone = tombstone_edits(
+        tombstone = yield from tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
         )
         return Change(

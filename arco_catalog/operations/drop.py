@@ -2,6 +2,7 @@
 client is answered (docs/design/registry.md#rule-4)."""
 
 import logging
+from collections.abc import Collection
 from functools import partial
 
 from arco_catalog.iceberg import table
@@ -50,8 +51,18 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     if notify is not None:
         await notify(session.state.paths.root, settings.undrop_window_ms)
     if settings.mode is PurgeMode.SYNC and settings.undrop_window_ms == 0:
-        await wait_for_purge(session, namespace, name)
+        await wait_for_purge(session, namespace, name, await _attempts_of(session, drop))
     return answer
+
+
+async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
+    """The ids of all attempts to make this drop, one of which made it: those of this call, and those of other
+    sendings with its idempotency key."""
+    marker = session.marker()
+    if marker is None:
+        return drop.attempts
+    await marker.find_earlier()
+    return {*drop.attempts, *(slot.attempt for slot in await marker.read_on())}
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
@@ -89,6 +100,8 @@ class Drop(RegistryMutation):
         self._makes_task = purge and self._purge_settings.mode is not PurgeMode.OFF
         self.copy_of: str | None = None
         """The original of the catalog, if the drop was planned on a copy: there it is a plain one."""
+        self.attempts: set[str] = set()
+        """The ids of the attempts for which the drop was planned."""
         self._examined: dict[str, Refusal | None] = {}
         """Whether the files of an entity may be purged, by what `_examine` found."""
 
@@ -139,6 +152,7 @@ class Drop(RegistryMutation):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         head, key = read_set.head, relation_key(self.namespace, self.name)
+        self.attempts.add(attempt.id)
         yield Needs(keys=[key])
         entry = self._entry(read_set)
         if entry is None:
@@ -149,7 +163,7 @@ class Drop(RegistryMutation):
                 f"{dotted(self.namespace, self.name)} follows another catalog's table: its files are not this one's to "
                 "delete"
             )
-        tombstone = tombstone_edits(
+        tombstone = yield from tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
         )
         purge = PurgeRequest({}, (), ())

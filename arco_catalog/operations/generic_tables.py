@@ -20,8 +20,9 @@ from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
-from arco_catalog.state.entries import DescribedKind, RelationEntry, location_holds
+from arco_catalog.state.entries import DescribedKind, RelationEntry
 from arco_catalog.state.fields import mapping
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.needs import Steps
 

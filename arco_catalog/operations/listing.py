@@ -14,18 +14,21 @@ import hmac
 import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import existing_namespace
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import carry_out, entries_in, load
 from arco_catalog.state.access import SegmentGone, State
+from arco_catalog.state.entries import find_namespace
 from arco_catalog.state.index import Index, Namespace, level, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.policies import policies_in
@@ -81,12 +84,13 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
 
 
 async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> Listed:
-    """The tombstones of tables of a namespace whose files are not all deleted. Raises `NoSuchNamespace`."""
+    """The tombstones of tables that were dropped from a namespace and whose files are not all deleted; for callers who
+    may list the tables of the catalog also from former namespaces of the name. Raises `NoSuchNamespace`."""
 
     def item(_: str, entry: JsonObject) -> JsonValue:
         return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
 
-    return await _list(session, _Level(namespace, level("tombstone", namespace), item), paging)
+    return await _list(session, _DroppedLevel(namespace, level("tombstone", namespace), item), paging)
 
 
 async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> Listed:
@@ -107,7 +111,7 @@ async def computed_page(
     if not paging.token:
         head, start = await session.head(), 0
     else:
-        head, start = await _allowed_now(session, _computed_as_of(session, paging.token))
+        (head, start), _ = await _allowed_now(session, _computed_as_of(session, paging.token))
     try:
         items = await carry_out(session.state, head.index, steps(head.index))
     except SegmentGone as gone:
@@ -143,6 +147,32 @@ class _Level:
         """Whether an entry is of the kind that is listed."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
+    async def visible(self, session: Session, head: RegistryState) -> "_Level":
+        """The level as the caller may see it, by the registry as it is now."""
+        return self
+
+
+class _DroppedLevel(_Level):
+    """The tombstones of a namespace's name, of which callers see those of the namespace that has the name now, unless
+    they may list the catalog's tables."""
+
+    __slots__ = ()
+
+    async def visible(self, session: Session, head: RegistryState) -> _Level:
+        if session.access is None:
+            return self
+        lists = Privilege.TABLE_LIST
+        if lists in await session.access.held(session.state, head, [lists], Securable()):
+            return self
+        await load(session.state, head.index, Needs(keys=[namespace_key(self.parent)]))
+        namespace = find_namespace(head.index, self.parent)
+
+        def item(key: str, entry: JsonObject) -> JsonValue:
+            same = namespace is not None and Tombstone(entry).namespace_entity == namespace.entity
+            return self.item(key, entry) if same else None
+
+        return replace(self, item=item)
+
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
@@ -161,23 +191,24 @@ class _Shown:
 async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token:
         try:
-            shown, start = await _allowed_now(session, _as_of(session, level, paging.token))
-            return await _page(session, level, shown, start, paging.size)
+            (shown, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
+            return await _page(session, await level.visible(session, now or shown.head), shown, start, paging.size)
         except SegmentGone as gone:
             raise _expired() from gone
     shown = _Shown(*await one_instant(session, level.lists))
     await level.check(session.state, shown.head.index)
+    level = await level.visible(session, shown.head)
     if paging.token is None:
         return await _everything(session, level, shown)
     return await _page(session, level, shown, level.prefix, paging.size)
 
 
-async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> T:
-    """What is read, if the registry as it is now allows the request: a page shows an earlier commit."""
+async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:
+    """What is read, if the registry as it is now allows the request, and that registry, if rights are judged: a page
+    shows an earlier commit."""
     if session.access is None:
-        return await reading
-    result, _ = await gather(reading, session.head())
-    return result
+        return await reading, None
+    return await gather(reading, session.head())
 
 
 async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:

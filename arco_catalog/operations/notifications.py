@@ -34,9 +34,9 @@ from arco_catalog.state.entries import (
     RelationEntry,
     find_namespace,
     find_relation,
-    location_holds,
 )
 from arco_catalog.state.followed import Followed, last_notified
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.memory import PARSED_WEIGHT
@@ -127,7 +127,7 @@ class _Drop(_Notified):
         if entry is None or followed is None:
             raise no_such("table", self.namespace, self.name)
         left = RelationEntry(Followed(followed.metadata, self.notification.at).written(entry.json))
-        tombstone = tombstone_edits(
+        tombstone = yield from tombstone_edits(
             head, left, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
         )
         return Change(

@@ -32,7 +32,8 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted, Write
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
-from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation, location_holds
+from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
@@ -140,7 +141,7 @@ class _Register(RegistryMutation):
         )
         tombstone: Edits = {}
         if replaced is not None:
-            tombstone = tombstone_edits(
+            tombstone = yield from tombstone_edits(
                 read_set.head,
                 replaced,
                 self.namespace,

@@ -9,7 +9,8 @@ from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
-from arco_catalog.state.entries import find_kind, find_relation, renewed_locations
+from arco_catalog.state.entries import find_kind, find_relation
+from arco_catalog.state.holds import renewed_holds
 from arco_catalog.state.index import Edits, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.policies import attached_to, renamed_attachments
@@ -60,7 +61,7 @@ class _Rename(RegistryMutation):
             grants = renamed_grants(index, entry.entity, roles, *self.destination)
         yield Needs(scans=[Scan(attached_to(entry.entity))])
         name = (*self.destination[0], self.destination[1])
-        renewed = yield from renewed_locations(index, entry.entity, entry.locations, name=name)
+        renewed = yield from renewed_holds(index, entry.entity, entry.locations, name=name)
         return Change(
             edits={
                 **grants,

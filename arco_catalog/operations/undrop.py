@@ -11,6 +11,7 @@ from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.dropped import is_dropped_from
 from arco_catalog.planning.names import dotted, existing_namespace, name_taken
 from arco_catalog.planning.overlap import refuse_overlap
 from arco_catalog.planning.privileges import Privilege
@@ -30,9 +31,9 @@ from arco_catalog.state.entries import (
     has_pointer,
     newest_tombstone,
     purge_began,
-    restored_holds,
 )
 from arco_catalog.state.fields import text
+from arco_catalog.state.holds import restored_holds
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstones_of
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
@@ -129,6 +130,9 @@ class _Undrop(RegistryMutation):
         refusal = self._examined[_drop_operation(tombstone)]
         if refusal is not None:
             raise refusal
+        held = yield from restored_holds(
+            index, tombstone.entity, tombstone.locations, name=(*self.namespace, self.name)
+        )
         entry: JsonObject = {key: value for key, value in tombstone.json.items() if key not in TOMBSTONE_FIELDS}
         if shared:
             entry["shared"] = True
@@ -138,7 +142,7 @@ class _Undrop(RegistryMutation):
                 dropped.key: None,
                 **({} if dropped.task is None else {task_key(dropped.task): None}),
                 relation_key(self.namespace, self.name): entry,
-                **restored_holds(tombstone.entity, tombstone.locations, name=(*self.namespace, self.name)),
+                **held,
             },
             answer=Document(204),
             detail={"namespace": [*self.namespace], "name": self.name, "entity": tombstone.entity},
@@ -146,15 +150,26 @@ class _Undrop(RegistryMutation):
 
     def _check_rights(self, index: Index, tombstone: RelationEntry) -> Steps[None]:
         """Raises the refusal of a caller who may not drop this table or view, nor so undo it: that it is not known, if
-        the caller may not list it."""
+        the caller may not list it. In place of the namespace that it was dropped from there may be another: principals
+        with rights on that would get the files, so restoring it there takes rights on the catalog."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
         drops, lists = _RIGHTS[what]
+        full_name = dotted(self.namespace, self.name)
         on = Securable(self.namespace, kind=what, entity=tombstone.entity)
-        if (yield from self.context.may(index, Requirement(drops, on))):
+        lacking = f"To restore {full_name} takes the privilege {drops} on it"
+        recorded = Tombstone(tombstone.json).namespace_entity
+        if not (yield from is_dropped_from(index, self.namespace, recorded)):
+            on = Securable()
+            lacking = (
+                f"{full_name} was not dropped from the namespace that {dotted(self.namespace)} is now, but from one "
+                f"that {'had this name before' if recorded else 'its tombstone does not record'}: to restore it "
+                f"here takes the privilege {drops} on the catalog. Have it restored by a principal with that privilege"
+            )
+        if (yield from self.context.may(index, Requirement(drops, on, writes_to=self.namespace))):
             return
-        refusal: Refusal = NoSuchTable(_NOTHING_DROPPED.format(dotted(self.namespace, self.name)))
+        refusal: Refusal = NoSuchTable(_NOTHING_DROPPED.format(full_name))
         if (yield from self.context.may(index, Requirement(lists, on))):
-            refusal = Forbidden(f"To restore {dotted(self.namespace, self.name)} takes the privilege {drops} on it")
+            refusal = Forbidden(lacking)
         raise denied(refusal, drops.value, f"dropped {what} {tombstone.entity}")
 
     @property

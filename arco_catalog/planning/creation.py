@@ -23,7 +23,8 @@ from arco_catalog.planning.reserved_locations import check_named
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
-from arco_catalog.state.entries import NO_LOANS, RelationEntry, location_holds
+from arco_catalog.state.entries import NO_LOANS, RelationEntry
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
 from arco_catalog.state.needs import Steps

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, Forbidden
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.context import Context
+from arco_catalog.planning.dropped import securable_of
 from arco_catalog.planning.names import called, dotted, existing_namespace
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.entries import Holder, Kind, dropped_at, find_namespace, find_relation, overlapping, purging_at
@@ -141,11 +142,11 @@ def check_choice(
     for location in locations:
         if fresh is not None and location.named_after(fresh):
             continue
-        for entity in (yield from dropped_at(index, location)):
-            on = Securable(namespace, entity=entity)
+        for holder in (yield from dropped_at(index, location)):
+            on = yield from securable_of(index, holder)
             if not (yield from context.may(index, Requirement(Privilege.TABLE_READ_DATA, on))):
                 refusal = Forbidden(
                     f"Location {location.uri} may hold the files of a table that was dropped: to choose it takes the "
                     "privilege TABLE_READ_DATA on that table"
                 )
-                raise denied(refusal, Privilege.TABLE_READ_DATA.value, f"dropped table {entity}")
+                raise denied(refusal, Privilege.TABLE_READ_DATA.value, f"dropped table {holder.entity}")

@@ -176,7 +176,7 @@ def begin(
         yield from _wait_for_purges(index, tombstone)
     else:
         yield from _refuse_overlap(index, tombstone)
-    return tombstone.begun(fence)
+    return (yield from tombstone.begun(index, fence))
 
 
 def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]:
@@ -245,7 +245,8 @@ def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
         holder = yield from overlapping(index, location, but=[tombstone.entity])
         if holder is not None:
             raise InTheWay(holder.entity, location.uri, name=holder.name)
-        others = [entity for entity in (yield from dropped_at(index, location)) if entity != tombstone.entity]
+        former = yield from dropped_at(index, location)
+        others = [holder.entity for holder in former if holder.entity != tombstone.entity]
         if others:
             raise InTheWay(others[0], location.uri, dropped=True)
         borrower = yield from borrower_of(index, location, tombstone.entity)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.writes import PlannedWrite
-from arco_catalog.state.entries import RelationEntry, released_holds
-from arco_catalog.state.index import Edits, Namespace, tombstone_key
+from arco_catalog.state.entries import RelationEntry, find_namespace
+from arco_catalog.state.holds import released_holds
+from arco_catalog.state.index import Edits, Namespace, namespace_key, tombstone_key
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.registry import RegistryState
 
 
@@ -49,10 +51,14 @@ def tombstone_edits(
     operation: str,
     at_ms: int,
     purge: bool,
-) -> Edits:
+) -> Steps[Edits]:
     """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
+    yield Needs(keys=[namespace_key(namespace)])
+    found = find_namespace(head.index, namespace)
+    namespace_entity = None if found is None else found.entity
     tombstone = entry.tombstone(
         namespace=namespace,
+        namespace_entity=namespace_entity,
         name=name,
         operation=operation,
         sequence=head.sequence,
@@ -60,4 +66,7 @@ def tombstone_edits(
         at_ms=at_ms,
         purge=purge,
     )
-    return {tombstone_key(namespace, name, entry.entity): tombstone, **released_holds(entry.entity, entry.locations)}
+    released = yield from released_holds(
+        head.index, entry.entity, entry.locations, name=(*namespace, name), namespace_entity=namespace_entity
+    )
+    return {tombstone_key(namespace, name, entry.entity): tombstone, **released}

@@ -26,7 +26,8 @@ from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.borrowed import borrowed_holds, merged, returned_loans
-from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, renewed_locations
+from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation
+from arco_catalog.state.holds import renewed_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
@@ -96,7 +97,7 @@ class Reservation:
             borrowed = merged(entry.loans, self.borrowed, (yield from namespace_location(head.index, self.namespace)))
             grown = entry.with_locations(held, [*reserved, *added], leaving).with_loans(borrowed)
             name = (*self.namespace, self.name)
-            renewed = yield from renewed_locations(head.index, self.entity, added, name=name)
+            renewed = yield from renewed_holds(head.index, self.entity, added, name=name)
             return {
                 **marks,
                 **self._entry_edit(grown),

@@ -13,10 +13,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.borrowed import Loans
 from arco_catalog.state.fields import integer, mapping, optional_text, string_map, text, texts
 from arco_catalog.state.index import (
-    Edits,
     Index,
     Namespace,
-    location_key,
     locations_at,
     namespace_key,
     relation_key,
@@ -36,8 +34,8 @@ Kind = Literal["table", "view"] | DescribedKind
 NO_LOANS = Loans()
 
 TOMBSTONE_FIELDS = (
-    *("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested"),
-    *("task", "purge_after", "task_version", "begun_version", "purged_ms"),
+    *("namespace", "namespace_entity", "name", "operation", "sequence", "place", "dropped_ms", "state"),
+    *("purge_requested", "task", "purge_after", "task_version", "begun_version", "purged_ms"),
 )
 """The fields that a tombstone has besides those of the entry that it was."""
 
@@ -225,16 +223,28 @@ class RelationEntry:
         return RelationEntry({**entry, **loans.to_json()})
 
     def tombstone(
-        self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
+        self,
+        *,
+        namespace: Namespace,
+        namespace_entity: str | None,
+        name: str,
+        operation: str,
+        sequence: int,
+        place: int,
+        at_ms: int,
+        purge: bool,
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations
-        (docs/design/registry.md#rule-5). `sequence` is the registry's at the drop, `place` the drop's among the changes
+        (docs/design/registry.md#rule-5). `namespace_entity` is the namespace's id: another may get its name.
+        `sequence` is the registry's at the drop, `place` the drop's among the changes
         of one commit: clocks don't tell which of two came last. That a purge was asked for is remembered; without a
         task (tombstone.py) none begins."""
         asked: JsonObject = {"purge_requested": True} if purge else {}
+        dropped_from: JsonObject = {} if namespace_entity is None else {"namespace_entity": namespace_entity}
         return {
             **self.json,
             "namespace": [*namespace],
+            **dropped_from,
             "name": name,
             "operation": operation,
             "sequence": sequence,
@@ -285,48 +295,6 @@ def order_of_drop(tombstone: JsonObject) -> tuple[int, int, int, str]:
     place = tombstone.get("place")
     known = place if isinstance(place, int) else 0
     return integer(tombstone, "sequence"), known, integer(tombstone, "dropped_ms"), text(tombstone, "entity")
-
-
-def location_holds(
-    entity: str,
-    locations: Iterable[str],
-    transaction: str | None = None,
-    *,
-    name: Sequence[str] = (),
-) -> Edits:
-    """Edits by which an entity holds locations; with a transaction, if that commits. `name` is the entity's, its
-    namespace's levels first: it says to others who is in their way."""
-    hold: JsonObject = {"entity": entity, "state": "live"}
-    if name:
-        hold["name"] = [*name]
-    if transaction is not None:
-        hold["transaction"] = transaction
-    return {location_key(location, entity): hold for location in locations}
-
-
-def renewed_locations(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
-    """Edits by which an entity takes these locations under this name. Its entries there keep the fields that a
-    later version added."""
-    edits = location_holds(entity, locations, name=name)
-    yield Needs(keys=[*edits])
-    return {key: {**(index.get(key) or {}), **(hold or {})} for key, hold in edits.items()}
-
-
-def released_holds(entity: str, locations: Iterable[str]) -> Edits:
-    """Edits by which a dropped entity gives its locations up, to whoever wants them, and is still known to have files
-    there. What anybody may hold is kept apart, so that every hold is in the way of others."""
-    edits: dict[str, JsonObject | None] = {}
-    for location in locations:
-        edits[location_key(location, entity)] = None
-        edits[released_key(location, entity)] = {"entity": entity, "state": "dropped"}
-    return edits
-
-
-def restored_holds(entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Edits:
-    """Edits by which an entity holds again the locations that its drop released."""
-    places = [*locations]
-    gone: Edits = {released_key(location, entity): None for location in places}
-    return {**gone, **location_holds(entity, places, name=name)}
 
 
 def purge_began(tombstone_or_hold: JsonObject) -> bool:
@@ -388,7 +356,22 @@ def overlapping(
     return Holder(text(found, "entity"), texts(found, "name"), purge_began(found))
 
 
-def dropped_at(index: Index, location: Location) -> Steps[Sequence[str]]:
+@dataclass(frozen=True, slots=True)
+class FormerHolder:
+    """An entity that held a location when it was dropped. `namespace` is the one that it was dropped from, and
+    `namespace_entity` that one's id; None in a claim older than this field."""
+
+    entity: str
+    namespace: Namespace = ()
+    namespace_entity: str | None = None
+
+    @classmethod
+    def of(cls, claim: JsonObject) -> Self:
+        """Reads what a drop left on a location."""
+        return cls(text(claim, "entity"), texts(claim, "name")[:-1], optional_text(claim, "namespace_entity"))
+
+
+def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:
     """The entities that held, when they were dropped, a location which equals, contains or lies inside this one."""
     around = [*location.around()]
     released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
@@ -396,7 +379,8 @@ def dropped_at(index: Index, location: Location) -> Steps[Sequence[str]]:
     claims = chain(*(index.scan(prefix) for prefix in released))
     holds = chain(index.scan(locations_at(location.normal)), *(index.holds_on(folder) for folder in around))
     earlier = ((key, hold) for key, hold in holds if _dropped_by_earlier(hold))
-    return sorted({text(claim, "entity") for _, claim in chain(claims, earlier)})
+    former = {holder.entity: holder for _, claim in chain(claims, earlier) for holder in [FormerHolder.of(claim)]}
+    return [former[entity] for entity in sorted(former)]
 
 
 def _dropped_by_earlier(hold: JsonObject) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.borrowed import returned_loans
-from arco_catalog.state.entries import location_holds, purge_began
+from arco_catalog.state.entries import purge_began
 from arco_catalog.state.fields import integer, optional_text, text, texts
+from arco_catalog.state.holds import reclaimed_holds
 from arco_catalog.state.index import Edits, Index, Namespace, level, location_key, released_key, tombstone_key
 from arco_catalog.state.needs import Needs, Steps
 
@@ -30,6 +31,11 @@ class Tombstone:
     @property
     def namespace(self) -> Namespace:
         return texts(self.json, "namespace")
+
+    @property
+    def namespace_entity(self) -> str | None:
+        """The id of the namespace that it was dropped from; None in a tombstone older than this field."""
+        return optional_text(self.json, "namespace_entity")
 
     @property
     def name(self) -> str:
@@ -96,16 +102,12 @@ class Tombstone:
         """Its key in the index."""
         return tombstone_key(self.namespace, self.name, self.entity)
 
-    def begun(self, fence: int) -> Edits:
+    def begun(self, index: Index, fence: int) -> Steps[Edits]:
         """Edits by which the purge begins: it holds its locations again."""
-        return {
-            **self._with(state=PURGING, task_version=fence, begun_version=fence),
-            **{
-                key: {**hold, "state": PURGING, "task": self.task}
-                for key, hold in location_holds(self.entity, self.locations, name=(*self.namespace, self.name)).items()
-                if hold is not None
-            },
-        }
+        held = yield from reclaimed_holds(
+            index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
+        )
+        return {**self._with(state=PURGING, task_version=fence, begun_version=fence), **held}
 
     def fenced(self, fence: int) -> Edits:
         """Edits by which another lease goes on with the purge."""

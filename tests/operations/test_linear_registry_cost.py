@@ -20,7 +20,8 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.reserved_locations import locations_to_reserve
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import registry
-from arco_catalog.state.entries import RelationEntry, location_holds
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import namespace_key, relation_key, tombstone_key
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.registry import Operation
@@ -74,7 +75,14 @@ def big_registry(size: int) -> dict[str, JsonObject | None]:
         entries[relation_key(NS, f"t{number:04}")] = entry.json
         entries |= location_holds(entity(number), [place, *many])
         tombstone = entry.tombstone(
-            namespace=NS, name="gone", operation="o", sequence=number, place=0, at_ms=1, purge=False
+            namespace=NS,
+            namespace_entity=None,
+            name="gone",
+            operation="o",
+            sequence=number,
+            place=0,
+            at_ms=1,
+            purge=False,
         )
         entries[tombstone_key(NS, "gone", entity(number))] = {**tombstone, "entity": entity(number)}
     return keyed(entries)

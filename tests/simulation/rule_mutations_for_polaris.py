@@ -39,8 +39,9 @@ def several_policies_of_one_type(patch: pytest.MonkeyPatch) -> None:
 def a_drop_that_detaches(patch: pytest.MonkeyPatch) -> None:
     rightly = registry_change.tombstone_edits
 
-    def tombstone_edits(head: RegistryState, entry: RelationEntry, *named: Any, **said: Any) -> Edits:
-        return {**rightly(head, entry, *named, **said), **edits_without_attachments(head.index, entry.entity)}
+    def tombstone_edits(head: RegistryState, entry: RelationEntry, *named: Any, **said: Any) -> Steps[Edits]:
+        edits = yield from rightly(head, entry, *named, **said)
+        return {**edits, **edits_without_attachments(head.index, entry.entity)}
 
     patch.setattr(drop, "tombstone_edits", tombstone_edits)
 

@@ -19,8 +19,8 @@ from arco_catalog.planning.context import Context
 from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
 from arco_catalog.protocol import relation_committer, reservations
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.state.entries import location_holds
 from arco_catalog.state.fields import mapping, text, texts
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, tombstone_key
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
@@ -84,9 +84,10 @@ def an_undrop_of_what_is_being_purged(patch: pytest.MonkeyPatch) -> None:
 def places_that_nobody_holds_while_they_are_purged(patch: pytest.MonkeyPatch) -> None:
     begun = Tombstone.begun
 
-    def without_holds(self: Tombstone, fence: int) -> Edits:
+    def without_holds(self: Tombstone, index: Index, fence: int) -> Steps[Edits]:
         holds = location_holds(self.entity, self.locations)
-        return {key: edit for key, edit in begun(self, fence).items() if key not in holds}
+        edits = yield from begun(self, index, fence)
+        return {key: edit for key, edit in edits.items() if key not in holds}
 
     patch.setattr(Tombstone, "begun", without_holds)
 

@@ -7,7 +7,8 @@ from itertools import islice
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.entries import RelationEntry, held_by_another, location_holds, overlapping
+from arco_catalog.state.entries import RelationEntry, held_by_another, overlapping
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Growing, Index, namespace_key, relation_key, relations_in, tombstone_key
 from arco_catalog.state.locations import AllowedLocations, Location, outermost
 from arco_catalog.state.needs import Needs

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.entries import location_holds, released_holds, restored_holds
 from arco_catalog.state.entries import overlapping as holder_of
+from arco_catalog.state.holds import location_holds, released_holds, restored_holds
 from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
 from tools.support.steps import result
@@ -147,9 +147,10 @@ def test_a_neighbour_is_no_overlap(other: str) -> None:
 
 def test_a_dropped_tables_location_is_free_until_it_is_held_again() -> None:
     place = Location.parse("s3://b/t")
-    index = Index({}).edited(location_holds("E", [place.normal])).edited(released_holds("E", [place.normal]))
+    held = Index({}).edited(location_holds("E", [place.normal]))
+    index = held.edited(result(released_holds(held, "E", [place.normal]), held))
     assert overlapping(index, place) is None
-    assert overlapping(index.edited(restored_holds("E", [place.normal])), place) == "E"
+    assert overlapping(index.edited(result(restored_holds(index, "E", [place.normal]), index)), place) == "E"
 
 
 @pytest.mark.parametrize(("task", "holder"), [({}, None), ({"task": "T"}, "E")])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.state.entries import location_holds, released_holds
 from arco_catalog.state.entries import overlapping as holder_of
+from arco_catalog.state.holds import location_holds, released_holds
 from arco_catalog.state.index import Edits, Index, location_key, namespace_key, relation_key, relations_in
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan
@@ -248,7 +248,8 @@ def test_overlaps_in_a_spilled_index_are_those_that_comparing_all_would_find(
         assert (found in truth) if truth else found is None
         if step == "release":
             for other in truth:
-                registry.commit(released_holds(other, [held.live.pop(other).normal]))
+                released = released_holds(registry.index, other, [held.live.pop(other).normal])
+                registry.commit(result(released, registry.index))
         elif step == "force" or not truth:
             registry.commit(location_holds(entity, [place.normal]))
             held.live[entity] = place

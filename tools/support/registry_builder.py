@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.iceberg.table import last_updated_ms, new_table_metadata, parse_create_table, table_uuid
 from arco_catalog.state.access import encode_value
-from arco_catalog.state.entries import NamespaceEntry, RelationEntry, location_holds
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry
+from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Index, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import Paths

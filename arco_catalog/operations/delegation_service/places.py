@@ -121,5 +121,6 @@ def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[st
         return f"transaction {met.transaction}"
     if holder is not None:
         return f"entity {holder.entity}"
-    others = [entity for entity in (yield from dropped_at(index, location)) if entity not in ignored]
+    former = yield from dropped_at(index, location)
+    others = [each.entity for each in former if each.entity not in ignored]
     return f"entity {others[0]}, which was dropped," if others else None

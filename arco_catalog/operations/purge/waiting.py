@@ -1,12 +1,12 @@
 """A drop that waits for its purge: `purge.mode=sync` (docs/design/purge.md#rule-1)."""
 
 import logging
+from collections.abc import Collection
 
 from arco_catalog.iceberg.errors import CatalogError, PurgeFailed
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import load
-from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Namespace, tombstones_of
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.task import ENDED, Status
@@ -22,12 +22,13 @@ MARGIN_S = 1.0
 """Kept of the request's time, for its answer."""
 
 
-async def wait_for_purge(session: Session, namespace: Namespace, name: str) -> None:
-    """Waits until the purge of what was dropped last under a name has ended, as long as the request has time. Raises
+async def wait_for_purge(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> None:
+    """Waits until the purge of a table has ended, as long as the request has time. One of these `attempts` dropped it
+    from under the name; others may have been dropped from there since. Raises
     `PurgeFailed` if it has failed. The drop is made, so anything else that goes wrong here is logged alone."""
     name_said = dotted(namespace, name)
     try:
-        tombstone = await _dropped_last(session, namespace, name)
+        tombstone = await _dropped_by(session, namespace, name, attempts)
         if tombstone is None or tombstone.task is None or tombstone.state == PURGED:
             return
         ended = await _end_of(session, tombstone.task)
@@ -46,12 +47,13 @@ async def wait_for_purge(session: Session, namespace: Namespace, name: str) -> N
         )
 
 
-async def _dropped_last(session: Session, namespace: Namespace, name: str) -> Tombstone | None:
+async def _dropped_by(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> Tombstone | None:
+    """The tombstone that one of these attempts left; None if it was undone or collected since."""
     index = (await session.state.head()).index
     under = tombstones_of(namespace, name)
     await load(session.state, index, Needs(scans=[Scan(under)]))
-    newest = newest_tombstone(tombstone for _, tombstone in index.scan(under))
-    return None if newest is None else Tombstone(newest)
+    tombstones = (Tombstone(tombstone) for _, tombstone in index.scan(under))
+    return next((tombstone for tombstone in tombstones if tombstone.operation in attempts), None)
 
 
 async def _end_of(session: Session, task: str) -> Status | None:

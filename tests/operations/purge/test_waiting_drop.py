@@ -101,6 +101,25 @@ async def test_the_same_drop_with_its_key_is_answered_with_the_error_until_the_f
     assert purges.files() == []
 
 
+async def test_the_same_drop_with_its_key_is_not_answered_with_the_failure_of_another_drop() -> None:
+    purges = await made()
+    key = uuid7(purges.runtime.now_ms(), purges.runtime)
+
+    async def drop() -> None:
+        purges.store.rules = [Rule(looks_for_the_task, first=purges.run, times=1)]
+        await drop_table(purges.fixture.session(key=key, path="/t", deadline_ms=DAY_MS), NS, "t", purge=True)
+
+    await drop()
+    await append(purges.fixture, await purges.table(), "b")
+    [manifest] = [f"memory:///{key}" for key in purges.files() if key.endswith("-m0.avro")]
+    await write(purges.store, manifest, b"damaged")
+    purges.store.rules = [Rule(looks_for_the_task, first=purges.run, times=1)]
+    with pytest.raises(PurgeFailed):
+        await drop_table(purges.fixture.session(deadline_ms=DAY_MS), NS, "t", purge=True)
+
+    await drop()
+
+
 async def test_the_same_drop_without_a_key_finds_no_table_and_makes_no_other_task() -> None:
     purges, _, _ = await damaged()
     with pytest.raises(PurgeFailed):

@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject
 from tests.simulation.access.judge import Ask
 from tests.simulation.access.scenarios import CONTENT, spilled_too, together
 from tests.simulation.access.servers import Servers
-from tests.support.realm_service import on_catalog, on_table
+from tests.support.realm_service import on_catalog, on_namespace, on_table
 
 PRINCIPALS = ("ann", "bob", "cyd")
 TABLES = ("a", "b", "c")
@@ -70,7 +70,7 @@ class Program:
         """Any request."""
         servers, chance = self.servers, self.chance
         one, other = chance.sample(TABLES, 2)
-        match chance.randrange(10):
+        match chance.randrange(11):
             case 0 | 1 | 2 | 3:
                 return servers.commit(name, principal, one)
             case 4:
@@ -83,6 +83,8 @@ class Program:
                 return servers.rename(name, principal, one, other)
             case 8:
                 return servers.list(name, principal)
+            case 9:
+                return servers.undrop_of(name, principal, one)
             case _:
                 return servers.load(name, principal, one)
 
@@ -98,7 +100,7 @@ class Program:
         catalog_role: JsonObject = {"catalogRole": {"name": f"{name}-in-lake"}}
         principal_role: JsonObject = {"principalRole": {"name": f"{name}-role"}}
         used = f"principal-roles/{name}-role/catalog-roles/lake"
-        match chance.randrange(9):
+        match chance.randrange(10):
             case 0 | 1:
                 await servers.revoke(process, f"{name}-in-lake", *self.grants())
             case 2 | 3:
@@ -117,5 +119,8 @@ class Program:
             case 7:
                 await servers.manage(process, "DELETE", f"{used}/{name}-in-lake")
                 await servers.manage(process, "PUT", used, catalog_role)
+            case 8:
+                await servers.remake_namespace(process, *TABLES)
+                await servers.grant(process, f"{name}-in-lake", *self.grants(), on_namespace("TABLE_DROP", "db"))
             case _:
                 await servers.undrop(process, chance.choice(TABLES))

@@ -8,6 +8,7 @@ replaced, or by what others left that share its commit.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state.fields import integer, mapping, sequence, text, texts
@@ -17,10 +18,12 @@ from arco_catalog.state.realm import principal_key
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.roles import catalog_role_key, granted_to
 from arco_catalog.state.segments import Segment
-from tests.simulation.access.rights import Entries, Right, check_catalog, check_realm, has
+from tests.simulation.access.rights import CatalogState, Entries, Right, check_catalog, check_realm, has
 from tests.simulation.history import Event
 from tests.simulation.world import World
 from tools.support.asgi_client import Answer
+
+T = TypeVar("T")
 
 NAMESPACE = ("db",)
 DENIED = (401, 403, 404)
@@ -61,12 +64,13 @@ class Judge:
     def __init__(self, world: World, realm: Paths, catalog: Paths) -> None:
         self.world = world
         self._paths = {"realm": realm, "catalog": catalog}
-        self._states: dict[str, list[tuple[float, Entries]]] = {"realm": [], "catalog": []}
+        self._realms: list[tuple[float, Entries]] = []
+        self._catalogs: list[tuple[float, CatalogState]] = []
         self.asks: dict[str, Ask] = {}
         self._effective: dict[str, str] = {}
         self._became_current: list[str] = []
         self._operations: set[str] = set()
-        for which in self._states:
+        for which in self._paths:
             self._note(which, 0.0)
         self._see_pointers(None)
         world.observe(self.see)
@@ -108,17 +112,19 @@ class Judge:
         return told in current and any(current.index(str(told)) >= current.index(file) for file in files)
 
     def _may_be_refused(self, ask: Ask, now: float) -> bool:
-        realms, catalogs = self._during("realm", ask.since, now), self._during("catalog", ask.since, now)
+        realms, catalogs = _during(self._realms, ask.since, now), _during(self._catalogs, ask.since, now)
         return not all(
             has(realm, catalog, ask.principal, right) for realm in realms for catalog in catalogs for right in ask.needs
         )
 
-    def _was_allowed(self, ask: Ask, since: float, until: float, catalogs: Sequence[Entries] | None = None) -> bool:
+    def _was_allowed(
+        self, ask: Ask, since: float, until: float, catalogs: Sequence[CatalogState] | None = None
+    ) -> bool:
         """Whether every right was held at once at some instants."""
-        found = self._during("catalog", since, until) if catalogs is None else catalogs
+        found = _during(self._catalogs, since, until) if catalogs is None else catalogs
         return any(
             all(has(realm, catalog, ask.principal, right) for right in ask.needs)
-            for realm in self._during("realm", since, until)
+            for realm in _during(self._realms, since, until)
             for catalog in found
         )
 
@@ -126,7 +132,7 @@ class Judge:
 
     def holds_no_longer(self, role: str, grant: JsonObject) -> None:
         """It was told that a role no longer holds a grant."""
-        catalog = self._states["catalog"][-1][1]
+        catalog = self._catalogs[-1][1].entries
         entry = catalog.get(catalog_role_key(role))
         held = {
             (tuple(texts(grant_, "namespace")), grant_["name"], privilege)
@@ -148,7 +154,7 @@ class Judge:
 
     def principal_named(self, name: str) -> str:
         """The id of the principal that has a name now."""
-        return text(self._states["realm"][-1][1][principal_key(name)], "entity")
+        return text(self._realms[-1][1][principal_key(name)], "entity")
 
     # What is seen.
 
@@ -175,16 +181,15 @@ class Judge:
         head = RegistryState.parse(objects[paths.manifest], None, "HEAD").with_segments(segment)
         entries = dict(head.index.scan(""))
         (check_realm if which == "realm" else check_catalog)(entries)
-        self._states[which].append((now, entries))
-
-    def _during(self, which: str, since: float, until: float) -> Sequence[Entries]:
-        states = self._states[which]
-        ends = [start for start, _ in states[1:]] + [float("inf")]
-        return [entries for (start, entries), end in zip(states, ends, strict=True) if start <= until and end >= since]
+        if which == "realm":
+            self._realms.append((now, entries))
+        else:
+            homes = self._catalogs[-1][1].next_homes() if self._catalogs else {}
+            self._catalogs.append((now, CatalogState(entries, homes)))
 
     def _see_operations(self, event: Event) -> None:
         head = _json(self.world.snapshot()[event.key])
-        states = [entries for _, entries in self._states["catalog"][-2:]]
+        states = [state for _, state in self._catalogs[-2:]]
         for operation in sequence(head, "operations"):
             assert isinstance(operation, dict)
             attempt = text(operation, "id")
@@ -231,7 +236,7 @@ class Judge:
         return ask
 
     def _lands(
-        self, ask: Ask, attempt: str, location: str | None, event: Event, catalogs: Sequence[Entries] | None = None
+        self, ask: Ask, attempt: str, location: str | None, event: Event, catalogs: Sequence[CatalogState] | None = None
     ) -> None:
         files = ask.landed.setdefault(attempt, [])
         if location is not None:
@@ -250,6 +255,12 @@ class Judge:
 
     def _waited_for(self) -> Iterator[Ask]:
         return (ask for ask in self.asks.values() if not ask.abandoned)
+
+
+def _during(states: Sequence[tuple[float, T]], since: float, until: float) -> Sequence[T]:
+    """The states that there were between two instants."""
+    ends = [start for start, _ in states[1:]] + [float("inf")]
+    return [state for (start, state), end in zip(states, ends, strict=True) if start <= until and end >= since]
 
 
 def _json(body: bytes) -> JsonObject:

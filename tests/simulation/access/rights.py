@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.privileges import Privilege, allowed
-from arco_catalog.state.fields import text, texts
-from arco_catalog.state.index import namespace_key, relation_key
+from arco_catalog.state.fields import integer, text, texts
+from arco_catalog.state.index import namespace_key, relation_key, relations_in, tombstones_of
 from arco_catalog.state.realm import members_of, principal_id_key, roles_of
 from arco_catalog.state.roles import CATALOG, assignees_of, granted_to, grants_on, used_by
 
@@ -17,18 +17,48 @@ Entries = Mapping[str, JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A privilege on a table of the namespace, or on the namespace."""
+    """A privilege on a table of the namespace, on the newest of the tables that were dropped under a name there, or on
+    the namespace."""
 
     privilege: str
     table: str | None
+    dropped: bool = False
 
 
-def has(realm: Entries, catalog: Entries, principal: str, right: Right) -> bool:
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """A catalog's registry at an instant. `homes` are the ids of the namespaces that tables were in before, by the ids
+    of the tables."""
+
+    entries: Entries
+    homes: Mapping[str, str]
+
+    def next_homes(self) -> Mapping[str, str]:
+        """Where tables were before the next state."""
+        namespace = self.entries.get(namespace_key(("db",)))
+        if namespace is None:
+            return self.homes
+        live = (entry for key, entry in self.entries.items() if key.startswith(relations_in(("db",))))
+        return {**self.homes, **{text(entry, "entity"): text(namespace, "entity") for entry in live}}
+
+
+def has(realm: Entries, state: CatalogState, principal: str, right: Right) -> bool:
     """Whether a principal, by its id, has a right; not on what does not exist."""
+    catalog = state.entries
     if principal_id_key(principal) not in realm:
         return False
-    entities = [CATALOG, text(catalog[namespace_key(("db",))], "entity")]
-    if right.table is not None:
+    namespace = catalog.get(namespace_key(("db",)))
+    if namespace is None:
+        return False
+    entities = [CATALOG, text(namespace, "entity")]
+    if right.table is not None and right.dropped:
+        prefix = tombstones_of(("db",), right.table)
+        tombstones = [entry for key, entry in catalog.items() if key.startswith(prefix)]
+        if not tombstones:
+            return False
+        dropped = text(max(tombstones, key=lambda entry: integer(entry, "sequence")), "entity")
+        entities = [*entities, dropped] if state.homes[dropped] == entities[1] else [CATALOG]
+    elif right.table is not None:
         relation = catalog.get(relation_key(("db",), right.table))
         if relation is None:
             return False

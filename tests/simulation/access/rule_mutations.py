@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.operations import rename
+from arco_catalog.operations import rename, undrop
 from arco_catalog.operations.management import grants, principals
 from arco_catalog.planning import access
 from arco_catalog.planning.access import Securable
@@ -15,9 +15,9 @@ from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.protocol.rights import CatalogAccess, gone
-from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.index import Edits, Index, Namespace
 from arco_catalog.state.marker import RequestIdentity
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.roles import GrantEntry, grant_edits, grant_key
 
@@ -128,6 +128,13 @@ def a_rename_that_leaves_the_old_name_in_grants(patch: pytest.MonkeyPatch) -> No
     patch.setattr(rename, "renamed_grants", renamed_grants)
 
 
+def a_tombstone_found_by_its_name(patch: pytest.MonkeyPatch) -> None:
+    def is_dropped_from(index: Index, namespace: Namespace, namespace_entity: str | None) -> Steps[bool]:
+        return immediately(True)
+
+    patch.setattr(undrop, "is_dropped_from", is_dropped_from)
+
+
 BUGS: tuple[Mutation, ...] = (
     rights_judged_in_front_of_the_marker,
     a_commit_judged_on_the_cached_head_alone,
@@ -141,4 +148,5 @@ BUGS: tuple[Mutation, ...] = (
     a_dropped_principal_that_keeps_its_roles,
     a_grant_by_name,
     a_rename_that_leaves_the_old_name_in_grants,
+    a_tombstone_found_by_its_name,
 )

@@ -8,7 +8,7 @@ from tests.simulation.access.servers import Servers
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.world import World
-from tests.support.realm_service import on_catalog, on_table
+from tests.support.realm_service import on_catalog, on_namespace, on_table
 
 Play = Callable[[Servers], Awaitable[None]]
 Requests = Callable[[Servers], Awaitable[Sequence[Awaitable[object]]]]
@@ -207,6 +207,30 @@ async def a_table_dropped_made_again_and_brought_back(servers: Servers) -> Seque
 
 
 @scenario("t")
+async def a_namespace_dropped_and_made_again_beside_undrops(servers: Servers) -> Sequence[Awaitable[object]]:
+    rights = [on_namespace(privilege, "db") for privilege in ("TABLE_FULL_METADATA", "TABLE_READ_DATA")]
+    await worker(servers, *rights)
+    await servers.warm("p1", "worker", "t")
+    return [
+        servers.ask(servers.drop("d", "worker", "t"), "p2"),
+        later(servers, 0.3, lambda: servers.ask(servers.undrop_of("k", "worker"), "p1", "p2")),
+        later(
+            servers,
+            0.5,
+            lambda: servers.remake_namespace("p3", "t"),
+            lambda: servers.ask(servers.undrop_of("l", "worker"), "p2"),
+            lambda: servers.grant("root", "worker-in-lake", *rights),
+            lambda: servers.ask(servers.undrop_of("m", "worker"), "p1"),
+            lambda: servers.ask(servers.create("c", "worker", "t"), "p2"),
+            lambda: servers.ask(servers.drop("e", "worker", "t"), "p1"),
+            lambda: servers.ask(servers.undrop_of("n", "worker"), "p2"),
+            lambda: servers.ask(servers.rename("r", "worker", "t", "v"), "p1"),
+            lambda: servers.ask(servers.undrop_of("o", "worker"), "p1", key=False),
+        ),
+    ]
+
+
+@scenario("t")
 async def requests_that_share_commits_beside_revocations(servers: Servers) -> Sequence[Awaitable[object]]:
     await worker(servers, CONTENT)
     await servers.setup.principal("another", CONTENT)
@@ -310,6 +334,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_principal_dropped_and_made_again,
     roles_dropped_and_made_again,
     a_table_dropped_made_again_and_brought_back,
+    a_namespace_dropped_and_made_again_beside_undrops,
     requests_that_share_commits_beside_revocations,
     transactions_beside_revocations,
     a_key_that_another_principal_has_learnt,

@@ -105,6 +105,23 @@ class Servers:
         await self.manage(process, "POST", "principals", {"principal": {"name": principal}})
         self.setup.ids["r", principal] = self.judge.principal_named(principal)
 
+    async def remake_namespace(self, process: str, *tables: str) -> None:
+        """Drops these tables and the namespace, and makes another one of its name. What fails in between is left."""
+        namespaces = "/v1/lake/namespaces"
+        dropped = [f"{TABLES}/{name}" for name in tables]
+        for path in (*dropped, f"{namespaces}/{NAMESPACE[0]}"):
+
+            async def drop(at: Process, path: str = path) -> Answer:
+                return await self._client(at, self.identity("manager")).delete(path)
+
+            await self._until_answered(process, drop)
+
+        async def make(at: Process) -> Answer:
+            manager = self._client(at, self.identity("manager"))
+            return await manager.post(namespaces, {"namespace": [*NAMESPACE]})
+
+        await self._until_answered(process, make)
+
     async def undrop(self, process: str, name: str) -> None:
         """What an operator does at the store."""
 
@@ -200,6 +217,11 @@ class Servers:
     def drop(self, name: str, principal: str, table: str) -> Ask:
         """A drop."""
         return Ask(name, self.identity(principal), "DELETE", f"{TABLES}/{table}", None, [Right("TABLE_DROP", table)])
+
+    def undrop_of(self, name: str, principal: str, table: str = "t") -> Ask:
+        """An undrop."""
+        needs = [Right("TABLE_CREATE", None), Right("TABLE_DROP", table, dropped=True)]
+        return Ask(name, self.identity(principal), "POST", f"{TABLES}/{table}/undrop", {}, needs)
 
     def rename(self, name: str, principal: str, table: str, to: str) -> Ask:
         """A rename within the namespace."""

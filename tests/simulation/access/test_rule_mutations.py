@@ -36,6 +36,7 @@ CASES: list[tuple[rule_mutations.Mutation, Scenario]] = [
     (rule_mutations.a_dropped_principal_that_keeps_its_roles, scenarios.a_principal_dropped_and_made_again),
     (rule_mutations.a_grant_by_name, scenarios.a_table_dropped_made_again_and_brought_back),
     (rule_mutations.a_rename_that_leaves_the_old_name_in_grants, scenarios.a_table_dropped_made_again_and_brought_back),
+    (rule_mutations.a_tombstone_found_by_its_name, scenarios.a_namespace_dropped_and_made_again_beside_undrops),
 ]
 
 

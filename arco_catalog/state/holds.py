@@ -1,0 +1,89 @@
+"""Edits that let entities hold locations and release them (docs/design/state.md#locations). Fields that a later version
+added to a stored hold or claim survive each of them."""
+
+from collections.abc import Iterable, Sequence
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.index import Edits, Index, location_key, released_key
+from arco_catalog.state.needs import Needs, Steps
+
+_OWN_FIELDS = frozenset({"entity", "state", "name", "transaction", "task", "shared", "namespace_entity"})
+"""The fields that this version writes."""
+
+
+def location_holds(
+    entity: str,
+    locations: Iterable[str],
+    transaction: str | None = None,
+    *,
+    name: Sequence[str] = (),
+) -> Edits:
+    """Edits by which an entity holds locations; with a transaction, if that commits. `name` is the entity's, its
+    namespace's levels first: refusals name it to others."""
+    hold: JsonObject = {"entity": entity, "state": "live"}
+    if name:
+        hold["name"] = [*name]
+    if transaction is not None:
+        hold["transaction"] = transaction
+    return {location_key(location, entity): hold for location in locations}
+
+
+def renewed_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
+    """Edits by which an entity holds locations, some of which it may hold already, under this name."""
+    edits = location_holds(entity, locations, name=name)
+    yield Needs(keys=[*edits])
+    return {key: {**(index.get(key) or {}), **(hold or {})} for key, hold in edits.items()}
+
+
+def released_holds(
+    index: Index,
+    entity: str,
+    locations: Iterable[str],
+    *,
+    name: Sequence[str] = (),
+    namespace_entity: str | None = None,
+) -> Steps[Edits]:
+    """Edits by which a dropped entity releases its locations for others, and leaves a claim: it may have files there.
+    Claims have a key of their own, so that every hold is in the way of others. A claim has the `name` at the drop and
+    the id of its namespace: rights on the files depend on these."""
+    places = [*locations]
+    yield Needs(keys=[location_key(place, entity) for place in places])
+    claim: JsonObject = {"entity": entity, "state": "dropped"}
+    if name:
+        claim["name"] = [*name]
+    if namespace_entity is not None:
+        claim["namespace_entity"] = namespace_entity
+    edits: dict[str, JsonObject | None] = {}
+    for place in places:
+        hold = location_key(place, entity)
+        edits[hold] = None
+        edits[released_key(place, entity)] = {**_later_fields(index.get(hold)), **claim}
+    return edits
+
+
+def restored_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Steps[Edits]:
+    """Edits by which an entity holds again the locations that its drop released."""
+    places = [*locations]
+    held = yield from reclaimed_holds(index, entity, places, {"state": "live"}, name=name)
+    return {**{released_key(place, entity): None for place in places}, **held}
+
+
+def reclaimed_holds(
+    index: Index, entity: str, locations: Sequence[str], state: JsonObject, *, name: Sequence[str] = ()
+) -> Steps[Edits]:
+    """Edits by which a dropped entity takes the locations that it released, with the fields of `state`. Its claims
+    stay."""
+    claims = {place: released_key(place, entity) for place in locations}
+    held = location_holds(entity, locations, name=name)
+    yield Needs(keys=[*claims.values(), *held])
+    edits: dict[str, JsonObject | None] = {}
+    for place, claim in claims.items():
+        key = location_key(place, entity)
+        stored = {**_later_fields(index.get(claim)), **_later_fields(index.get(key))}
+        edits[key] = {**stored, **(held[key] or {}), **state}
+    return edits
+
+
+def _later_fields(stored: JsonObject | None) -> JsonObject:
+    """The fields that a later version added."""
+    return {field: value for field, value in (stored or {}).items() if field not in _OWN_FIELDS}
