@@ -175,7 +175,7 @@ async def ways(stored: Stored, known: Roles, key: str, way: str) -> Sequence[tup
     others = [other for other in known if other != key and record_kind(other) == record_kind(key)]
     alike = sorted(others, key=lambda other: known[other] != role)
     bodies = [await stored.body(other) for other in alike[:10]]
-    if key.endswith(".avro"):  # a manifest of another table is found by its length alone
+    if role == "manifest":  # another one is found by its length alone
         bodies = [each for each in bodies if len(each) != len(body)]
     return [(role, each) for each in bodies if each != body][:1]
 
