@@ -24,6 +24,7 @@ from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryRe
 from arco_catalog.state.access import encode_value
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
+from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.needs import Needs, Scan, Steps
@@ -87,11 +88,16 @@ def check_removals(number: int) -> None:
 
 
 def namespace_value(
-    context: Context, attempt: Attempt, namespace: Namespace, properties: JsonObject, answer: JsonObject | None = None
+    context: Context,
+    attempt: Attempt,
+    namespace: Namespace,
+    properties: JsonObject,
+    answer: JsonObject | None = None,
+    replaced: JsonObject | None = None,
 ) -> tuple[str, RecordWrite]:
     """An immutable value, fresh for the attempt, and the object that holds it. The same properties, with the same
-    answer, are the same value."""
-    body = encode_value(properties, answer)
+    answer, are the same value. It keeps later fields of the value that it replaces."""
+    body = encode_value(properties, answer, replaced)
     context.check_properties(body, dotted(namespace))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
     return value, RecordWrite(context.paths.entity_value("namespace", value), body)
@@ -103,10 +109,14 @@ class _NamespaceChange(RegistryMutation):
         self.namespace = namespace
 
     def value(
-        self, attempt: Attempt, properties: JsonObject, answer: JsonObject | None = None
+        self,
+        attempt: Attempt,
+        properties: JsonObject,
+        answer: JsonObject | None = None,
+        replaced: JsonObject | None = None,
     ) -> tuple[str, RecordWrite]:
-        """The value that holds these properties."""
-        return namespace_value(self.context, attempt, self.namespace, properties, answer)
+        """The value that holds these properties, in place of the `replaced` one."""
+        return namespace_value(self.context, attempt, self.namespace, properties, answer, replaced)
 
     def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
         """Where the namespace's tables go; what it has `now` it may keep. Raises `BadRequest` outside the allowed
@@ -181,11 +191,11 @@ class PropertiesChange(_NamespaceChange):
     async def load_base(self, read_set: RegistryReadSet) -> None:
         entry = await namespace_entry(self.state, read_set.head.index, self.namespace)
         if entry is not None:
-            self._known[entry.value] = await self.state.namespace_properties(entry.value)
+            self._known[entry.value] = await self.state.namespace_value(entry.value)
 
     def properties(self, entry: NamespaceEntry) -> JsonObject:
-        """What its value holds."""
-        return self._known[entry.value]
+        """The properties in its value."""
+        return mapping(self._known[entry.value], "properties")
 
     def changed(
         self,
@@ -197,7 +207,7 @@ class PropertiesChange(_NamespaceChange):
         detail: JsonObject,
     ) -> Change:
         """The change that makes these its properties, is answered with what is `told`, and has this in the history."""
-        value, write = self.value(attempt, properties, told)
+        value, write = self.value(attempt, properties, told, self._known[entry.value])
         return Change(
             edits={namespace_key(self.namespace): entry.with_value(value, location).json},
             answer=Document(200, told, EntityValue("namespace", value, self.namespace)),

@@ -26,7 +26,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
-from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside, returned_loans
+from arco_catalog.state.borrowed import folders_of, merged, outside, renewed_loans
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import (
     NO_LOANS,
@@ -216,22 +216,22 @@ class _Follow(_Notified):
             raise BadRequest(f"A table may have at most {MAX_HELD} locations for its files, one after the other")
         yield from refuse_overlap(self.context, index, added.values(), but=[entity])
         normal = [*held, *added]
-        lent = [] if before is None else [*before.borrowed]
         outer = outside(self._folders, {*normal})
         within = yield from namespace_location(index, self.namespace)
         borrowed = merged(NO_LOANS if before is None else before.loans, outer, within)
         yield from refuse_purged(index, outer, entity)
+        lent = yield from renewed_loans(index, entity, () if before is None else before.borrowed, borrowed)
         marks = yield from shared_marks(self.context, index, [*added.values()], entity=entity)
         uuid = TABLES.uuid(self._document)
-        new = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=normal, borrowed=borrowed)
-        if before is not None:
-            new = new.with_governance(before.governance)
+        if before is None:
+            new = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=normal, borrowed=borrowed)
+        else:
+            new = RelationEntry({**before.json, "uuid": uuid, "locations": [*normal]}).with_loans(borrowed)
         file = MetadataFile(self.notification.metadata_location, table.last_updated_ms(self._document))
         entry = RelationEntry(Followed(file, self.notification.at).written(new.json))
         edits: Edits = {
             **marks,
-            **returned_loans(entity, lent),
-            **borrowed_holds(entity, borrowed),
+            **lent,
             **location_holds(entity, added, name=(*self.namespace, self.name)),
         }
         return edits, entry

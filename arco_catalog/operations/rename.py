@@ -15,6 +15,7 @@ from arco_catalog.state.index import Edits, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.policies import attached_to, renamed_attachments
 from arco_catalog.state.roles import granted_key, grants_on, ids_under, renamed_grants
+from arco_catalog.state.stored_fields import keep_stored_fields
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
@@ -60,12 +61,13 @@ class _Rename(RegistryMutation):
             yield Needs(keys=[granted_key(role, entry.entity) for role in roles])
             grants = renamed_grants(index, entry.entity, roles, *self.destination)
         yield Needs(scans=[Scan(attached_to(entry.entity))])
+        attached = yield from keep_stored_fields(index, renamed_attachments(index, entry.entity, *self.destination))
         name = (*self.destination[0], self.destination[1])
         renewed = yield from renewed_holds(index, entry.entity, entry.locations, name=name)
         return Change(
             edits={
                 **grants,
-                **renamed_attachments(index, entry.entity, *self.destination),
+                **attached,
                 relation_key(*self.source): None,
                 relation_key(*self.destination): entry.json,
                 **renewed,

@@ -135,10 +135,13 @@ def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}
     notified = yield from last_notified(index, seen.namespace, seen.name)
+    kept: Edits = {}
+    if notified is not None:
+        kept = yield from notified_edits(index, seen.namespace, seen.name, notified)
     places = seen.locations
     return {
         seen.key: None,
-        **({} if notified is None else notified_edits(seen.namespace, seen.name, notified)),
+        **kept,
         **{location_key(place, seen.entity): None for place in places},
         **{released_key(place, seen.entity): None for place in places},
         **returned_loans(seen.entity, seen.borrowed),

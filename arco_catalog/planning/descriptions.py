@@ -16,11 +16,18 @@ FIELDS: dict[ValueKind, str] = {"generic-table": "table", "semantic-model": "doc
 
 
 def describe(
-    context: Context, attempt: Attempt, kind: ValueKind, namespace: Namespace, name: str, description: JsonObject
+    context: Context,
+    attempt: Attempt,
+    kind: ValueKind,
+    namespace: Namespace,
+    name: str,
+    description: JsonObject,
+    *,
+    replaced: JsonObject | None = None,
 ) -> tuple[EntityValue, RecordWrite]:
-    """A value, fresh for the attempt, and the object that holds it. The same description is the same value. Raises
-    `AnswerTooLarge`."""
-    body = dumps({"version": 1, FIELDS[kind]: description}, sort_keys=True)
+    """A value, fresh for the attempt, and the object that holds it. The same description is the same value. Fields
+    that a later version added to the `replaced` value are kept. Raises `AnswerTooLarge`."""
+    body = dumps({**(replaced or {}), "version": 1, FIELDS[kind]: description}, sort_keys=True)
     context.check_properties(body, dotted(namespace, name))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
     write = RecordWrite(context.paths.entity_value(kind, value), body)

@@ -25,7 +25,7 @@ from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.state.borrowed import borrowed_holds, merged, returned_loans
+from arco_catalog.state.borrowed import merged, renewed_loans
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation
 from arco_catalog.state.holds import renewed_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
@@ -97,12 +97,12 @@ class Reservation:
             borrowed = merged(entry.loans, self.borrowed, (yield from namespace_location(head.index, self.namespace)))
             grown = entry.with_locations(held, [*reserved, *added], leaving).with_loans(borrowed)
             name = (*self.namespace, self.name)
+            lent = yield from renewed_loans(head.index, self.entity, entry.borrowed, borrowed)
             renewed = yield from renewed_holds(head.index, self.entity, added, name=name)
             return {
                 **marks,
                 **self._entry_edit(grown),
-                **returned_loans(self.entity, entry.borrowed),
-                **borrowed_holds(self.entity, borrowed),
+                **lent,
                 **renewed,
             }
 

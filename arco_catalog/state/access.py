@@ -46,6 +46,9 @@ PARSED_SIZE = 8
 REF_SIZE = 64
 """Bytes of JSON that a branch or tag takes in a pointer, roughly; hardly anything else in it can be long."""
 
+VALUE_FIELDS = ("version", "properties", "answer")
+"""The fields of a namespace's value that this version writes."""
+
 
 class SegmentGone(InternalError):
     """A segment that a commit names is not there: so old a commit was collected, or our state is at fault."""
@@ -244,13 +247,18 @@ class State:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
-        """The properties that an entry names. Immutable, so what was read once is good."""
+        """The properties that an entry names."""
+        return mapping(await self.namespace_value(value), "properties")
+
+    async def namespace_value(self, value: str) -> JsonObject:
+        """The properties that an entry names, and what else their value has, without the answer to the change that made
+        it. Immutable, so what was read once is good."""
         known = self._caches.values.get(value)
-        if known is not None:
-            return known
-        properties = mapping(await self.entity_value("namespace", value), "properties")
-        self._caches.values.put(value, properties, PARSED_SIZE * len(dumps(properties)))
-        return properties
+        if known is None:
+            stored = await self.entity_value("namespace", value)
+            known = {field: stored[field] for field in stored if field != "answer"}
+            self._caches.values.put(value, known, PARSED_SIZE * len(dumps(known)))
+        return known
 
     async def entity_value(self, kind: str, value: str) -> JsonObject:
         """All that a change of an entity wrote of it: a namespace's properties, say, and the answer where they are not
@@ -384,8 +392,9 @@ class State:
         await self._runtime.sleep(pause_s(self._runtime.random(), 2 * RESEND_SECONDS))
 
 
-def encode_value(properties: JsonObject, answer: JsonObject | None = None) -> bytes:
-    """The stored form of a namespace's properties, with what their change was answered where that tells anything
-    else."""
-    told: JsonObject = {} if answer is None else {"answer": answer}
-    return dumps({"version": 1, "properties": properties, **told}, sort_keys=True)
+def encode_value(properties: JsonObject, answer: JsonObject | None = None, replaced: JsonObject | None = None) -> bytes:
+    """The stored form of a namespace's properties, with the answer to their change where that is another document.
+    Fields that a later version added to the `replaced` value are kept."""
+    own: JsonObject = {} if answer is None else {"answer": answer}
+    later = {field: value for field, value in (replaced or {}).items() if field not in VALUE_FIELDS}
+    return dumps({**later, "version": 1, "properties": properties, **own}, sort_keys=True)

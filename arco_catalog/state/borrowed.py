@@ -59,6 +59,18 @@ def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
     return {borrowed_key(path, entity): None for path in paths}
 
 
+def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans) -> Steps[Edits]:
+    """Edits by which an entity, which borrowed from the paths of `before`, borrows from these instead."""
+    holds = borrowed_holds(entity, loans)
+    yield Needs(keys=[*holds])
+    edits: dict[str, JsonObject | None] = {**returned_loans(entity, before)}
+    for key, hold in holds.items():
+        stored = index.get(key) or {}
+        later = {field: value for field, value in stored.items() if field not in ("transaction", "direct")}
+        edits[key] = {**later, **(hold or {})}
+    return edits
+
+
 def folders_of(files: Iterable[str]) -> list[Location]:
     """The paths of these files, each once. What is no absolute URI lies in no path of anybody's."""
     located = (Location.of_file(file) for file in files)

@@ -9,6 +9,7 @@ from arco_catalog.state.fields import integer, mapping, text
 from arco_catalog.state.index import Edits, Index, Namespace, level, relation_key, tombstones_of
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.stored_fields import keep_stored_fields
 
 FIELD = "follows"
 
@@ -33,6 +34,7 @@ class Followed:
     def written(self, relation: JsonObject) -> JsonObject:
         """The entry with this in it."""
         said: JsonObject = {
+            **mapping(relation, FIELD),
             "metadata_location": self.metadata.location,
             "metadata_ms": self.metadata.ms,
             "notified": self.notified,
@@ -49,9 +51,9 @@ def notified_key(namespace: Namespace, name: str) -> str:
     return level("notified", namespace) + name
 
 
-def notified_edits(namespace: Namespace, name: str, at: int) -> Edits:
+def notified_edits(index: Index, namespace: Namespace, name: str, at: int) -> Steps[Edits]:
     """Edits that keep the time of the last notification for a name that nothing else tells it of."""
-    return {notified_key(namespace, name): {"notified": at}}
+    return (yield from keep_stored_fields(index, {notified_key(namespace, name): {"notified": at}}))
 
 
 def last_notified(index: Index, namespace: Namespace, name: str) -> Steps[int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.index import Edits, Index, location_key, released_key
 from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.stored_fields import keep_stored_fields
 
 _OWN_FIELDS = frozenset({"entity", "state", "name", "transaction", "task", "shared", "namespace_entity"})
 """The fields that this version writes."""
@@ -30,9 +31,7 @@ def location_holds(
 
 def renewed_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
     """Edits by which an entity holds locations, some of which it may hold already, under this name."""
-    edits = location_holds(entity, locations, name=name)
-    yield Needs(keys=[*edits])
-    return {key: {**(index.get(key) or {}), **(hold or {})} for key, hold in edits.items()}
+    return (yield from keep_stored_fields(index, location_holds(entity, locations, name=name)))
 
 
 def released_holds(

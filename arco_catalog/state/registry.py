@@ -101,7 +101,8 @@ class RegistryState:
 
     def with_restoration(self, restoration: Restoration) -> "RegistryState":
         """The state with another restoration, which the next commit stores."""
-        return replace(self, document={**self.document, "restored": restoration.to_json()})
+        restored: JsonObject = {**mapping(self.document, "restored"), **restoration.to_json()}
+        return replace(self, document={**self.document, "restored": restored})
 
     @property
     def before(self) -> str | None:

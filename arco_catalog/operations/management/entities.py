@@ -16,6 +16,7 @@ from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryRe
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.roles import Described
+from arco_catalog.state.stored_fields import keep_stored_fields
 
 T = TypeVar("T")
 
@@ -40,11 +41,14 @@ class EntityChange(RegistryMutation):
 
     @abstractmethod
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        """The entries to change, and the body of the answer. Raises `Refusal`."""
+        """The entries to change, and the body of the answer. They keep the stored fields that they do not name. Raises
+        `Refusal`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        edits, body = yield from self.edits(read_set.head.index, attempt)
-        return Change(edits=edits, answer=Document(self.status, body), detail=self.detail)
+        index = read_set.head.index
+        edits, body = yield from self.edits(index, attempt)
+        kept = yield from keep_stored_fields(index, edits)
+        return Change(edits=kept, answer=Document(self.status, body), detail=self.detail)
 
 
 def check_entity_name(name: str, what: str) -> str:

@@ -26,6 +26,7 @@ from arco_catalog.state.policies import (
     attachments,
     detachment_edits,
 )
+from arco_catalog.state.stored_fields import keep_stored_fields
 
 MAX_PARAMETERS_BYTES = 8 << 10
 """Of all names and values of one attachment: they lie in the registry's index."""
@@ -95,9 +96,8 @@ class _Attach(_Mapping):
             relation = find_relation(index, target.namespace, target.name)
             check_target(policy.policy_type, "table" if relation is None else relation.kind)
         self._check_room(index, policy, target)
-        return self.changed(
-            policy, target, attachment_edits(policy, self.namespace, self.name, target, self.parameters)
-        )
+        edits = attachment_edits(policy, self.namespace, self.name, target, self.parameters)
+        return self.changed(policy, target, (yield from keep_stored_fields(index, edits)))
 
     def _check_room(self, index: Index, policy: PolicyEntry, target: Target) -> None:
         size = sum(len(name.encode()) + len(value.encode()) for name, value in self.parameters.items())

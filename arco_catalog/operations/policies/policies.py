@@ -152,7 +152,7 @@ class _Update(PolicyChange):
         self.expected = expected
         self.said = said
         self._known: dict[str, JsonObject] = {}
-        """What the policy says, by the value's id."""
+        """The stored description of the policy, by the value's id."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         index = read_set.head.index
@@ -166,7 +166,7 @@ class _Update(PolicyChange):
         await load(self.state, index, Needs(keys=[self.key]))
         policy = find_policy(index, self.namespace, self.name)
         if policy is not None:
-            self._known[policy.value] = await described(self.session, policy)
+            self._known[policy.value] = await self.session.state.description("policy", policy.value)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
         yield Needs(keys=[self.key])
@@ -179,11 +179,12 @@ class _Update(PolicyChange):
                 "it and try again"
             )
         self.said.check(policy.policy_type)
-        now = self._known[policy.value]
+        stored = self._known[policy.value]
+        now = mapping(stored, "policy")
         if self.said.described(self.name, policy.policy_type, policy.version) == now:
             return NoOp(Document(200, {"policy": now}))
         shown = self.said.described(self.name, policy.policy_type, policy.version + 1)
-        value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown)
+        value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown, replaced=stored)
         return Change(
             edits={self.key: policy.with_value(value.id).json},
             answer=Document(200, {"policy": shown}, value),
