@@ -19,6 +19,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.reservations import Reservation, reserve_locations
+from arco_catalog.state.borrowed import borrowed_key
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.locations import Location
@@ -206,6 +207,28 @@ async def test_of_two_that_give_back_neither_releases_what_the_other_marked(fixt
     await second.remove_leaving("second", (await fence_pointer(fixture.another().session(), entity)).named_locations)
     await held_by_nobody_else(fixture, "wanted")
     assert (await entry(fixture)).leaving == {}
+
+
+async def test_a_location_that_is_reserved_again_keeps_the_fields_of_a_later_version(fixture: CatalogFixture) -> None:
+    """As one is that was marked as leaving, when a commit names it again."""
+    entity = (await fixture.table("t")).entity
+    await dead_writer(fixture, "wanted")
+    place, lent = f"{WAREHOUSE}/wanted", f"{WAREHOUSE}/lent"
+    await Reservation(fixture.another().session(), NS, "t", entity, (), [Location.parse(lent)]).add(())
+    keys = {location_key(place, entity), borrowed_key(lent, entity)}
+    marked: Edits = {}
+
+    def mark(head: RegistryState) -> Steps[Edits | None]:
+        nonlocal marked
+        before, marked = marked, {key: {**(head.index.get(key) or {}), "later": 1} for key in keys}
+        return immediately(None if before else marked)
+
+    await change_registry(fixture.another().session(), "a later version", {}, mark)
+    places = [Location.parse(place)], [Location.parse(f"{WAREHOUSE}/more")]
+    await Reservation(fixture.another().session(), NS, "t", entity, *places).add(())
+    index = (await fixture.another().session().state.head()).index
+    assert {key: index.get(key) for key in keys} == marked
+    assert (await entry(fixture)).borrowed == (lent, f"{WAREHOUSE}/more")
 
 
 async def test_a_release_that_died_half_way_is_made_good_by_the_next(fixture: CatalogFixture) -> None:
