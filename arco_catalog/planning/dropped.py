@@ -1,5 +1,5 @@
 """Rights on dropped tables and views: grants on a namespace are for what was dropped from it, and not from another
-namespace that had its name before (docs/design/access.md#rule-10)."""
+namespace that had its name before (docs/decisions/0070)."""
 
 from arco_catalog.planning.access import Securable
 from arco_catalog.state.entries import FormerHolder, find_namespace
