@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import generic_tables, governance, listing, load, reconcile, semantic_models, undrop, walk
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.planning import names
+from arco_catalog.planning import names, registry_change
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.governance import Governance, merge
 from arco_catalog.planning.kinds import Semantics
@@ -31,7 +31,7 @@ from arco_catalog.protocol.relation_read_set import RelationLookup, RelationRead
 from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
-from arco_catalog.state.entries import TOMBSTONE_FIELDS, RelationEntry, find_relation
+from arco_catalog.state.entries import TOMBSTONE_FIELDS, NamespaceEntry, RelationEntry, find_namespace, find_relation
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.metadata_claim import Claim
@@ -91,6 +91,16 @@ def what_is_beyond_recent_taken_for_not_committed(patch: pytest.MonkeyPatch) -> 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(undrop, "restored_holds", lambda *_, **__: {})
+
+
+def tombstones_of_the_namespace_that_was_there_first(patch: pytest.MonkeyPatch) -> None:
+    """By its name, as if that were always given to the same one."""
+    first: dict[Namespace, NamespaceEntry | None] = {}
+
+    def remembered(index: Index, namespace: Namespace) -> NamespaceEntry | None:
+        return first.setdefault(namespace, find_namespace(index, namespace))
+
+    patch.setattr(registry_change, "find_namespace", remembered)
 
 
 def governance_replaced_whole(patch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,10 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.a_drop_content_with_any_older_mark, "drops_and_undrops_of_one_table"),
     (rule_mutations.what_is_beyond_recent_taken_for_not_committed, "commits_that_are_forgotten"),
     (rule_mutations.an_undrop_that_takes_no_location_back, "drops_and_undrops_of_one_table"),
+    (
+        rule_mutations.tombstones_of_the_namespace_that_was_there_first,
+        "a_namespace_made_again_over_what_was_dropped",
+    ),
     (rule_mutations.leases_that_never_end, "tables_that_dead_coordinators_hold"),
     (rule_mutations.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),
     (rule_mutations.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_of_dead_processes"),

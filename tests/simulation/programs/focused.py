@@ -1,7 +1,7 @@
 """Short programs written by hand, each about one danger; orders, latencies and faults are drawn from the seed as for
 any other."""
 
-from tests.simulation.programs.grammar import DB
+from tests.simulation.programs.grammar import DB, OTHER
 from tests.simulation.programs.requests import Conditions, Name, Program, Request, Sending
 
 T: Name = (DB, "t")
@@ -175,6 +175,22 @@ def drops_and_undrops_of_one_table() -> Program:
                 sent(Request("undrop", (T,)), "p3", "p1"),
             ),
             (sent(Request("commit", (T,)), "p3"), sent(Request("commit", (T,)), "p1", key=False)),
+        ),
+    )
+
+
+def a_namespace_made_again_over_what_was_dropped() -> Program:
+    """A tombstone belongs to the namespace that it was dropped from, whichever has the name when it is restored."""
+    there: Name = (OTHER, "t")
+    made = tuple(sent(Request(kind, namespace=OTHER), "p1", "p2") for kind in ("drop-namespace", "create-namespace"))
+    return Program(
+        Conditions(warm=True, rate=0.03),
+        (there,),
+        (),
+        (
+            (sent(Request("drop", (there,)), "p1", "p3", after=0.0), *made, sent(Request("undrop", (there,)), "p2")),
+            (sent(Request("undrop", (there,)), "p3", after=0.3), sent(Request("create", (there,)), "p3")),
+            (sent(Request("drop", (there,)), "p2", after=0.4), *made),
         ),
     )
 
@@ -361,6 +377,7 @@ FOCUSED = (
     claims_that_failures_beside_them_cancel,
     takeovers_and_names_that_move_on,
     drops_and_undrops_of_one_table,
+    a_namespace_made_again_over_what_was_dropped,
     answers_to_drops_of_dead_processes,
     creates_that_are_late_to_see_a_newer_registry,
     tombstones_of_one_name,

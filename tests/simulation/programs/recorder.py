@@ -291,7 +291,8 @@ class Recorder:
                 state = Tombstone(entry).state
                 entity, kind, operation = text(entry, "entity"), text(entry, "type"), text(entry, "operation")
                 governance.setdefault(entity, RelationEntry(entry).governance)
-                stone = Stone(entity, kind, operation, state == PURGING, texts(entry, "locations"), state == PURGED)
+                purging, purged, home = state == PURGING, state == PURGED, Tombstone(entry).namespace_entity
+                stone = Stone(entity, kind, operation, purging, texts(entry, "locations"), purged, home)
                 stones[name_of] = (*stones.get(name_of, ()), stone)
         governed = {entity: said for entity, said in governance.items() if said}
         policies, attached = self._policies(names)

@@ -25,7 +25,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Stone:
-    """Something that was dropped, and by which operation."""
+    """Something that was dropped, and by which operation. `home` is the id of the namespace that it was dropped
+    from; None where an operation does not say it."""
 
     entity: str
     kind: str
@@ -33,6 +34,7 @@ class Stone:
     purging: bool = False
     locations: tuple[str, ...] = ()
     purged: bool = False
+    home: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: 
     there = namespace in state.namespaces
     _need(there != (what == "create"), f"{what}-namespace", operation, "it is there" if there else "it is not there")
     namespaces = {key: value for key, value in state.namespaces.items() if key != namespace}
+    spaces = {key: entity for key, entity in state.spaces.items() if key != namespace or what == "update"}
     if what == "drop":
         held = {*(held for held, _ in state.names), *(held for held, _ in state.policies)}
         _need(namespace not in held, "drop-namespace", operation, "it is not empty")
@@ -171,7 +174,8 @@ def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: 
         state = replace(state, attached=frozenset(pair for pair in state.attached if pair[0] != entity))
     else:
         namespaces[namespace] = ""
-    return replace(state, namespaces=namespaces)
+        spaces[namespace] = text(operation, "entity")
+    return replace(state, namespaces=namespaces, spaces=spaces)
 
 
 def _policy(state: CatalogState, kind: str, name: Name, operation: JsonObject) -> CatalogState:
@@ -246,7 +250,7 @@ def _made(state: CatalogState, kind: str, name: Name, thing: str, operation: Jso
 def _buried(state: CatalogState, name: Name, operation: str, *, purging: bool) -> CatalogState:
     there = state.names[name]
     names = {key: value for key, value in state.names.items() if key != name}
-    stone = Stone(there.entity, there.kind, operation, purging)
+    stone = Stone(there.entity, there.kind, operation, purging, home=state.spaces.get(name[0]))
     return replace(state, names=names, stones={**state.stones, name: (*state.stones.get(name, ()), stone)})
 
 
@@ -313,6 +317,8 @@ def differences(said: CatalogState, seen: CatalogState) -> str | None:
     for entity in there:
         if (wanted := said.governance.get(entity, {})) != (found_there := seen.governance.get(entity, {})):
             return f"the governance of {entity} should be {wanted}, and is {found_there}"
-    buried = {(name, stone.entity) for name, stones in said.stones.items() for stone in stones}
-    found = {(name, stone.entity) for name, stones in seen.stones.items() for stone in stones}
-    return None if buried == found else f"tombstones should be {buried}, and are {found}"
+    buried = {(name, stone.entity): stone.home for name, stones in said.stones.items() for stone in stones}
+    found = {(name, stone.entity): stone.home for name, stones in seen.stones.items() for stone in stones}
+    if buried.keys() != found.keys() or any(home not in (None, found[stone]) for stone, home in buried.items()):
+        return f"tombstones should be {buried}, and are {found}"
+    return None
