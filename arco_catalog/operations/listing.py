@@ -104,14 +104,19 @@ async def list_policies(session: Session, namespace: Namespace, policy_type: str
 
 
 async def computed_page(
-    session: Session, steps: Callable[[Index], Steps[Sequence[T]]], paging: Paging
+    session: Session,
+    steps: Callable[[Index], Steps[Sequence[T]]],
+    paging: Paging,
+    identity: Callable[[Index], Steps[object]],
 ) -> tuple[Sequence[T], str | None]:
-    """A page of what is computed from the index, and the token of the next; the same state shows on all of them. Raises
+    """A page of what is computed from the index, and the token of the next; the same state shows on all of them.
+    `identity` computes the ids of what the page is about. Raises
     what the computation raises, and `BadRequest` for a token that is not for it."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
-        (head, start), _ = await _allowed_now(session, _computed_as_of(session, paging.token))
+        (head, start), now = await _allowed_now(session, _computed_as_of(session, paging.token))
+        await _require_same(session, head, now, identity)
     try:
         items = await carry_out(session.state, head.index, steps(head.index))
     except SegmentGone as gone:
@@ -143,6 +148,12 @@ class _Level:
             await load(state, index, Needs(keys=[namespace_key(self.parent), self.prefix]))
             existing_namespace(index, self.parent)
 
+    def identity(self, index: Index) -> Steps[str | None]:
+        """The id of the namespace that is listed."""
+        yield Needs(keys=[namespace_key(self.parent)] if self.parent else [])
+        namespace = find_namespace(index, self.parent)
+        return None if namespace is None else namespace.entity
+
     def lists(self, key: str, entry: JsonObject) -> bool:
         """Whether an entry is of the kind that is listed."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
@@ -164,11 +175,10 @@ class _DroppedLevel(_Level):
         lists = Privilege.TABLE_LIST
         if lists in await session.access.held(session.state, head, [lists], Securable()):
             return self
-        await load(session.state, head.index, Needs(keys=[namespace_key(self.parent)]))
-        namespace = find_namespace(head.index, self.parent)
+        namespace = await carry_out(session.state, head.index, self.identity(head.index))
 
         def item(key: str, entry: JsonObject) -> JsonValue:
-            same = namespace is not None and Tombstone(entry).namespace_entity == namespace.entity
+            same = namespace is not None and Tombstone(entry).namespace_entity == namespace
             return self.item(key, entry) if same else None
 
         return replace(self, item=item)
@@ -192,6 +202,7 @@ async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token:
         try:
             (shown, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
+            await _require_same(session, shown.head, now, level.identity)
             return await _page(session, await level.visible(session, now or shown.head), shown, start, paging.size)
         except SegmentGone as gone:
             raise _expired() from gone
@@ -209,6 +220,18 @@ async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) 
     if session.access is None:
         return await reading, None
     return await gather(reading, session.head())
+
+
+async def _require_same(
+    session: Session, shown: RegistryState, now: RegistryState | None, identity: Callable[[Index], Steps[object]]
+) -> None:
+    """Raises `BadRequest` if what a page is about has been replaced by something else of its name since the first page:
+    rights on that were judged."""
+    if now is None or now.id == shown.id:
+        return
+    before = await carry_out(session.state, shown.index, identity(shown.index))
+    if before != await carry_out(session.state, now.index, identity(now.index)):
+        raise _expired()
 
 
 async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:

@@ -40,11 +40,15 @@ def _live_marks(
     """The same of what is live: the mark is on the name's entry, and stays when that becomes a tombstone."""
     prefixes = [f"{locations_at(folder)}\n" for folder in around] + ([] if new else [locations_at(location.normal)])
     yield Needs(scans=[Scan(prefix) for prefix in prefixes])
-    held = [hold for _, hold in _made_for_others(index, prefixes, entity)]
-    names = [(name[:-1], name[-1]) for hold in held if len(name := texts(hold, "name")) > 1]
-    yield Needs(keys=[relation_key(*name) for name in names])
-    found = ((relation_key(*name), find_relation(index, *name)) for name in names)
-    return {key: {**entry.json, "shared": True} for key, entry in found if entry is not None and _is_alone(entry)}
+    holds = [hold for _, hold in _made_for_others(index, prefixes, entity)]
+    held = {text(hold, "entity"): (name[:-1], name[-1]) for hold in holds if len(name := texts(hold, "name")) > 1}
+    yield Needs(keys=[relation_key(*name) for name in held.values()])
+    found = {holder: find_relation(index, *name) for holder, name in held.items()}
+    return {
+        relation_key(*held[holder]): {**entry.json, "shared": True}
+        for holder, entry in found.items()
+        if entry is not None and entry.entity == holder and _is_alone(entry)
+    }
 
 
 def _made_for_others(index: Index, prefixes: Iterable[str], entity: str) -> Iterator[tuple[str, JsonObject]]:

@@ -29,7 +29,8 @@ class Applicable:
 async def applicable_policies(session: Session, target: Securable, policy_type: str | None, paging: Paging) -> Listed:
     """The policies that apply to a target, each as answers show it, in pages of one state. Raises what is raised for a
     target that does not exist."""
-    page, token = await computed_page(session, partial(_applicable, target=target, policy_type=policy_type), paging)
+    steps = partial(_applicable, target=target, policy_type=policy_type)
+    page, token = await computed_page(session, steps, paging, partial(chain_of, securable=target))
     shown: list[JsonObject] = []
     for batch in batches(page, AT_ONCE):
         shown += await gather(*(_shown(session, each) for each in batch))
