@@ -37,18 +37,21 @@ def shared_marks(
 def _live_marks(
     index: Index, location: Location, around: Iterable[str], entity: str, *, new: bool
 ) -> Steps[dict[str, JsonObject | None]]:
-    """The same of what is live: the mark is on the name's entry, and stays when that becomes a tombstone."""
+    """The same of what is live: the mark is on the name's entry, and stays when that becomes a tombstone. A hold that
+    does not lead to the entry, as those of an earlier version may not, has the mark itself."""
     prefixes = [f"{locations_at(folder)}\n" for folder in around] + ([] if new else [locations_at(location.normal)])
     yield Needs(scans=[Scan(prefix) for prefix in prefixes])
-    holds = [hold for _, hold in _made_for_others(index, prefixes, entity)]
-    held = {text(hold, "entity"): (name[:-1], name[-1]) for hold in holds if len(name := texts(hold, "name")) > 1}
-    yield Needs(keys=[relation_key(*name) for name in held.values()])
-    found = {holder: find_relation(index, *name) for holder, name in held.items()}
-    return {
-        relation_key(*held[holder]): {**entry.json, "shared": True}
-        for holder, entry in found.items()
-        if entry is not None and entry.entity == holder and _is_alone(entry)
-    }
+    holds = [*_made_for_others(index, prefixes, entity)]
+    yield Needs(keys=[relation_key(name[:-1], name[-1]) for _, hold in holds if len(name := texts(hold, "name")) > 1])
+    marks: dict[str, JsonObject | None] = {}
+    for key, hold in holds:
+        name = texts(hold, "name")
+        entry = find_relation(index, name[:-1], name[-1]) if len(name) > 1 else None
+        if entry is None or entry.entity != text(hold, "entity"):
+            marks[key] = {**hold, "shared": True}
+        elif _is_alone(entry):
+            marks[relation_key(name[:-1], name[-1])] = {**entry.json, "shared": True}
+    return marks
 
 
 def _made_for_others(index: Index, prefixes: Iterable[str], entity: str) -> Iterator[tuple[str, JsonObject]]:

@@ -55,8 +55,10 @@ def released_holds(
     edits: dict[str, JsonObject | None] = {}
     for place in places:
         hold = location_key(place, entity)
+        stored = index.get(hold) or {}
+        shared: JsonObject = {"shared": True} if stored.get("shared") is True else {}
         edits[hold] = None
-        edits[released_key(place, entity)] = {**_later_fields(index.get(hold)), **claim}
+        edits[released_key(place, entity)] = {**_later_fields(stored), **shared, **claim}
     return edits
 
 

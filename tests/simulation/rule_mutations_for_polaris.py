@@ -15,7 +15,7 @@ from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.state.entries import RelationEntry, find_kind, find_relation
 from arco_catalog.state.index import Edits, Index
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.policies import Target, attached_to, edits_without_attachments, find_policy
 from arco_catalog.state.registry import RegistryState
 
@@ -78,7 +78,7 @@ def notifications_in_the_order_in_which_they_come(patch: pytest.MonkeyPatch) -> 
 
 
 def an_order_that_goes_with_the_tombstone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(collection, "notified_edits", lambda *_: {})
+    patch.setattr(collection, "notified_edits", lambda *_: immediately({}))
 
 
 def a_policy_s_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:

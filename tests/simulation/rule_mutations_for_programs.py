@@ -90,7 +90,7 @@ def what_is_beyond_recent_taken_for_not_committed(patch: pytest.MonkeyPatch) -> 
 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(undrop, "restored_holds", lambda *_, **__: {})
+    patch.setattr(undrop, "restored_holds", lambda *_, **__: immediately({}))
 
 
 def tombstones_of_the_namespace_that_was_there_first(patch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,17 @@ from dataclasses import replace
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import Document, TableState
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.internal_commits import change_registry
+from arco_catalog.state.index import Edits, location_key
+from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Steps, immediately
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.tombstone import PURGED, PURGING
 from tests.operations.purge.conftest import Purges
@@ -137,6 +142,28 @@ async def test_a_create_that_is_staged_at_a_live_table_shares_its_location() -> 
     await stage(overlapping.fixture.another(), "u", place_of(made))
     assert left(await overlapping.purge()) == 1
     assert overlapping.files() == [kept]
+
+
+@pytest.mark.parametrize("name", [[], ["db", "u"]], ids=["none", "another's"])
+async def test_a_create_at_a_live_table_whose_hold_does_not_lead_to_its_entry_shares_its_location(
+    name: list[JsonValue],
+) -> None:
+    """An earlier version recorded no name in a hold."""
+    overlapping = Purges(Settings("wh", allow_location_overlap=True, purge=WHOLE))
+    await overlapping.fixture.namespace("db")
+    made = await overlapping.table()
+    kept = await stray(overlapping, made)
+    await overlapping.table("u")
+    key = location_key(Location.parse(place_of(made)).normal, made.entity)
+    written: Edits = {key: {"entity": made.entity, "state": "live", **({"name": name} if name else {})}}
+
+    def as_of_old(head: RegistryState) -> Steps[Edits | None]:
+        return immediately(None if head.index.get(key) == written[key] else written)
+
+    await change_registry(overlapping.fixture.session(), "as of old", {}, as_of_old)
+    await stage(overlapping.fixture.another(), "v", place_of(made))
+    assert left(await overlapping.purge()) == 1
+    assert kept in overlapping.files()
 
 
 async def test_nothing_is_staged_where_files_are_being_deleted(whole: Purges) -> None:
