@@ -14,6 +14,21 @@ AZURE_JARS := .jars/azure-sdk/complete
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
+# The Pythons besides this one that the core is tested on: pyenv's, whose shims answer for one version alone, or PATH's.
+python_of = $(firstword $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/$(1).*/bin/python) $(shell command -v python$(1)))
+OTHER_PYTHONS := $(strip $(file < .ci/pythons))
+
+# What a machine lacks is named when tests begin, and what needs it is left out; with CI=true it must be there.
+MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell command -v $(tool)),,$(tool))) \
+  $(foreach version,$(OTHER_PYTHONS),$(if $(call python_of,$(version)),,python$(version))))
+JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
+VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
+FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
+AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
+OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
+CI_KITS := $(if $(filter true,$(CI)),$(KITS))
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
+
 .PHONY: lock
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
@@ -24,6 +39,8 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	  -c requirements/serve.txt -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
+	$(foreach version,$(OTHER_PYTHONS),$(LOCK:3.11=$(version)) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli \
+	  --extra auth --extra lambda --extra otel --group core pyproject.toml -c requirements/dev.txt -o requirements/core-$(version).txt;)
 	for engine in audit docs engines engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
@@ -108,6 +125,12 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.venv-core-%/.complete: requirements/core-%.txt requirements/bootstrap.txt pyproject.toml .venv/.serve
+	$(BIN)/uv venv --quiet --allow-existing --python $(call python_of,$*) $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $< -r requirements/bootstrap.txt
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv-%/.complete: requirements/%.txt .venv/.serve

@@ -87,3 +87,8 @@ def test_every_folder_that_make_runs_by_itself_is_there() -> None:
     folders = re.findall(r"tests/\w+", listed)
     assert len(folders) > 5
     assert all((PROJECT / folder).is_dir() for folder in folders)
+
+
+def test_every_folder_that_runs_on_other_pythons_is_there() -> None:
+    [listed] = re.findall(r"(?m)^CORE := (.*)$", MAKEFILE)
+    assert {"iceberg", "state", "operations", "http"} <= {*listed.split()} <= {path.name for path in TESTS.iterdir()}

@@ -248,7 +248,7 @@ class TestConfiguration:
         monkeypatch.delitem(sys.modules, "arco_catalog.telemetry.spans")
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
 
-        with pytest.raises(ValueError, match="need the extra 'otel'"):
+        with pytest.raises(ValueError, match="install the extra 'otel'"):
             server_telemetry({"OTEL_TRACES_EXPORTER": "otlp"}, SystemRuntime())
 
     def test_a_server_without_listeners_has_no_telemetry(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.packaging.dockerfile import PROJECT
 
 TOOLS = ("java", "mvn", "go", "node", "npm", "terraform")
+PYTHONS = [f"python{version}" for version in (PROJECT / ".ci/pythons").read_text().split()]
 
 
 @pytest.fixture
@@ -43,13 +44,13 @@ def add(programs: Path, *tools: str) -> None:
 def test_tools_that_are_missing_are_named_before_anything_is_installed(programs: Path) -> None:
     said = make(programs, "lacks")
     assert said.returncode == 0
-    assert f"lacks: {' '.join(TOOLS)}." in said.stderr
+    assert f"lacks: {' '.join([*TOOLS, *PYTHONS])}." in said.stderr
     first, *_ = make(programs, "--dry-run", "test").stdout.splitlines()
     assert "This machine lacks" in first
 
 
 def test_in_ci_every_tool_must_be_there(programs: Path) -> None:
-    add(programs, *TOOLS[:-1])
+    add(programs, *TOOLS[:-1], *PYTHONS)
     said = make(programs, "lacks", CI="true")
     assert said.returncode != 0
     assert "lacks: terraform." in said.stderr

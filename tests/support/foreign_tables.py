@@ -59,13 +59,13 @@ def foreign_table(
     folder: Path, name: str = "t", properties: Mapping[str, str] | None = None, *, appends: int = 2
 ) -> ForeignTable:
     """A table with data, deletes and statistics files as PyIceberg writes them, in a folder of its catalog's."""
-    catalog = InMemoryCatalog(
+    with InMemoryCatalog(
         "theirs", warehouse=f"file://{folder}", **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
-    )
-    catalog.create_namespace_if_not_exists("db")
-    table = catalog.create_table(f"db.{name}", schema=ROWS.schema, properties=dict(properties or {}))
-    for _ in range(appends):
-        table.append(ROWS)
-    if appends:
-        table.delete("id < 5")
-    return ForeignTable(name, table.location(), table.metadata_location, str(table.metadata.table_uuid))
+    ) as catalog:
+        catalog.create_namespace_if_not_exists("db")
+        table = catalog.create_table(f"db.{name}", schema=ROWS.schema, properties=dict(properties or {}))
+        for _ in range(appends):
+            table.append(ROWS)
+        if appends:
+            table.delete("id < 5")
+        return ForeignTable(name, table.location(), table.metadata_location, str(table.metadata.table_uuid))

@@ -114,8 +114,14 @@ def _answer(route: Route, status: str, answer: Json) -> Json:
     return {"description": _phrase(status), **body, **answer}
 
 
+RENAMED = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
+"""Reasons by RFC 9110, section 15.5, whose names Python has since 3.13."""
+
+
 def _phrase(status: str) -> str:
-    return HTTPStatus(int(status)).phrase if status.isdigit() else "Server Error"
+    if not status.isdigit():
+        return "Server Error"
+    return RENAMED.get(int(status)) or HTTPStatus(int(status)).phrase
 
 
 def _refusals(route: Route) -> Iterator[str]:
