@@ -47,6 +47,7 @@ class Dispatch:
             check_page(request.headers, request.server, allowed_hosts, self._service.options.allowed_origins)
         match = self._router.match(self._below_base(request.raw_path), request.spelling)
         realm = None if _is_public(match, request.method) else await self._identify(request)
+        request.hold.owner = request.caller.principal if request.caller.authenticated else None
         if match is None:
             path = request.raw_path.decode("latin-1")
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")

@@ -14,7 +14,7 @@ from arco_catalog.http.responses import Response
 from arco_catalog.http.route import Route
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, count_values, loads
 from arco_catalog.iceberg.shapes import kind_of
 from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Hold, OutOfMemory, Taken
 from arco_catalog.state.worker_threads import off_loop
@@ -23,10 +23,6 @@ MAX_VALUES = 500_000
 """Values in a body. A parsed one takes up to 70 bytes for each two that came, and some time in Python: without a bound
 of their own, the 8 MB that a body may have would be hundreds of megabytes and many seconds."""
 
-_MARKS = (b",", b"[", b"{")
-"""No value comes without one of these before it, but the first. Those in strings are counted too."""
-
-
 FORM = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 64 << 10
 """Of a form: two tokens and a few words."""
@@ -34,7 +30,7 @@ UNDECLARED_BYTES = 128 << 10
 """How much memory is taken at first for a body that does not say how long it is, in bytes."""
 LARGE_HEAD_BYTES = 8 << 10
 HEAD_WEIGHT = 4
-"""Bytes that a request takes for each byte of a large head: as it came, as texts, and what is made of them."""
+"""Bytes of memory for each byte of a large head: as it came, as texts, and what is made of them."""
 
 
 class ClientGone(Exception):
@@ -155,7 +151,7 @@ class Request:
         data = await self.body(options)
         if optional and not data.strip():
             return None, len(data)
-        values = await off_loop(len(data), lambda: sum(data.count(mark) for mark in _MARKS))
+        values = await off_loop(len(data), lambda: count_values(data))
         if values > MAX_VALUES:
             raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)

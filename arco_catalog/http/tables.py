@@ -18,7 +18,6 @@ from arco_catalog.iceberg.shapes import check
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.planning.answers import TableState
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 
 
@@ -52,7 +51,7 @@ async def load(context: RequestContext) -> Response:
     if not none_match(context.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
-        await context.hold.take(PARSED_WEIGHT * len(state.metadata))
+        await context.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
         state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
     return load_response(context, state, headers, delegated)
 

@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 import orjson
 
 from arco_catalog.iceberg.json_pieces import write_in_pieces
+from arco_catalog.iceberg.json_slices import SLICE_BYTES, read_in_slices
 
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -27,25 +28,56 @@ LONG_BYTES = 1 << 20
 """Documents of more bytes are written piece by piece."""
 
 
+MAX_CALL_BYTES = 8 << 20
+MAX_CALL_VALUES = 200_000
+"""Documents of more bytes or values are read slice by slice: one call of the parser delays every
+other thread until it ends, some 10 ms for so much, and 60 at worst."""
+
+_MARKS = (b",", b"[", b"{")
+_COUNT_BYTES = 4 << 20
+"""How much one call counts in: 1 ms each."""
+
+
 class MalformedJson(ValueError):
     """The bytes are not one JSON document."""
 
 
 def loads(data: bytes) -> JsonValue:
-    """Parses one document, in one pass whatever its length. Raises `MalformedJson` for anything else: NaN, lone
+    """Parses one document, in linear time. Raises `MalformedJson` for anything else: NaN, lone
     surrogates, and arrays and objects nested more than 1,024 deep included."""
     try:
+        if _is_long(data):
+            return cast(JsonValue, read_in_slices(data, _read))
         return _read(data)
     except (ValueError, RecursionError) as error:
         raise MalformedJson(str(error)) from error
 
 
+def count_values(data: bytes) -> int:
+    """How many values a document has at most, without parsing it. No value comes without a comma or a bracket before
+    it, but the first; those in strings are counted too."""
+    starts = range(0, len(data), _COUNT_BYTES)
+    return sum(data.count(mark, start, start + _COUNT_BYTES) for start in starts for mark in _MARKS)
+
+
+def _is_long(data: bytes) -> bool:
+    if len(data) > MAX_CALL_BYTES:
+        return True
+    if len(data) <= MAX_CALL_VALUES:  # each value has a byte at least
+        return False
+    return count_values(data) > MAX_CALL_VALUES or (len(data) > 4 * SLICE_BYTES and _may_exceed_64_bits(data))
+
+
 def _read(data: bytes) -> JsonValue:
-    shape = data.translate(_SHAPE)
-    if any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS):
+    if _may_exceed_64_bits(data):
         orjson.loads(data)  # the stricter judge of what is JSON
         return cast(JsonValue, json.loads(data))
     return cast(JsonValue, orjson.loads(data))
+
+
+def _may_exceed_64_bits(data: bytes) -> bool:
+    shape = data.translate(_SHAPE)
+    return any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS)
 
 
 def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:

@@ -1,6 +1,6 @@
 """Long JSON documents, written and freed part by part.
 
-orjson holds Python's lock for as long as one call takes: while one thread writes a document of tens of megabytes in
+orjson keeps Python's lock until a call ends: while one thread writes a document of tens of megabytes in
 one call, no other thread does anything. Here no call gets more than a piece, and between two pieces any other thread
 has its turn. The bytes are those of one call.
 """

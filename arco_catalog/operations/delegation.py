@@ -23,7 +23,6 @@ from arco_catalog.state.entries import PendingTransaction, has_pointer
 from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.locations import Location
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.worker_threads import off_loop
@@ -173,7 +172,7 @@ async def _named_locations(session: Session, state: TableState) -> Sequence[str]
     remembered = session.catalog.named_locations
     known = remembered.get(state.metadata_location)
     if known is None:
-        await session.hold.take(PARSED_WEIGHT * len(state.metadata))
+        await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
         known = await off_loop(len(state.metadata), partial(_read_locations, state))
         while len(remembered) >= REMEMBERED_FILES:
             del remembered[next(iter(remembered))]

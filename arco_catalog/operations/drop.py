@@ -24,7 +24,6 @@ from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.worker_threads import off_loop
@@ -126,7 +125,7 @@ class Drop(RegistryMutation):
             found = await current_file(self.session, entity)
             if found is None:
                 return None
-            await self.session.hold.take(PARSED_WEIGHT * len(found[1]))
+            await self.session.hold.take(await self.session.files.parsed_bytes(found[0].location, found[1]))
             document = await off_loop(len(found[1]), partial(parse_metadata, found[1], found[0].location))
         except (NotFound, UnreadableMetadata):
             return None

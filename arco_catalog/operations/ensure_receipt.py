@@ -6,7 +6,6 @@ The receipt is a pure function of the pending receipt; if that is gone too, of t
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.planning.collection import is_behind
 from arco_catalog.planning.kinds import TABLES, VIEWS
@@ -96,19 +95,21 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
     """A receipt from what metadata alone can tell: who and why is lost, and it says so."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
-    document = semantics.check_registered(
-        parse_metadata(await session.files.read_current(file.location), file.location)
-    )
-    fields: JsonObject = {
-        "attempt": None,
-        "entity_type": kind,
-        receipt.uuid_field(kind): semantics.uuid(document),
-        "snapshot_id": semantics.summary(document).get("current_snapshot_id"),
-        "principal": None,
-        "source": {"kind": "Restored"},
-    }
-    base = _logged_base(pointer, file, document)
-    return receipt.pending(entity=pointer.entity, metadata=file, base=base, details=fields)
+
+    def restore(parsed: JsonObject) -> JsonObject:
+        document = semantics.check_registered(parsed)
+        fields: JsonObject = {
+            "attempt": None,
+            "entity_type": kind,
+            receipt.uuid_field(kind): semantics.uuid(document),
+            "snapshot_id": semantics.summary(document).get("current_snapshot_id"),
+            "principal": None,
+            "source": {"kind": "Restored"},
+        }
+        base = _logged_base(pointer, file, document)
+        return receipt.pending(entity=pointer.entity, metadata=file, base=base, details=fields)
+
+    return await session.files.extract(file.location, restore, current=True)
 
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:

@@ -12,7 +12,6 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 
 
@@ -46,7 +45,7 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
 
 async def _parse(session: Session, state: TableState) -> JsonObject:
     """The parsed metadata file, once there is memory for it."""
-    await session.hold.take(PARSED_WEIGHT * len(state.metadata))
+    await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
     return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 
 

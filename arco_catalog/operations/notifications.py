@@ -9,10 +9,10 @@ from functools import partial
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse, Refusal
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.operations.namespaces import LOCATION, namespace_value
 from arco_catalog.planning.answers import Answer, Document
-from arco_catalog.planning.apply_commit import let_long_parts_go, outline
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES
 from arco_catalog.planning.names import dotted, name_taken, no_such
@@ -39,7 +39,6 @@ from arco_catalog.state.followed import Followed, last_notified
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.worker_threads import off_loop
@@ -168,7 +167,7 @@ class _Follow(_Notified):
             file = self.notification.metadata_location
             self.context.locations.check(file)
             body = await self.session.files.read(file)
-            await self.session.hold.take(PARSED_WEIGHT * len(body))
+            await self.session.hold.take(await self.session.files.parsed_bytes(file, body))
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
         except Refusal as refusal:

@@ -9,9 +9,9 @@ from functools import partial
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.planning.answers import Answer, TableState
-from arco_catalog.planning.apply_commit import let_long_parts_go, outline
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
@@ -37,7 +37,6 @@ from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -91,7 +90,7 @@ class _Register(RegistryMutation):
                     "write.metadata.delete-after-commit.enabled: register a newer file, or a copy under another name"
                 )
             body = await self.session.files.read(self.file)
-            await self.session.hold.take(PARSED_WEIGHT * len(body))
+            await self.session.hold.take(await self.session.files.parsed_bytes(self.file, body))
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
         except Refusal as refusal:

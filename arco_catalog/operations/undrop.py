@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, NoSuchTable, NotFound, Refusal
@@ -38,6 +39,7 @@ from arco_catalog.state.index import Index, Namespace, namespace_key, relation_k
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.tombstone import PURGED, Tombstone, task_key
+from arco_catalog.state.worker_threads import off_loop
 
 AT_ONCE = 16
 _NOTHING_DROPPED = "No dropped table or view has the name {}"
@@ -100,7 +102,9 @@ class _Undrop(RegistryMutation):
         if tombstone.kind != "table" or self.force:
             return None
         try:
-            lists = table.manifest_lists(parse_metadata(body, file.location))
+            await self.session.hold.take(await self.session.files.parsed_bytes(file.location, body))
+            document = await off_loop(len(body), partial(parse_metadata, body, file.location))
+            lists = table.manifest_lists(document)
         except UnreadableMetadata as error:
             return NotFound(f"{full_name} cannot be restored: {error.message}")
         missing = await _first_missing(self.session, iter(lists))

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.ensure_receipt import ensure_receipt, list_logged_files
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
@@ -175,8 +174,7 @@ class _Turn:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
             try:
-                document = parse_metadata(await self._session.files.read_current(later.location), later.location)
-                logged = list_logged_files(document)
+                logged = await self._session.files.extract(later.location, list_logged_files, current=True)
             except (CatalogError, MalformedJson, StoreError):
                 continue
             places = [each.location for each in logged]

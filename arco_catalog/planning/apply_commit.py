@@ -5,27 +5,9 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject, dumps_long
-from arco_catalog.iceberg.json_pieces import let_go
+from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
-
-_LONG_PARTS = frozenset(
-    (
-        "encryption-keys",
-        "partition-spec",
-        "partition-specs",
-        "partition-statistics",
-        "schema",
-        "schemas",
-        "snapshot-log",
-        "snapshots",
-        "sort-orders",
-        "statistics",
-        "version-log",
-        "versions",
-    )
-)
-"""Fields of metadata that may be long, and that nothing needs after the commit: the next one reads the file anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +18,6 @@ class AppliedUpdates:
     base: JsonObject
     document: JsonObject | None
     body: bytes
-
-
-def outline(document: JsonObject) -> JsonObject:
-    """Metadata without its long parts."""
-    return {name: value for name, value in document.items() if name not in _LONG_PARTS}
-
-
-def let_long_parts_go(document: JsonObject) -> None:
-    """Frees the long parts of metadata that nobody needs any more, piece by piece. Dropping the whole document at once
-    would block every thread until all of it is freed."""
-    for name in _LONG_PARTS & document.keys():
-        let_go(document[name])
 
 
 def apply(

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import MetadataTooLarge
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, count_values
 from arco_catalog.planning.access import Requirement
 from arco_catalog.planning.answer_limit import AnswerLimit
 from arco_catalog.state.index import Index
 from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.memory import max_metadata_values
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
 
@@ -51,6 +52,12 @@ class Context:
             raise MetadataTooLarge(
                 f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
                 "Nothing was changed: expire snapshots and commit again"
+            )
+        values = max_metadata_values(most)
+        if len(metadata) > values and count_values(metadata) > values:
+            raise MetadataTooLarge(
+                f"The metadata of {name} would have more values than this catalog accepts ({values:,}). Nothing was "
+                "changed: expire snapshots and commit again"
             )
         if self.answer_limit is not None:
             self.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")

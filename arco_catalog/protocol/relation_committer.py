@@ -18,7 +18,7 @@ from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.index import Index
-from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES
+from arco_catalog.state.memory import VALUES_COUNTED_FROM_BYTES
 from arco_catalog.state.worker_threads import off_loop
 
 
@@ -30,6 +30,8 @@ class RelationCommitter:
         self.wanted = wanted
         self._taken = 0
         """Of the process's memory, to change the base."""
+        self._accounted: bytes | None = None
+        """The large base for which that was taken."""
 
     def lookup(self, rank: str | None = None) -> RelationLookup:
         """The name to resolve."""
@@ -44,7 +46,9 @@ class RelationCommitter:
             return False
         if read_set.base is None:
             read_set.base = self.session.files.cached(read_set.pointer.metadata.location)
-        return read_set.base is None or PARSED_WEIGHT * len(read_set.base) > max(SMALL_BYTES, self._taken)
+        return read_set.base is None or (
+            len(read_set.base) > VALUES_COUNTED_FROM_BYTES and read_set.base is not self._accounted
+        )
 
     async def load_base(self, read_set: RelationReadSet) -> None:
         """Reads the base into the read set, and takes memory for changing it; a refusal that this meets is kept there
@@ -60,8 +64,10 @@ class RelationCommitter:
                     read_set.pointer_fresh = False
             except Refusal as refusal:
                 read_set.refusal = refusal
-        if read_set.base is not None:
-            needed = PARSED_WEIGHT * len(read_set.base)
+        if read_set.base is not None and read_set.pointer is not None:
+            location = read_set.pointer.metadata.location
+            needed = await self.session.files.parsed_bytes(location, read_set.base)
+            self._accounted = read_set.base
             if needed > self._taken:
                 await self.session.hold.take(needed - self._taken)
                 self._taken = needed

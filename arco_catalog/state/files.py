@@ -6,16 +6,32 @@ Locations reach beyond the catalog's own folder, so each allowed prefix has its 
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
+from arco_catalog.iceberg.json import JsonObject, count_values
+from arco_catalog.iceberg.outline import let_long_parts_go
+from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.locations import Location, refuse_reserved
-from arco_catalog.state.memory import FILE_WEIGHT, MAX_METADATA_BYTES, Hold, Taken
+from arco_catalog.state.memory import (
+    FILE_WEIGHT,
+    MAX_METADATA_BYTES,
+    VALUES_COUNTED_FROM_BYTES,
+    Hold,
+    Taken,
+    background_memory,
+    max_metadata_values,
+    parsed_bytes,
+)
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Cursor, Found, InvalidKey, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
+
+T = TypeVar("T")
 
 GZIP = b"\x1f\x8b"
 FIRST_BYTES = 1 << 20
@@ -32,18 +48,20 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CachedFile:
-    """A file's bytes, decompressed, at a version."""
+    """A file's bytes, decompressed, at a version. `values` is how many values it has at most, None where that was not
+    counted yet."""
 
     version: Version
     body: bytes
+    values: int | None
 
 
 FileCache = ByteCache[str, CachedFile]
 
 
 class Files:
-    """The files of one catalog as one request reaches them. None is larger than `most` bytes, unpacked; the request
-    has memory taken for each in its `hold` before it is read."""
+    """The files of one catalog as one request reaches them. None is larger than `most` bytes, unpacked, or has more
+    values than go with that; the request has memory taken for each in its `hold` before it is read."""
 
     def __init__(
         self,
@@ -179,16 +197,53 @@ class Files:
             taken.shrink(len(raw))
             await self._hold.take(FILE_WEIGHT * len(body) - taken.size)
         taken.shrink(FILE_WEIGHT * len(body))
-        self._cache.put(location, CachedFile(version, body), len(body) + len(location))
+        values = await _count(body)  # before it is parsed: tiny values take 30 times their bytes
+        if values > max_metadata_values(self._most):
+            raise MetadataTooLarge(
+                f"Metadata file {location} has more than {max_metadata_values(self._most):,} values: expire snapshots "
+                "with another tool, or raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow a value"
+            )
+        self._cache.put(location, CachedFile(version, body, values), len(body) + len(location))
         return body
 
+    async def parse(self, location: str) -> JsonObject:
+        """The document in a metadata file; a long one is parsed by a worker thread. Raises `UnreadableMetadata`, and as
+        `read` does."""
+        body = await self.read(location)
+        return await off_loop(len(body), partial(parse_metadata, body, location))
+
+    async def extract(self, location: str, use: Callable[[JsonObject], T], *, current: bool = False) -> T:
+        """What `use` returns or raises for the document in a metadata file, which is freed afterwards: the result has
+        none of its arrays and objects but those of an outline. A long document is parsed and used by a worker thread.
+        Memory is taken for it for so long: of the request, or of all background work. With `current` the file is one
+        that `read_current` reads. Raises as `parse` does."""
+        hold = self._hold if self._hold.counts else background_memory().hold()
+        files = Files(self._mounts, self._cache, self._state, self._most, hold)
+        try:
+            body = await (files.read_current(location) if current else files.read(location))
+            await hold.take(await files.parsed_bytes(location, body))
+            return await off_loop(len(body), partial(_extract, body, location, use))
+        finally:
+            if hold is not self._hold:
+                hold.close()
+
+    async def parsed_bytes(self, location: str, body: bytes) -> int:
+        """Memory for parsing and changing the file, which was read."""
+        known = self._cache.get(location)
+        if known is None or known.body is not body:
+            return parsed_bytes(len(body), await _count(body))
+        if known.values is None:
+            known = replace(known, values=await _count(body))
+            self._cache.put(location, known, len(body) + len(location))
+        return parsed_bytes(len(body), known.values or 0)
+
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
-        """Writes a new file whose name holds an id of its writer's. Raises `Occupied`."""
+        """Writes a new file whose name has an id of its writer's. Raises `Occupied`."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
         version = await self._state.create(key, raw, store)
         if version is not None:
-            self._cache.put(location, CachedFile(version, body), len(body) + len(location))
+            self._cache.put(location, CachedFile(version, body, None), len(body) + len(location))
 
     async def remove(self, location: str) -> None:
         """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever
@@ -246,12 +301,27 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
     return {**await _delete_valid(store, keys[:middle]), **await _delete_valid(store, keys[middle:])}
 
 
+def _extract(body: bytes, location: str, use: Callable[[JsonObject], T]) -> T:
+    document = parse_metadata(body, location)
+    try:
+        return use(document)
+    finally:
+        let_long_parts_go(document)
+
+
+async def _count(body: bytes) -> int:
+    """How many values the body has at most; 0 for one that is too small to take much."""
+    if len(body) <= VALUES_COUNTED_FROM_BYTES:
+        return 0
+    return await off_loop(len(body), lambda: count_values(body))
+
+
 def _depth(mount: Mount) -> int:
     return len(mount.root.segments)
 
 
 def unpack(raw: bytes, most: int) -> bytes | None:
-    """What a gzip file holds; None for more than `most` bytes, of which no more than one is ever made. Raises
+    """The unpacked bytes of a gzip file; None for more than `most` bytes, of which no more than one is made. Raises
     `zlib.error`, and `EOFError` for one that is cut short."""
     parts: list[bytes] = []
     room = most

@@ -5,19 +5,29 @@ What is counted is an estimate by weight, since Python does not tell what a valu
 """
 
 import asyncio
+from asyncio import AbstractEventLoop
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+from weakref import WeakKeyDictionary
 
 from storage_backends import StoreUnavailable
 
 TIMEOUT_SECONDS = 5.0
 """How long a request waits for memory that others hold."""
+BACKGROUND_MEMORY_BYTES = 64 << 20
+"""What tasks, collections and commands of a process may take together."""
+BACKGROUND_TIMEOUT_SECONDS = 60.0
+"""How long a task waits for it: it is tried again later, at a cost."""
 SMALL_BYTES = 1 << 20
 """Amounts up to this are taken from a share of their own, so that a few large requests never stop the small ones."""
 SMALL_SHARE = 4
 """One part in so many is for small amounts."""
+OWNER_SHARE = 2
+"""All requests of one principal may begin to use one part in so many, of small amounts and of large ones; or one
+request of it more."""
 
 REQUEST_MEMORY_BYTES = 256 << 20
 """What requests under way may take together, unless an operator says otherwise."""
@@ -27,13 +37,30 @@ MAX_METADATA_BYTES = 64 << 20
 """How large a metadata file may be, unpacked, unless an operator says otherwise."""
 
 BODY_WEIGHT = 6
-"""Bytes that a request takes for each byte of its body: the body, its values, what is written and what is answered."""
+"""Bytes of memory for each byte of its body: the body, its values, what is written and what is answered."""
 VALUE_BYTES = 192
-"""Bytes that a parsed array or object takes, its place in the one around it included."""
+"""Bytes of a parsed array or object, its place in the one around it included."""
+VALUES_COUNTED_FROM_BYTES = 128 << 10
+"""Values of a smaller metadata file are not counted: parsed it has 4 MB at worst."""
+BYTES_A_VALUE = 32
+"""A metadata file may have one value for each so many bytes of the limit on its size. A snapshot has some 35 bytes a
+value, a column 13."""
+MIN_METADATA_VALUES = 500_000
+"""As many values are allowed under any limit on the size."""
 FILE_WEIGHT = 3
-"""Bytes that a request takes for each byte of a metadata file: packed, unpacked, and in its answer."""
+"""Bytes of memory for each byte of a metadata file: packed, unpacked, and in its answer."""
 PARSED_WEIGHT = 8
-"""Bytes that a request takes in addition for each byte of a metadata file that it changes: parsed, and written anew."""
+"""Further bytes of memory for each byte of a metadata file that it changes: parsed, and written anew."""
+
+
+def max_metadata_values(max_bytes: int) -> int:
+    """How many values a metadata file may have where it may have so many bytes."""
+    return max(MIN_METADATA_VALUES, max_bytes // BYTES_A_VALUE)
+
+
+def parsed_bytes(size: int, values: int) -> int:
+    """Memory for parsing and changing a metadata file of so many bytes and values."""
+    return max(PARSED_WEIGHT * size, VALUE_BYTES * values)
 
 
 class OutOfMemory(StoreUnavailable):
@@ -41,49 +68,92 @@ class OutOfMemory(StoreUnavailable):
     may succeed, so callers handle it like a store that does not answer."""
 
 
+@dataclass(slots=True)
+class _Waiter:
+    """A request that waits for an amount. `starts` is whether it has nothing of the share yet."""
+
+    size: int
+    owner: str | None
+    starts: bool
+    granted: asyncio.Future[None]
+
+
 class _Share:
-    """Bytes handed out first come, first served."""
+    """Bytes handed out first come, first served; but an owner who has some gets no more for another request than would
+    make half of them."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._of_owners: dict[str, int] = {}
+        self._waiting: deque[_Waiter] = deque()
 
-    def take_now(self, size: int) -> bool:
-        """Takes what is there and nobody waits for."""
-        if self._waiting or self.used + size > self.limit:
+    def take_now(self, size: int, owner: str | None, *, starts: bool) -> bool:
+        """Takes what is free, unless others wait."""
+        if self._waiting or self.used + size > self.limit or self._exceeds(size, owner, starts):
             return False
-        self.used += size
+        self._add(size, owner)
         return True
 
-    async def take(self, size: int, timeout_seconds: float) -> None:
+    async def take(self, size: int, owner: str | None, timeout_seconds: float, *, starts: bool) -> None:
         granted = asyncio.get_running_loop().create_future()
-        self._waiting.append((size, granted))
+        waiter = _Waiter(size, owner, starts, granted)
+        self._waiting.append(waiter)
+        self._grant()
         try:
             async with asyncio.timeout(timeout_seconds):
                 await granted
         except BaseException as error:
             if granted.done() and not granted.cancelled():
-                self.give_back(size)
+                self.give_back(size, owner)
             else:
                 with suppress(ValueError):  # passed over already
-                    self._waiting.remove((size, granted))
+                    self._waiting.remove(waiter)
                 self._grant()
             if isinstance(error, TimeoutError):
-                raise OutOfMemory("Concurrent requests use all memory for requests: try again") from error
+                raise OutOfMemory(self._reason(waiter)) from error
             raise
 
-    def give_back(self, size: int) -> None:
-        self.used -= size
+    def give_back(self, size: int, owner: str | None) -> None:
+        self._add(-size, owner)
         if self._waiting:
             self._grant()
 
+    def _add(self, size: int, owner: str | None) -> None:
+        self.used += size
+        if owner is not None:
+            held = self._of_owners.pop(owner, 0) + size
+            if held:
+                self._of_owners[owner] = held
+
+    def _exceeds(self, size: int, owner: str | None, starts: bool) -> bool:
+        """Whether the owner's other requests leave no room for this one. One that has begun is not stopped: it has
+        what others of its owner may wait for."""
+        held = self._of_owners.get(owner, 0) if starts and owner is not None else 0
+        return held > 0 and held + size > self.limit // OWNER_SHARE
+
     def _grant(self) -> None:
-        while self._waiting and (self._waiting[0][1].cancelled() or self.used + self._waiting[0][0] <= self.limit):
-            size, granted = self._waiting.popleft()
-            if not granted.cancelled():
-                self.used += size
-                granted.set_result(None)
+        """Grants what the first waiters wait for, as far as it goes; those who wait for requests of their own owner
+        alone stop nobody else."""
+        passed: list[_Waiter] = []
+        while self._waiting:
+            waiter = self._waiting[0]
+            if waiter.granted.cancelled():
+                self._waiting.popleft()
+            elif self._exceeds(waiter.size, waiter.owner, waiter.starts):
+                passed.append(self._waiting.popleft())
+            elif self.used + waiter.size <= self.limit:
+                self._waiting.popleft()
+                self._add(waiter.size, waiter.owner)
+                waiter.granted.set_result(None)
+            else:
+                break
+        self._waiting.extendleft(reversed(passed))
+
+    def _reason(self, waiter: _Waiter) -> str:
+        if self._exceeds(waiter.size, waiter.owner, waiter.starts):
+            return "Other large requests of the same principal use its memory: try again"
+        return "Concurrent requests use all memory for requests: try again"
 
 
 class Memory:
@@ -112,18 +182,37 @@ class Memory:
         """Where such an amount is taken from."""
         return self._small if size <= min(SMALL_BYTES, self._small.limit) else self._large
 
-    async def take(self, share: _Share, size: int) -> None:
+    async def take(self, share: _Share, size: int, owner: str | None, *, starts: bool) -> None:
         """Takes from a share, when it is there. Raises `OutOfMemory`."""
-        if not share.take_now(size):
-            await share.take(size, self._timeout_seconds)
+        await share.take(size, owner, self._timeout_seconds, starts=starts)
+
+
+_BACKGROUND: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
+
+
+def background_memory() -> Memory:
+    """What all tasks, collections and commands of this process share to parse metadata files: none is a request, which
+    has its own account."""
+    loop = asyncio.get_running_loop()
+    memory = _BACKGROUND.get(loop)
+    if memory is None:
+        memory = _BACKGROUND[loop] = Memory(BACKGROUND_MEMORY_BYTES, BACKGROUND_TIMEOUT_SECONDS)
+    return memory
 
 
 class Hold:
-    """What one request has taken: a context that gives all of it back. Without a memory nothing is counted."""
+    """What one request has taken: a context that gives all of it back. Without a memory nothing is counted. `owner` is
+    the principal that the request is of, once that is known, None without authentication."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = memory
+        self.owner: str | None = None
         self._taken: list[Taken] = []
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a memory that counts."""
+        return self._memory is not None
 
     async def take(self, size: int) -> "Taken":
         """Takes so many bytes, or all that one request may have if that is less: then it goes alone. Waits for them.
@@ -133,9 +222,10 @@ class Hold:
         share = self._memory.share_of(size)
         mine = sum(taken.size for taken in self._taken if taken.share is share) if self._taken else 0
         size = max(0, min(size, share.limit - mine))
-        if not share.take_now(size):
-            await self._memory.take(share, size)
-        taken = Taken(share, size)
+        owner, starts = self.owner, mine == 0
+        if not share.take_now(size, owner, starts=starts):
+            await self._memory.take(share, size, owner, starts=starts)
+        taken = Taken(share, size, owner)
         self._taken.append(taken)
         return taken
 
@@ -155,14 +245,15 @@ class Hold:
 
 
 class Taken:
-    """An amount that a request holds."""
+    """An amount that a request has."""
 
-    def __init__(self, share: _Share | None, size: int) -> None:
+    def __init__(self, share: _Share | None, size: int, owner: str | None = None) -> None:
         self.share = share
         self.size = size
+        self._owner = owner
 
     def shrink(self, size: int) -> None:
         """Gives back what is more than `size`."""
         if self.share is not None and size < self.size:
             surplus, self.size = self.size - size, size
-            self.share.give_back(surplus)
+            self.share.give_back(surplus, self._owner)

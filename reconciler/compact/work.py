@@ -13,7 +13,6 @@ from pyiceberg.manifest import DataFile
 
 from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state import receipt
@@ -75,7 +74,7 @@ class _Part:
         """What a metadata file holds. One that can't be read is told: it is too large, or in none of our stores."""
         self.read += 1
         try:
-            return parse_metadata(await self.session.files.read(location), location)
+            return await self.session.files.parse(location)
         except NotFound as error:
             if not await self.session.files.exists(location):
                 return Lost.GONE

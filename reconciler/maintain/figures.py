@@ -6,12 +6,14 @@ neither a policy's own file size nor which small files lie together, and a write
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
+from arco_catalog.state.worker_threads import off_loop
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.maintain.contents import NO_MANIFESTS, Contents, DataFile, Group, Manifests, read_contents
 
@@ -91,7 +93,7 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
     if found is None:
         return None
     file, body = found
-    document = parse_metadata(body, file.location)
+    document = await off_loop(len(body), partial(parse_metadata, body, file.location))
     session.files.forget(file.location)
     properties = object_of(document.get("properties"))
     current = long_of(document.get("current-snapshot-id"))

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -20,6 +21,7 @@ from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Index, locations_at, released_at, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.tasks.execution import TaskFailed
 from reconciler.maintain.files_elsewhere import is_inside
 from storage_backends import StoreUnavailable
@@ -64,7 +66,7 @@ async def file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
             raise TaskFailed(f"{gone[0]} is gone, so nobody knows which files its snapshots have")
         read, gone = file.location, []
         reached = Reached()
-        reached.add(parse_metadata(body, file.location))
+        reached.add(await off_loop(len(body), partial(parse_metadata, body, file.location)))
         async with aclosing(files_behind(_Alone(session), reached, gone)) as files:
             async for each in files:
                 if not is_inside(each, own):

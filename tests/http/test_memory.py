@@ -7,14 +7,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from arco_catalog.http.asgi import Message
+from arco_catalog.http.asgi import Message, Receive, Scope, Send
 from arco_catalog.http.clients import products
+from arco_catalog.http.principal import AUTHENTICATED_CALLER, Caller
 from arco_catalog.http.responses import PIECE_BYTES
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations import listing
 from arco_catalog.state.memory import BODY_WEIGHT
 from tests.support.http_service import HttpService
-from tools.support.asgi_client import scope_of
+from tools.support.asgi_client import Client, scope_of
 
 MEMORY = 2 << 20
 LARGEST = MEMORY * 3 // 4 // BODY_WEIGHT
@@ -34,7 +35,7 @@ def small_site(service_with: Callable[..., HttpService]) -> HttpService:
 
 
 @asynccontextmanager
-async def arriving(service: HttpService, declared: int) -> AsyncIterator[None]:
+async def arriving(service: HttpService, declared: int, principal: str | None = None) -> AsyncIterator[None]:
     """A request whose body is on its way for as long as the context lasts."""
     gone, reading = asyncio.Event(), asyncio.Event()
 
@@ -47,7 +48,10 @@ async def arriving(service: HttpService, declared: int) -> AsyncIterator[None]:
         raise AssertionError("nobody is there")
 
     headers = {"content-length": str(declared), "content-type": "application/json"}
-    task = asyncio.ensure_future(service.client.app(scope_of("POST", NAMESPACES, headers), receive, send))
+    scope = scope_of("POST", NAMESPACES, headers)
+    if principal is not None:
+        scope = {**scope, AUTHENTICATED_CALLER: Caller(principal)}
+    task = asyncio.ensure_future(service.client.app(scope, receive, send))
     begins = asyncio.create_task(reading.wait())
     await asyncio.wait((task, begins), return_when=asyncio.FIRST_COMPLETED)
     assert begins.done(), "it was answered before its body was asked for"
@@ -168,3 +172,26 @@ def test_long_user_agents_are_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 2 << 20
+
+
+async def test_large_bodies_of_one_principal_leave_room_for_those_of_others(small_site: HttpService) -> None:
+    body = body_of(LARGEST // 2 - 1_000)
+    app = small_site.client.app
+
+    def of(principal: str) -> Client:
+        async def called(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, AUTHENTICATED_CALLER: Caller(principal)}, receive, send)
+
+        return Client(called)
+
+    headers, tiny = {"content-length": str(len(body))}, dumps({"namespace": ["small"]})
+    async with arriving(small_site, len(body), "a"):
+        refused = await of("a").send("POST", NAMESPACES, body, headers)
+        small = await of("a").send("POST", NAMESPACES, tiny, {"content-length": str(len(tiny))})
+        other = await of("b").send("POST", NAMESPACES, body, headers)
+    again = await of("a").send("POST", NAMESPACES, body_of(LARGEST // 2).replace(b'"n"', b'"m"'), {})
+
+    assert (refused.status, refused.error_type) == (503, "ServiceUnavailableException")
+    assert "same principal" in refused.message
+    assert refused.headers["Retry-After"] == "1"
+    assert (small.status, other.status, again.status) == (200, 200, 200)

@@ -1,4 +1,4 @@
-"""Long documents are read in one pass, and written in pieces."""
+"""Long documents are written in pieces, and hostile ones are refused in one pass."""
 
 import orjson
 import pytest
@@ -33,10 +33,11 @@ def test_no_step_of_writing_writes_much_more_than_a_piece() -> None:
     assert len(lengths) < 1_000
 
 
-def test_a_long_document_is_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_of_ordinary_size_is_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordinary: Json = {"snapshots": [snapshot(number) for number in range(10_000)]}
     lengths = parsed_lengths(monkeypatch)
-    assert loads(b" " + dumps(LONG)) == LONG
-    assert lengths == [len(dumps(LONG)) + 1]
+    assert loads(b" " + dumps(ordinary)) == ordinary
+    assert lengths == [len(dumps(ordinary)) + 1]
 
 
 @pytest.mark.parametrize("unit", [b"[", b'{"":', b"[" + b" " * 399, b"[1234567890123456789012,"])
@@ -45,7 +46,7 @@ def test_eight_megabytes_of_brackets_are_refused_in_one_pass(unit: bytes, monkey
     data = unit * (8_000_000 // len(unit))
     with pytest.raises(MalformedJson, match=r"recursion limit|depth"):
         loads(data)
-    assert lengths == [len(data)]
+    assert sum(lengths) <= 1.1 * len(data)
 
 
 def parsed_lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:

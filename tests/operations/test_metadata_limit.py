@@ -1,16 +1,19 @@
 """Metadata never grows beyond what can be read again."""
 
 import gzip
+from collections.abc import Callable, Coroutine
 
+import orjson
 import pytest
 
 from arco_catalog.iceberg.errors import MetadataTooLarge
-from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import files, memory
 from storage_backends import ABSENT
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
@@ -62,3 +65,64 @@ async def test_a_file_beyond_the_limit_is_not_registered(fixture: CatalogFixture
 
     with pytest.raises(MetadataTooLarge, match=r"1\.metadata\.json is larger than 100,000 bytes"):
         await register_table(fixture.session(), NS, "u", "memory:///wh/warehouse/u/1.metadata.json", overwrite=False)
+
+
+TINY: JsonObject = {"x": [[] for _ in range(LIMIT // memory.BYTES_A_VALUE)]}
+"""More values than go with the limit, in a tenth of its bytes."""
+
+
+async def test_a_commit_that_would_have_too_many_values_changes_nothing(
+    fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "MIN_METADATA_VALUES", 0)
+    before = await load_table(fixture.session(), NS, "t")
+    columns: list[JsonValue] = [
+        {"id": number, "name": f"c{number}", "type": "int", "required": False} for number in range(1, 900)
+    ]
+    schema: JsonObject = {"type": "struct", "fields": columns}
+    commit: JsonObject = {"requirements": [], "updates": [{"action": "add-schema", "schema": schema}]}
+
+    with pytest.raises(MetadataTooLarge, match=r"The metadata of db\.t would have more values .* \(3,125\)"):
+        await commit_table(fixture.session(), NS, "t", commit)
+
+    assert await load_table(fixture.another().session(), NS, "t") == before
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("at", ["t", "u"])
+async def test_a_file_of_too_many_values_is_refused_before_it_is_parsed(
+    fixture: CatalogFixture, packed: bool, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write below a table can replace its file, and any client can try to register one."""
+    monkeypatch.setattr(memory, "MIN_METADATA_VALUES", 0)
+    monkeypatch.setattr(memory, "VALUES_COUNTED_FROM_BYTES", 0)
+    monkeypatch.setattr(files, "VALUES_COUNTED_FROM_BYTES", 0)
+    table = await load_table(fixture.session(), NS, "t")
+    document = loads(table.metadata)
+    assert isinstance(document, dict)
+    body = dumps({**document, "location": f"memory:///wh/warehouse/{at}", **TINY})
+    assert len(body) < LIMIT
+    location = table.metadata_location if at == "t" else "memory:///wh/warehouse/u/1.metadata.json"
+    key = location.removeprefix("memory:///")
+    await fixture.store.delete(key)
+    await fixture.store.put(key, gzip.compress(body) if packed else body, ABSENT)
+    session = fixture.another().session()
+    monkeypatch.setattr(orjson, "loads", refuse_tiny(orjson.loads))
+
+    attempt: Coroutine[object, object, object] = (
+        commit_table(session, NS, "t", set_property("a", "b"))
+        if at == "t"
+        else register_table(session, NS, "u", location, overwrite=False)
+    )
+    with pytest.raises(MetadataTooLarge, match=r"metadata\.json has more than 3,125 values: expire snapshots"):
+        await attempt
+
+
+def refuse_tiny(parse: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """A parser that the document of many values must not reach."""
+
+    def parsed(data: bytes) -> object:
+        assert b"[],[]" not in data
+        return parse(data)
+
+    return parsed

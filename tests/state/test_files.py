@@ -3,15 +3,26 @@
 import gzip
 import tracemalloc
 import zlib
+from threading import get_ident
 
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue, count_values, dumps
+from arco_catalog.state import files as module
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FIRST_BYTES, Files, Mount, unpack
 from arco_catalog.state.locations import Location
-from arco_catalog.state.memory import FILE_WEIGHT, Memory, OutOfMemory
+from arco_catalog.state.memory import (
+    FILE_WEIGHT,
+    PARSED_WEIGHT,
+    VALUE_BYTES,
+    VALUES_COUNTED_FROM_BYTES,
+    Memory,
+    OutOfMemory,
+    background_memory,
+)
 from arco_catalog.state.paths import Paths
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
@@ -150,3 +161,67 @@ async def test_a_current_file_of_an_earlier_version_is_read_at_the_collapsed_key
     shelf = Shelf()
     await shelf.put(b"{}")
     assert await shelf.files().read_current("memory:///t//1.metadata.json") == b"{}"
+
+
+def snapshots(count: int) -> bytes:
+    """Metadata of that many small snapshots."""
+    return dumps({"snapshots": [{"snapshot-id": number} for number in range(count)], "properties": {"a": "b"}})
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_long_document_is_parsed_and_used_by_a_worker_thread(packed: bool) -> None:
+    shelf = Shelf()
+    body = snapshots(20_000)
+    assert len(body) > VALUES_COUNTED_FROM_BYTES
+    await shelf.put(gzip.compress(body) if packed else body)
+
+    def use(document: JsonObject) -> tuple[int, JsonValue]:
+        return get_ident(), document["properties"]
+
+    thread, properties = await shelf.files().extract(FILE, use)
+
+    assert thread != get_ident()
+    assert properties == {"a": "b"}
+
+
+async def test_memory_of_a_document_is_taken_of_its_request_by_values() -> None:
+    shelf = Shelf()
+    body = b'{"x":[' + b"[]," * 100_000 + b"1]}"
+    await shelf.put(body)
+    files = shelf.files()
+
+    used = await files.extract(FILE, lambda _: shelf.memory.used)
+
+    assert used == FILE_WEIGHT * len(body) + VALUE_BYTES * count_values(body)
+    assert used > PARSED_WEIGHT * len(body)
+    assert background_memory().used == 0
+
+
+async def test_memory_of_a_document_is_taken_of_all_background_work_where_there_is_no_request() -> None:
+    shelf = Shelf()
+    body = snapshots(20_000)
+    await shelf.put(body)
+    files = shelf.files()
+    shelf.hold.close()
+    memory = background_memory()
+
+    assert await files.extract(FILE, lambda _: memory.used) >= PARSED_WEIGHT * len(body)
+    assert memory.used == 0
+
+
+async def test_values_of_a_cached_file_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf()
+    body = snapshots(20_000)
+    await shelf.put(body)
+    counted: list[int] = []
+
+    def count(data: bytes) -> int:
+        counted.append(len(data))
+        return count_values(data)
+
+    monkeypatch.setattr(module, "count_values", count)
+    for _ in range(3):
+        files = shelf.files()
+        read = await files.read(FILE)
+        assert await files.parsed_bytes(FILE, read) == VALUE_BYTES * count_values(body)
+    assert counted == [len(body)]

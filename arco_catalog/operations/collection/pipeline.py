@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import relation_entry
@@ -69,7 +68,7 @@ async def _table(run: Run, name: str) -> _Table:
     if pointer is None:
         return _Table(entry is not None, {})
     where = (await resolve_for_read(state, pointer)).metadata.location
-    return _Table(True, mapping(parse_metadata(await run.session.files.read(where), where), "properties"))
+    return _Table(True, await run.session.files.extract(where, lambda document: mapping(document, "properties")))
 
 
 def _date(said: JsonValue) -> date:

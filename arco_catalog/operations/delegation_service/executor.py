@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, Forbidden, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.outline import outline
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.delegation_service.payload import DelegatedPurge
 from arco_catalog.operations.delegation_service.places import Held, Places
 from arco_catalog.operations.delegation_service.storage import CREDENTIALS_NEEDED, Storage
@@ -87,7 +88,7 @@ class DelegatedPurgeExecutor:
         file = self.purge.metadata_location
         files = execution.session().files
         try:
-            document = parse_metadata(await files.read(file), file)
+            document = await files.extract(file, outline)
         except NotFound:
             if progress.phase in (Phase.METADATA, Phase.DONE):
                 return outermost([self.places.check(self.purge.location)])

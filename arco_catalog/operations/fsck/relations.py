@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import AT_ONCE, Examination, Findings, Relation
 from arco_catalog.operations.fsck.findings import Finding
@@ -89,8 +89,7 @@ async def _examine_file(examination: Examination, relation: Relation, pointer: P
     location, session = pointer.metadata.location, examination.session
     examination.looked_at += 1
     try:
-        body = await session.files.read(location)
-        document = parse_metadata(body, location)
+        document = await session.files.parse(location)
     except UnreadableMetadata as error:
         return [Finding(Code.METADATA_UNREADABLE, location, f"{relation.called}: {error.message}")]
     except (BadRequest, MetadataTooLarge) as error:

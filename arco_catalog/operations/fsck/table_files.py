@@ -13,7 +13,7 @@ from typing import NamedTuple
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination, Relation
 from arco_catalog.operations.fsck.findings import Finding
@@ -97,7 +97,7 @@ class TableFiles:
 
     async def _document(self, file: str) -> JsonObject | None:
         try:
-            return parse_metadata(await self._files.read(file), file)
+            return await self._files.parse(file)
         except (UnreadableMetadata, NotFound, BadRequest, MetadataTooLarge):
             return None
         finally:
@@ -114,7 +114,9 @@ class TableFiles:
         async with self._slots:
             self._examination.look_at_one()
             try:
-                document = parse_metadata(await self._files.read(file), file)
+                told = await self._files.extract(
+                    file, lambda document: (document.get("last-updated-ms"), document.get("table-uuid"))
+                )
             except NotFound as error:
                 there = await self._files.exists(file)  # one that is packed may be damaged
                 self._tell(Code.LOGGED_FILE_UNREADABLE if there else Code.LOGGED_FILE_MISSING, file, error.message)
@@ -123,7 +125,6 @@ class TableFiles:
             except (BadRequest, MetadataTooLarge):
                 self.tally.unreachable[_folder(file)] += 1
             else:
-                told = document.get("last-updated-ms"), document.get("table-uuid")
                 if told != (entry.get("timestamp-ms"), now.get("table-uuid")):
                     self._tell(Code.LOGGED_FILE_FOREIGN, file, f"it says that it is of {told[0]}, of table {told[1]}")
             finally:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.purge.delegation_service import DelegationClient, Handed
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.planning.delegation import may_be_handed_over
@@ -208,12 +207,12 @@ async def _metadata(execution: Execution, pointer: Pointer) -> JsonObject | None
         return told
     file, files = pointer.metadata.location, execution.session().files
     try:
-        document = parse_metadata(await files.read(file), file)
+        names = ("location", "table-uuid", "format-version")
+        return await files.extract(file, lambda document: {name: document.get(name) for name in names})
     except NotFound:
         return None
     finally:
         files.forget(file)
-    return {name: document.get(name) for name in ("location", "table-uuid", "format-version")}
 
 
 def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metadata: JsonObject) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Protocol
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.purge.conflict import describe_overlap, describe_sharer
 from arco_catalog.operations.purge.delegate import Delegate, wait_for_delegate
 from arco_catalog.operations.purge.deletion import Deletion
@@ -174,12 +174,12 @@ class _Purge:
         await walked_log(execution, pointer, dry=False)
         try:
             file = pointer.metadata.location
-            document = parse_metadata(await execution.session().files.read(file), file)
+            may_delete = await execution.session().files.extract(file, table.allows_deletes)
         except NotFound:
             return
         except UnreadableMetadata as error:
             raise TaskFailed(f"the metadata file {file} can't be read: {error.message}") from error
-        if not table.allows_deletes(document):
+        if not may_delete:
             raise TaskFailed("the table has gc.enabled=false: its files may belong to other tables")
 
     async def _claim(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
-from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.ensure_receipt import ensure_receipt
 from arco_catalog.operations.purge.avro import Fields, Unreadable, read_blocks
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -81,17 +81,12 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] |
     chain = await walked_log(execution, pointer, dry=True)
     for file in chain:
         seen[file] = None
-        document = await _readable(execution, file, reached, corrupt)
-        if document is not None:
-            reached.add(document)
-            logged.update((each, None) for each in table.logged_files(document))
+        logged.update((each, None) for each in await _add_readable(execution, file, reached, corrupt) or ())
     for folder in [*reached.folders]:
         for file in await lost_tries(execution, pointer.entity, folder, {*seen, *logged}):
             logged[file] = None
     for file in [each for each in logged if each not in seen]:
-        document = await _readable(execution, file, reached, corrupt)
-        if document is not None:
-            reached.add(document)
+        await _add_readable(execution, file, reached, corrupt)
         chain.append(file)
     reached.files = [file for file in reversed(chain) if file not in reached.gone]
     return reached
@@ -101,14 +96,10 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
     """What is reachable from a metadata file alone: from it, and from those files of its log that `may_read` lets be
     looked at, the others being neither read nor named. Raises `TaskFailed` as `reached_by` does."""
     reached, chain = Reached(), [location]
-    newest = await _document(execution, location, reached)
-    if newest is not None:
-        reached.add(newest)
-        chain += [file for file in reversed(table.logged_files(newest)) if may_read(file)]
+    logged = await _add(execution, location, reached)
+    chain += [file for file in reversed(logged or ()) if may_read(file)]
     for file in chain[1:]:
-        document = await _document(execution, file, reached)
-        if document is not None:
-            reached.add(document)
+        await _add(execution, file, reached)
     reached.files = [file for file in reversed([*dict.fromkeys(chain)]) if file not in reached.gone]
     return reached
 
@@ -118,10 +109,8 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str]
     read are added there. Raises `TaskFailed` otherwise, as `reached_by` does."""
     reached = Reached()
     for file in files:
-        document = await _readable(execution, file, reached, corrupt)
-        if document is not None:
+        if await _add_readable(execution, file, reached, corrupt) is not None:
             reached.files.append(file)
-            reached.add(document)
     return reached
 
 
@@ -149,21 +138,28 @@ async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> lis
     return [*found]
 
 
-async def _readable(execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None) -> JsonObject | None:
-    """A metadata file; None if it is gone or corrupt. Raises `CorruptFile` without a list for that."""
+async def _add_readable(
+    execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None
+) -> Sequence[str] | None:
+    """Adds what a metadata file names, and returns the files of its log; None if it is gone or corrupt. Raises
+    `CorruptFile` without a list for that."""
     try:
-        return await _document(execution, file, reached)
+        return await _add(execution, file, reached)
     except CorruptFile as error:
         _note_corruption(error, corrupt)
         return None
 
 
-async def _document(execution: Sessions, file: str, reached: Reached) -> JsonObject | None:
-    """A metadata file as it is stored; None if it is gone."""
+async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
+    """Adds what a metadata file names, and returns the files of its log; None if it is gone."""
     files = execution.session().files
+
+    def add(document: JsonObject) -> Sequence[str]:
+        reached.add(document)
+        return table.logged_files(document)
+
     try:
-        body = await files.read(file)
-        return parse_metadata(body, file)
+        return await files.extract(file, add)
     except NotFound:
         reached.gone.append(file)
         return None
@@ -191,12 +187,12 @@ async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[s
 
 async def _is_announced(session: Session, entity: str, location: str) -> bool:
     try:
-        document = parse_metadata(await session.files.read(location), location)
+        updated_ms = await session.files.extract(location, table.last_updated_ms)
     except (Refusal, UnreadableMetadata):
         return False
     finally:
         session.files.forget(location)
-    path = session.state.paths.receipt(receipt.PENDING, commit_key(entity, location), table.last_updated_ms(document))
+    path = session.state.paths.receipt(receipt.PENDING, commit_key(entity, location), updated_ms)
     return isinstance(await session.state.store.get(path), Found)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.history import history
 from arco_catalog.operations.recovery.reading import final_answers, listed, read_all
 from arco_catalog.planning.kinds import TABLES, VIEWS
@@ -211,20 +210,22 @@ async def rebuilt(session: Session, search: PointerSearch, location: str) -> Poi
     kind = text(lost.entry, "type")
     semantics = SEMANTICS[kind]
     commit = next((each for each in (*search.made, *search.leaves) if each.file.location == location), None)
+
+    def describe(document: JsonObject) -> tuple[str | None, JsonObject, int]:
+        checked = semantics.check_registered(document)
+        ms = semantics.ms(checked, None, session.now_ms()) if commit is None else commit.file.ms
+        return semantics.uuid(checked), semantics.summary(checked), ms
+
     try:
-        document = parse_metadata(await session.files.read(location), location)
+        uuid_found, said, ms = await session.files.extract(location, describe)
     except NotFound:
         if commit is None or not purge_began(lost.entry):
             raise
-        said: JsonObject = {}
-        ms = commit.file.ms
+        said, ms = {}, commit.file.ms
     else:
-        checked = semantics.check_registered(document)
         uuid = optional_text(lost.entry, "uuid")
-        if uuid is not None and semantics.uuid(checked) != uuid:
-            raise InternalError(f"{location} is the file of another {kind}: its uuid is {semantics.uuid(checked)}")
-        said = semantics.summary(checked)
-        ms = semantics.ms(checked, None, session.now_ms()) if commit is None else commit.file.ms
+        if uuid is not None and uuid_found != uuid:
+            raise InternalError(f"{location} is the file of another {kind}: its uuid is {uuid_found}")
     earlier = [each for each in search.made if each.file.ms < ms]
     attempts = [each.attempt for each in ([] if commit is None else [commit]) + earlier if each.attempt is not None]
     base = commit.base if commit is not None else (earlier[0].file if earlier else None)
@@ -253,7 +254,8 @@ async def _ms(session: Session, lost: Lost, location: str) -> int:
     """A registered file's own time; 0, which is before any commit, for a file that can't be read any more."""
     semantics = SEMANTICS[text(lost.entry, "type")]
     try:
-        document = semantics.check_registered(parse_metadata(await session.files.read(location), location))
+        return await session.files.extract(
+            location, lambda document: semantics.ms(semantics.check_registered(document), None, 0)
+        )
     except CatalogError:
         return 0
-    return semantics.ms(document, None, 0)

@@ -1,0 +1,198 @@
+"""Long JSON documents, read slice by slice.
+
+The parser keeps Python's lock until a call ends, so a document of millions of values would delay every
+other thread by seconds. Here no call gets much more than a slice, and other threads run between two calls. One linear
+pass finds the brackets and commas at which a document may be split; all that lies between two of them is parsed, and so
+judged, by the parser.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+Parse: TypeAlias = Callable[[bytes], object]
+
+SLICE_BYTES = 256 << 10
+"""How much one call parses, unless it is one string or number: some 87,000 values at most."""
+MAX_DEPTH = 1_024
+"""Arrays and objects within each other, as the parser has it."""
+
+_BLANK = b" \t\r\n"
+# Possessive and bounded throughout: each call ends soon, and tries no byte in many ways.
+_FILLER = rb'[^",\[\]{}]{0,65536}+'
+_STRING = rb'"[^"\\]{0,65536}+(?:\\.[^"\\]{0,65536}+){0,256}+"'
+_SHORT = rb'"[^"\\]{0,4096}+(?:\\.[^"\\]{0,4096}+){0,16}+"'
+_BETWEEN = rb'[^"\[\]{}]{0,4096}+'
+_FLAT = rb"[\[{]" + _BETWEEN + rb"(?:" + _SHORT + _BETWEEN + rb"){0,64}+[\]}]"
+_SMALL = rb"[\[{]" + _BETWEEN + rb"(?:(?:" + _SHORT + rb"|" + _FLAT + rb")" + _BETWEEN + rb"){0,64}+[\]}]"
+"""A container of few members, which hold no containers but flat ones: it is never split, and most are so."""
+_MEMBER = _FILLER + rb"(?:(?:" + _STRING + rb"|" + _SMALL + rb")" + _FILLER + rb"){0,4}+"
+_MEMBERS = re.compile(rb"((?:" + _MEMBER + rb",){0,1000}+)" + _MEMBER, re.DOTALL)
+_INSIDE_STRING = re.compile(rb'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,65536}+){0,4000}+', re.DOTALL)
+_OPENING, _CLOSING, _QUOTE = b"[{", {ord("]"): ord("["), ord("}"): ord("{")}, ord('"')
+
+
+def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) -> object:
+    """The value that `parse` makes of the document, of which it is given one slice after the other. Raises what `parse`
+    raises, and `ValueError` for a document that it would refuse as a whole."""
+    return _Reader(data, parse, slice_bytes).read()
+
+
+@dataclass(slots=True)
+class _Container:
+    """An array or object that has not ended. `value` is what was parsed of it so far, None where
+    nothing was; what lies between `parsed_to` and the present position is not parsed."""
+
+    start: int
+    parsed_to: int
+    value: list[object] | dict[str, object] | None = None
+
+
+class _Reader:
+    def __init__(self, data: bytes, parse: Parse, slice_bytes: int) -> None:
+        self._data = data
+        self._parse = parse
+        self._slice_bytes = slice_bytes
+        self._open: list[_Container] = []
+
+    def read(self) -> object:
+        data, position = self._data, 0
+        while position < len(data):
+            found = _MEMBERS.match(data, position)
+            assert found is not None  # every part of the pattern may be empty
+            end = found.end()
+            if found.end(1) > position:
+                self._split_at(found.end(1) - 1)
+            if end == len(data):
+                break
+            if data[end] in _OPENING:
+                self._begin(end)
+                position = end + 1
+            elif data[end] in _CLOSING:
+                position = end + 1
+                closed = self._end(end)
+                if not self._open:
+                    return self._whole(closed, position)
+            elif end > position:
+                position = end
+            elif data[end] == _QUOTE:
+                position = self._after_string(end)
+            else:  # a comma, which ends a member that is longer than the pattern
+                position = end + 1
+        if self._open:
+            raise ValueError("unexpected end of data")
+        return self._parse(data)
+
+    def _begin(self, start: int) -> None:
+        if not self._open and self._data[:start].strip(_BLANK):
+            raise ValueError(f"unexpected content before position {start}")
+        if len(self._open) == MAX_DEPTH:
+            raise ValueError(f"arrays and objects nest more than {MAX_DEPTH:,} levels deep (recursion limit)")
+        self._open.append(_Container(start, start + 1))
+
+    def _split_at(self, comma: int) -> None:
+        """Parses the members before a comma, if they come to a slice."""
+        if self._open and comma - self._open[-1].parsed_to > self._slice_bytes:
+            self._parse_to(self._open[-1], comma)
+
+    def _end(self, position: int) -> _Container:
+        """Ends the innermost container at its closing bracket."""
+        if not self._open or self._data[self._open[-1].start] != _CLOSING[self._data[position]]:
+            raise ValueError(f"unexpected bracket at position {position}")
+        closed = self._open.pop()
+        if closed.value is not None:
+            self._parse_to(closed, position)
+        if self._open:
+            outer = self._open[-1]
+            if closed.value is not None:
+                self._attach(outer, closed)
+                outer.parsed_to = position + 1
+            elif position + 1 - outer.parsed_to > self._slice_bytes:
+                self._parse_to(outer, position + 1)
+        return closed
+
+    def _whole(self, root: _Container, end: int) -> object:
+        if root.value is None:
+            return self._parse(self._data)
+        if self._data[end:].strip(_BLANK):
+            raise ValueError(f"unexpected content after the document, at position {end}")
+        return root.value
+
+    def _parse_to(self, container: _Container, end: int) -> None:
+        """Parses what is unparsed of a container up to the end of a member."""
+        text = self._data[container.parsed_to : end].strip(_BLANK)
+        if container.value is None and not text:
+            raise ValueError(f"unexpected comma at position {end}")
+        if container.value is not None and text:
+            text = _without(text, text[:1], container.parsed_to, first=True)
+        self._add(container, text)
+        container.parsed_to = end
+
+    def _attach(self, outer: _Container, closed: _Container) -> None:
+        """Parses the members before a member that was parsed in slices, and adds both."""
+        text = self._data[outer.parsed_to : closed.start].strip(_BLANK)
+        name = None
+        if self._data[outer.start] == ord("{"):
+            text, name = self._split_name(text)
+        if text or outer.value is not None:
+            text = _without(text, text[-1:], closed.start, first=False)
+            if outer.value is None and not text:
+                raise ValueError(f"unexpected comma before position {closed.start}")
+            if outer.value is not None and text:
+                text = _without(text, text[:1], outer.parsed_to, first=True)
+        self._add(outer, text)
+        if isinstance(outer.value, list):
+            outer.value.append(closed.value)
+        else:
+            cast("dict[str, object]", outer.value)[cast(str, name)] = closed.value
+
+    def _add(self, container: _Container, text: bytes) -> None:
+        is_array = self._data[container.start] == ord("[")
+        if container.value is None:
+            container.value = [] if is_array else {}
+        if not text:
+            return
+        members = self._parse(b"[%b]" % text if is_array else b"{%b}" % text)
+        if isinstance(container.value, list):
+            container.value += cast("list[object]", members)
+        else:
+            container.value |= cast("dict[str, object]", members)
+
+    def _split_name(self, text: bytes) -> tuple[bytes, str]:
+        """The members before a member whose name is the last part of the text, and that name."""
+        quoted = text[:-1].rstrip(_BLANK)
+        if text[-1:] != b":" or quoted[-1:] != b'"':
+            raise ValueError("an object has a member without a name")
+        start = quoted.rfind(b'"', 0, len(quoted) - 1)
+        while start > 0 and _is_escaped(quoted, start):
+            start = quoted.rfind(b'"', 0, start)
+        name = self._parse(quoted[start:]) if start >= 0 else None
+        if not isinstance(name, str):
+            raise ValueError("an object has a member without a name")
+        return quoted[:start].strip(_BLANK), name
+
+    def _after_string(self, start: int) -> int:
+        position = start + 1
+        while True:
+            found = _INSIDE_STRING.match(self._data, position)
+            assert found is not None
+            end = found.end()
+            if end == len(self._data) or (end == position and self._data[end] != _QUOTE):
+                raise ValueError("unexpected end of data in a string")
+            if self._data[end] == _QUOTE:
+                return end + 1
+            position = end
+
+
+def _without(text: bytes, comma: bytes, position: int, *, first: bool) -> bytes:
+    """The text without the comma with which it begins or ends; what is left is not empty where it begins with it."""
+    rest = (text[1:] if first else text[:-1]).strip(_BLANK)
+    if comma != b"," or (first and not rest):
+        raise ValueError(f"expected a member and a comma near position {position}")
+    return rest
+
+
+def _is_escaped(text: bytes, position: int) -> bool:
+    before = text[:position]
+    return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1

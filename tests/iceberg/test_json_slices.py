@@ -1,0 +1,107 @@
+"""Long documents are read slice by slice, and mean exactly what the parser makes of them in one call."""
+
+import json
+from collections.abc import Callable
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arco_catalog.iceberg.json import MAX_CALL_BYTES, MAX_CALL_VALUES, MalformedJson, count_values, dumps, loads
+from arco_catalog.iceberg.json_slices import MAX_DEPTH, SLICE_BYTES, read_in_slices
+from tests.iceberg.big_table import big_table
+from tests.iceberg.strategies import json_values
+from tests.iceberg.values import Json
+
+DENSE = 3 * MAX_CALL_VALUES
+HOSTILE = {
+    "empty arrays": b"[" + b"[]," * DENSE + b"1]",
+    "arrays of one": b"[" + b"[1]," * DENSE + b"1]",
+    "objects of one": b"[" + b'{"a":1},' * DENSE + b"1]",
+    "numbers": b'{"a":[' + b"1000," * DENSE + b"1]}",
+    "members": b"{" + b'"a":"abc",' * DENSE + b'"b":1}',
+    "deep": b"[" + (b"[" * 200 + b"1" + b"]" * 200 + b",") * 2_000 + b"1]",
+}
+SPELLINGS: list[Callable[[Json], str]] = [
+    json.dumps,
+    lambda value: json.dumps(value, indent=1),
+    lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+]
+EDITS = [b"", b"[", b"]", b"{", b"}", b",", b":", b'"', b"\\", b" ", b"1", b'"a":', b"\xff", b"\x00"]
+
+
+def outcome(read: Callable[[], object]) -> bytes | None:
+    """What is read, written again; None where the document is refused."""
+    try:
+        return orjson.dumps(read())
+    except ValueError:
+        return None
+
+
+@settings(max_examples=500)
+@given(value=json_values, other=json_values, data=st.data())
+def test_slices_mean_what_one_call_means(value: Json, other: Json, data: st.DataObject) -> None:
+    spelled = data.draw(st.sampled_from(SPELLINGS))
+    text = spelled(value)
+    if data.draw(st.booleans()):  # names that come twice, and the empty one
+        text = f'{{"a":{text},"b":1,"a":{spelled(other)},"":[1,{{"":2}}],"":{text}}}'
+    document = text.encode(errors="replace")
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(document)))
+        rest = document[place + data.draw(st.integers(0, 1)) :]
+        document = document[:place] + data.draw(st.sampled_from(EDITS)) + rest
+
+    for slice_bytes in (-1, 0, 3, 11):
+        assert outcome(lambda size=slice_bytes: read_in_slices(document, orjson.loads, size)) == outcome(  # type: ignore[misc]
+            lambda: orjson.loads(document)
+        )
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_call_of_the_parser_gets_more_than_a_slice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = HOSTILE[name]
+    wanted = orjson.loads(document)
+    lengths: list[int] = []
+    parse = orjson.loads
+
+    def counted(data: bytes) -> object:
+        lengths.append(len(data))
+        return parse(data)
+
+    monkeypatch.setattr(orjson, "loads", counted)
+    assert loads(document) == wanted
+    assert max(lengths) <= 2 * SLICE_BYTES
+    assert sum(lengths) <= len(document) + 4 * len(lengths)
+
+
+def test_a_large_table_is_the_same_in_slices() -> None:
+    table = big_table(2_000)
+    document = dumps(table)
+    assert count_values(document) <= MAX_CALL_VALUES  # so this is compared with one call
+    assert read_in_slices(document, orjson.loads, 1_000) == loads(document) == table
+
+
+def test_strings_are_never_cut() -> None:
+    text = '],[{}",\\' * 100_000
+    document = dumps({"a": text, "b": [text, {text: [[]] * 10}]})
+    assert read_in_slices(document, orjson.loads, 100) == orjson.loads(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"[" * (MAX_DEPTH + 1) + b" " * MAX_CALL_BYTES, b'{"a":' * (MAX_DEPTH + 1) + b" " * MAX_CALL_BYTES],
+)
+def test_a_long_document_that_nests_too_deep_is_refused(document: bytes) -> None:
+    with pytest.raises(MalformedJson, match="recursion limit"):
+        loads(document)
+
+
+def test_integers_beyond_64_bits_survive_in_long_documents() -> None:
+    document = b"[" + b"1," * (MAX_CALL_VALUES + 1) + b"123456789012345678901234567890]"
+    assert loads(document)[-1] == 123456789012345678901234567890  # type: ignore[index]
+
+
+def test_values_are_counted_without_parsing() -> None:
+    assert count_values(b'{"a":[1,2,[]],"b":{}}') >= 7
+    assert count_values(b"[]," * 5_000_000) == 10_000_000
