@@ -156,6 +156,15 @@ class Paths:
         return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
+    def all_file_directories(self) -> str:
+        """Prefix of what purges remember of tables."""
+        return f"{self.operational}file-directories/"
+
+    def file_directories(self, shard: int) -> str:
+        """Part of what purges remember of tables."""
+        return f"{self.all_file_directories}{shard:02d}.json"
+
+    @property
     def collector(self) -> str:
         """Prefix of what says up to where records may have been collected."""
         return f"{self.operational}collector/"
@@ -286,6 +295,7 @@ OBJECT_KINDS = (
     ObjectKind("task", "tasks/"),
     ObjectKind("operational", "operational/reconciler/", backed_up=False),
     ObjectKind("operational", "operational/collector/"),
+    ObjectKind("operational", "operational/file-directories/", backed_up=False),
     ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
 )
 """All kinds of objects that a catalog or a realm stores: what reads or deletes whole states knows each of them."""

@@ -13,6 +13,7 @@ from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reports import take_report
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.checkpoints import Checkpoints
+from arco_catalog.state.file_directories import FileDirectories, read_entities, shard_of, write_shard
 from arco_catalog.state.floors import raise_floors, read_floors
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
@@ -25,6 +26,8 @@ from tools.support.request_bodies import set_property
 
 PATHS = Paths("wh")
 DAY_MS = 24 * 60 * 60_000
+GONE = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+"""An entity that no longer exists."""
 
 
 def kind_of(key: str) -> ObjectKind | None:
@@ -65,7 +68,8 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     await take_report(session, NS, "a", {"report-type": "scan-report"}, keep=True)
     await fixture.table("doomed")
     await drop_table(fixture.session(), NS, "doomed", purge=True)
-    await raise_floors(session.state, {"01KAN0Y7Q2M3C4D5E6F7G8H9JK": 1})
+    await raise_floors(session.state, {GONE: 1})
+    await write_shard(session.state, shard_of(GONE), {GONE: FileDirectories("1", (), ())}, {GONE})
     await session.state.page_key()
     removed = Location.parse("memory:///wh/warehouse/db/x/metadata/00000-x.metadata.json")
     await claim(session.state, removed, Claim.REMOVED, entity="x", claim_id=fixture.runtime.ulid())
@@ -115,6 +119,7 @@ async def test_a_collection_knows_every_kind() -> None:
     last = keys_by_kind(fixture)
     checkpoints = await Checkpoints.read(fixture.another().session().state)
     assert (checkpoints.by_entity, await read_floors(fixture.session().state)) == ({}, {})
+    assert await read_entities(fixture.another().session().state) == set()
     for kind, keys in first.items():
         if kind.name != "operational":  # a few objects, whose entries go
             assert bool(keys - last[kind]) is kind.collected, kind

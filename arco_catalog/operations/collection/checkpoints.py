@@ -4,6 +4,7 @@ from arco_catalog.operations.collection.entities import Entities
 from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Kind
 from arco_catalog.state.checkpoints import Checkpoints
+from arco_catalog.state.file_directories import forget_entities, read_entities
 from arco_catalog.state.floors import forget_floors, read_floors
 
 
@@ -11,7 +12,7 @@ async def collect_checkpoints(run: Run, entities: Entities) -> None:
     """Removes the checkpoints and floors of entities that have neither a name nor a pointer."""
     state = run.session.state
     checkpoints = await Checkpoints.read(state)
-    noted = {*checkpoints.by_entity, *await read_floors(state)}
+    noted = {*checkpoints.by_entity, *await read_floors(state), *await read_entities(state)}
 
     async def is_gone(entity: str) -> bool:
         return await entities.is_nameless(entity) and not await run.exists(run.paths.pointer(entity))
@@ -24,3 +25,4 @@ async def collect_checkpoints(run: Run, entities: Entities) -> None:
         checkpoints.forget(gone)
         await checkpoints.write(state)
         await forget_floors(state, gone)
+        await forget_entities(state, gone)

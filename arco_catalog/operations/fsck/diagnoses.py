@@ -298,7 +298,7 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "none is needed; when the original no longer exists, run `arco adopt`",
     ),
     Code.CHECKPOINT_UNREADABLE: Diagnosis(
-        Severity.NOTE, "what the reconciler remembers of its walks is damaged: it walks once more", _NONE
+        Severity.NOTE, "what reconcilers or purges remember of tables is damaged: they read once more", _NONE
     ),
     Code.FLOOR_UNREADABLE: Diagnosis(
         Severity.WARNING,

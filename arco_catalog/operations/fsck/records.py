@@ -12,6 +12,7 @@ from arco_catalog.operations.fsck.repairs import WriteReceipt
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, parse_record, text
+from arco_catalog.state.file_directories import parse_shard
 from arco_catalog.state.floors import parse_floors
 from arco_catalog.state.lineage import decode_event, event_name, read_event
 from arco_catalog.state.marker import COLLECTED, Slot
@@ -84,6 +85,7 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         paths.transactions: _examine_transaction,
         paths.metadata_claims: _examine_claim,
         paths.collector: _examine_floor,
+        paths.all_file_directories: _examine_file_directories,
         paths.operational: _examine_checkpoint,
         paths.page_key: _examine_page_key,
     }
@@ -194,6 +196,15 @@ async def _examine_checkpoint(examination: Examination, key: str) -> Sequence[Fi
     try:
         if found is not None:
             parse_record(found.body, key)
+    except InternalError as error:
+        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_file_directories(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        _ = parse_shard(key, found)
     except InternalError as error:
         return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
     return []

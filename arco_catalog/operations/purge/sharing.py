@@ -9,9 +9,10 @@ from itertools import takewhile
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.purge.known_directories import ComparedFiles, KnownDirectories
 from arco_catalog.operations.purge.progress import MAX_UNREAD, UNREAD
 from arco_catalog.operations.purge.reach import files_behind, named_by
-from arco_catalog.operations.reconcile import list_pointers
+from arco_catalog.operations.reconcile import ListedPointer, list_pointers
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
@@ -20,7 +21,9 @@ from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
+from arco_catalog.state.file_directories import FileDirectories
 from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.tombstone import PURGED, Tombstone
 from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed
@@ -69,11 +72,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """Another table, and whether a name led to it when it was listed, not a tombstone alone."""
+    """Another table with its locations, and whether a name led to it when it was listed, not a tombstone alone."""
 
     entity: str
     name: str
     live: bool
+    locations: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.name} (entity {self.entity})"
@@ -90,12 +94,18 @@ async def find_sharer(
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
     asked = Asked.parse(execution.checkpoint) or Asked(execution.taken_ms, execution.number)
+    sharer: str | None = None
     while True:
-        reading = _Round(execution, folders, asked)
-        for batch in batches(await _to_ask(execution, entity, asked), READ_AT_ONCE):
+        known = KnownDirectories(execution, folders)
+        reading = _Round(execution, folders, asked, known)
+        for batch in batches(await _find_unknown(execution, entity, asked, known), READ_AT_ONCE):
             sharer = await reading.read(batch)
+            await known.write_if_due()
             if sharer is not None:
-                return sharer
+                break
+        await known.write()
+        if sharer is not None:
+            return sharer
         if asked.is_enough(execution.number, beginning):
             return None
         asked = Asked(execution.taken_ms, execution.number, since_ms=asked.began_ms)
@@ -104,10 +114,11 @@ async def find_sharer(
 class _Round:
     """One round over the others. The checkpoint names the last table before which none is left to read."""
 
-    def __init__(self, execution: Execution, inside: Collection[str], asked: Asked) -> None:
+    def __init__(self, execution: Execution, inside: Collection[str], asked: Asked, known: KnownDirectories) -> None:
         self._execution = execution
         self._inside = inside
         self._asked = asked
+        self._known = known
         self._sharer: str | None = None
 
     async def read(self, others: Sequence[_Other]) -> str | None:
@@ -117,9 +128,11 @@ class _Round:
 
         async def read(other: _Other) -> None:
             corrupt: list[str] = []
-            file = await _file_inside(self._execution, other, self._inside, corrupt)
-            if file is not None:
-                self._sharer = f"{other} has the file {file}"
+            found = await _file_inside(self._execution, other, self._inside, corrupt)
+            if isinstance(found, str):
+                self._sharer = f"{other} has the file {found}"
+            elif found is not None and not corrupt:
+                self._known.add(other.entity, found)
             del left[other.entity]
             await self._note(others, left, other, corrupt)
 
@@ -173,47 +186,53 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
                     yield dotted(tuple(namespace.split("\t")), name), entry
 
 
-async def _to_ask(execution: Sessions, entity: str, asked: Asked) -> Sequence[_Other]:
-    """Whom this round is yet to ask, in the order of entities: that of names changes with renames."""
-    moved = None if asked.since_ms is None else await _moved_since(execution.session(), asked.since_ms)
+async def _find_unknown(execution: Sessions, entity: str, asked: Asked, known: KnownDirectories) -> Sequence[_Other]:
+    """The tables that this round is yet to read, in the order of entities: that of names changes with renames. Not
+    those of which it is known that they have no file in the locations."""
     others: dict[str, _Other] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:
             other = text(entry, "entity")
-            if entry.get("type") == "table" and other > asked.after and (moved is None or other in moved):
-                others.setdefault(other, _Other(other, name, live="state" not in entry))
-    return [others[other] for other in sorted(others)]
-
-
-async def _moved_since(session: Session, since_ms: int) -> set[str]:
-    """The entities whose pointers were written since then, as far as clocks of the store's servers agree."""
-    moved: set[str] = set()
-    async with aclosing(list_pointers(session, frozenset())) as pages:
+            if entry.get("type") == "table" and other > asked.after:
+                live = "state" not in entry
+                others.setdefault(other, _Other(other, name, live, texts(entry, "locations")))
+    pointers: dict[str, ListedPointer] = {}
+    async with aclosing(list_pointers(execution.session(), frozenset())) as pages:  # after the registry was read
         async for page in pages:
-            moved |= {each.entity for each in page if each.written_ms >= since_ms - CLOCK_TOLERANCE_MS}
-    return moved
+            pointers.update((each.entity, each) for each in page)
+    if asked.since_ms is not None:  # as far as clocks of the store's servers agree
+        since_ms = asked.since_ms - CLOCK_TOLERANCE_MS
+        moved = {each.entity for each in pointers.values() if each.written_ms >= since_ms}
+        others = {other: others[other] for other in others if other in moved}
+    locations = {other.entity: other.locations for other in others.values()}
+    unchanged = await known.find_unchanged(locations, {each.entity: each.version for each in pointers.values()})
+    return [others[other] for other in sorted(others) if other not in unchanged]
 
 
-async def _file_inside(execution: Sessions, other: _Other, folders: Collection[str], corrupt: list[str]) -> str | None:
+async def _file_inside(
+    execution: Sessions, other: _Other, folders: Collection[str], corrupt: list[str]
+) -> str | FileDirectories | None:
     """A file inside these folders that the present state of a table leads to, or the one that an undecided transaction
-    would give it. Where something is gone the table is read again, if it has another state by then: its manifests may
-    have been rewritten. What is there and can't be read is added to `corrupt`. Raises `TaskFailed`, and
-    `StoreUnavailable` if it changes all the time."""
+    would give it; if there is none, the folders of its files; None if something is missing that is no obstacle.
+    Where something is missing the table is read again, if it has another state by then: its manifests may have been
+    rewritten. What is there and can't be read is added to `corrupt`. Raises `TaskFailed`, and `StoreUnavailable` if it
+    changes all the time."""
     read: Sequence[str] | None = None
     gone: list[str] = []
     for _ in range(MAX_ROUNDS):
-        metadata = await _metadata_files(execution.session(), other.entity)
+        pointer = await execution.session().state.pointer(other.entity)
+        metadata = await _metadata_files(execution.session(), pointer)
         if metadata == read:
             break
         read, gone = metadata, [] if metadata else [execution.session().state.paths.pointer(other.entity)]
         corrupt.clear()
+        places = ComparedFiles(folders, other.locations)
         async with aclosing(_files_of(execution, metadata, gone, corrupt)) as reached_files:
             async for file in reached_files:
-                location = Location.of_file(file)
-                if location is not None and any(each in folders for each in location.around()):
+                if places.add(file):
                     return file
         if not gone:
-            return None
+            return None if pointer is None else places.entry(pointer)
     else:
         raise StoreUnavailable(f"{other} changes faster than it can be read")
     if other.live:
@@ -221,9 +240,8 @@ async def _file_inside(execution: Sessions, other: _Other, folders: Collection[s
     return None
 
 
-async def _metadata_files(session: Session, entity: str) -> Sequence[str]:
+async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
     """The metadata file of each state that a table has, or may turn out to have; none without a pointer."""
-    pointer = await session.state.pointer(entity)
     if pointer is None:
         return []
     if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:

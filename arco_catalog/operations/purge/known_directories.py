@@ -1,0 +1,111 @@
+"""The directories of tables' files that a purge knows without reading manifests, since an earlier purge has recorded
+them (docs/design/purge.md#rule-27)."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.file_directories import DirectorySet, FileDirectories, read_shard, shard_of, write_shard
+from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.tasks.execution import Execution
+
+SHARDS_AT_ONCE = 16
+"""Shards that are read, or written, concurrently."""
+WRITE_AFTER_MS = 4_000
+WRITE_AFTER_TABLES = 1_000
+"""After how long, or how many tables, entries are written: a worker may be stopped at any time."""
+MAX_DIRECTORIES_IN_MEMORY = 4_096
+"""Directories of a table's files that are compared with the locations once, not for each file."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
+"""A name of a file that has no influence on its directory, however it is decoded."""
+
+
+class ComparedFiles:
+    """The directories of the files of one table, which has these locations, compared with the places of a purge. All
+    are normal forms."""
+
+    def __init__(self, places: Collection[str], locations: Collection[str]) -> None:
+        self._places = places
+        self._locations = frozenset(locations)
+        self._location_directories = frozenset(each.rstrip("/") for each in locations)
+        self._outside = DirectorySet()
+        self._compared: set[str] = set()
+
+    def add(self, file: str) -> bool:
+        """Adds the directory of a file. Returns whether the file is in one of the places."""
+        directory, _, name = file.rpartition("/")
+        plain = _PLAIN_NAME.fullmatch(name) is not None
+        if plain and directory in self._compared:
+            return False
+        location = Location.of_file(file)
+        if location is None:
+            return False
+        around = [*location.around()]
+        if any(each in self._places for each in around):
+            return True
+        if around and self._location_directories.isdisjoint(around):
+            self._outside.add(around[0])
+        if plain and len(self._compared) < MAX_DIRECTORIES_IN_MEMORY:
+            self._compared.add(directory)
+        return False
+
+    def entry(self, pointer: Pointer) -> FileDirectories | None:
+        """All that were added, as those of a table with this pointer; None if they are too many."""
+        return None if pointer.version is None else self._outside.entry(pointer.version, self._locations)
+
+
+class KnownDirectories:
+    """The directories of tables, as read from the store and added in one round of a purge of these places."""
+
+    def __init__(self, execution: Execution, places: Collection[str]) -> None:
+        self._execution = execution
+        self._places = places
+        self._entities: Collection[str] = frozenset()
+        self._added: dict[str, FileDirectories] = {}
+        self._written_ms = execution.runtime.boot_ms()
+
+    async def find_unchanged(
+        self, tables: Mapping[str, Collection[str]], versions: Mapping[str, str]
+    ) -> Collection[str]:
+        """Those of these tables, given with their locations, that have no file in the places: their pointers have the
+        versions still for which that is recorded. Raises `LeaseLost`, and `StoreError`."""
+        self._entities = versions.keys()
+        unchanged: set[str] = set()
+
+        async def read(shard: int) -> None:
+            entries = await read_shard(self._execution.session().state, shard)
+            unchanged.update(
+                entity
+                for entity, entry in entries.items()
+                if entity in tables and self._is_elsewhere(entry, tables[entity], versions.get(entity))
+            )
+
+        for shards in batches(sorted({shard_of(entity) for entity in tables}), SHARDS_AT_ONCE):
+            await gather(*(read(shard) for shard in shards))
+        return unchanged
+
+    def add(self, entity: str, entry: FileDirectories) -> None:
+        """Adds the directories of a table that was read."""
+        self._added[entity] = entry
+
+    async def write_if_due(self) -> None:
+        """Stores what was added, if that is much, or was long ago. Raises `LeaseLost`."""
+        passed_ms = self._execution.runtime.boot_ms() - self._written_ms
+        if len(self._added) >= WRITE_AFTER_TABLES or passed_ms >= WRITE_AFTER_MS:
+            await self.write()
+
+    async def write(self) -> None:
+        """Stores what was added, and removes what is recorded of tables that no longer exist. Raises `LeaseLost`."""
+        shards: dict[int, dict[str, FileDirectories]] = {}
+        for entity, entry in self._added.items():
+            shards.setdefault(shard_of(entity), {})[entity] = entry
+        self._added = {}
+        for batch in batches(shards.items(), SHARDS_AT_ONCE):
+            await gather(*(write_shard(self._execution.session().state, *each, self._entities) for each in batch))
+        self._written_ms = self._execution.runtime.boot_ms()
+
+    def _is_elsewhere(self, entry: FileDirectories, locations: Collection[str], version: str | None) -> bool:
+        """Whether a table with these locations has no file in the places. Files in the locations that it had when it
+        was read are not recorded: these must be its locations still, which are compared by the beginning."""
+        return entry.version == version and {*entry.locations} <= {*locations} and not entry.may_reach(self._places)

@@ -1,0 +1,228 @@
+"""For each table, at one version of its pointer, the directories outside its locations that have files of it: a purge
+then reads no manifest of a table that has not changed since another purge (docs/design/purge.md#rule-27).
+
+A version of a pointer never returns, so an entry stays true. Losing one costs reading the table again: shards are
+written at best effort, and one that can't be read counts as empty.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
+from arco_catalog.state.access import State
+from arco_catalog.state.compare_and_swap import update_until_applied
+from arco_catalog.state.fields import mapping, sequence, text
+from storage_backends import Cursor, Found, StoreError
+
+_LOG = logging.getLogger(__name__)
+
+SHARDS = 64
+"""How many objects hold the entries."""
+FORMAT = 1
+MAX_DIRECTORIES = 64
+"""Directories in an entry. Of more, the deepest are replaced by those around them."""
+MAX_DIRECTORIES_AT_ONCE = 4_096
+"""Directories in memory before the deepest are replaced."""
+TRIES = 3
+"""How often a shard is written in vain, because other purges write it, before its changes are given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDirectories:
+    """The directories of a table's files, by their normal forms, without those in the `locations` of the table.
+    `version` is that of its pointer. Where they are `widened`, files may be anywhere below the directories, not
+    directly in them alone."""
+
+    version: str
+    locations: tuple[str, ...]
+    directories: tuple[str, ...]
+    widened: bool = False
+
+    @classmethod
+    def parse(cls, entry: JsonObject) -> "FileDirectories":
+        """Reads an entry. Raises `InternalError`."""
+        widened = entry.get("widened", False)
+        if not isinstance(widened, bool):
+            raise InternalError("a stored record has 'widened' that is no boolean")
+        return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened)
+
+    def may_reach(self, places: Collection[str]) -> bool:
+        """Whether a file of the table may be in one of these places, given by their normal forms."""
+        return any(
+            _is_inside(directory, place) or (self.widened and _is_inside(place, directory))
+            for directory in self.directories
+            for place in places
+        )
+
+    def to_json(self) -> JsonObject:
+        """The entry."""
+        widened: JsonObject = {"widened": True} if self.widened else {}
+        return {"pointer": self.version, "locations": [*self.locations], "directories": [*self.directories], **widened}
+
+
+class DirectorySet:
+    """Directories, given by their normal forms. Of too many, the deepest are replaced by those around them."""
+
+    def __init__(self) -> None:
+        self._directories: set[str] = set()
+        self._widened = False
+
+    def add(self, directory: str) -> None:
+        """Adds a directory."""
+        self._directories.add(directory)
+        if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
+            self._widen()
+
+    def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
+        """The entry with these directories; None if they are in too many buckets for one."""
+        self._widen()
+        if len(self._directories) > MAX_DIRECTORIES:
+            return None
+        return FileDirectories(version, tuple(sorted(locations)), tuple(sorted(self._directories)), self._widened)
+
+    def _widen(self) -> None:
+        while len(self._directories) > MAX_DIRECTORIES and (deepest := max(map(_depth, self._directories))):
+            self._directories = {_around(each) if _depth(each) == deepest else each for each in self._directories}
+            self._widened = True
+
+
+async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
+    """The entries of a shard by their entities; none where it is not there, or can't be read. Raises `StoreError`."""
+    key = state.paths.file_directories(shard)
+    found = await state.store.get(key)
+    try:
+        return parse_shard(key, found if isinstance(found, Found) else None)
+    except InternalError as error:
+        _LOG.warning("tables are read again: %s", error.message)
+        return {}
+
+
+async def write_shard(
+    state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
+) -> None:
+    """Adds entries to a shard, and removes those of other entities than `entities`. A failure is logged, since it only
+    costs reading those tables again."""
+
+    def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
+        return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}
+
+    await _update(state, shard, merge)
+
+
+async def read_entities(state: State) -> Collection[str]:
+    """All entities that have an entry. Raises `StoreError`."""
+    found: set[str] = set()
+    after: Cursor | None = None
+    while True:
+        page = await state.store.list(state.paths.all_file_directories, after)
+        stored = {listed.key for listed in page.entries}
+        for shard in range(SHARDS):
+            if state.paths.file_directories(shard) in stored:
+                found |= (await read_shard(state, shard)).keys()
+        after = page.after
+        if after is None:
+            return found
+
+
+async def forget_entities(state: State, entities: Collection[str]) -> None:
+    """Removes the entries of entities that no longer exist. A failure is logged: the next collection does it."""
+
+    def remove(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
+        return {entity: entry for entity, entry in stored.items() if entity not in entities}
+
+    for shard in sorted({shard_of(entity) for entity in entities}):
+        await _update(state, shard, remove)
+
+
+async def _update(
+    state: State, shard: int, change: Callable[[Mapping[str, FileDirectories]], Mapping[str, FileDirectories]]
+) -> None:
+    key = state.paths.file_directories(shard)
+
+    def changed(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories] | None:
+        entries = change(stored)
+        return None if entries == stored else entries
+
+    try:
+        await update_until_applied(state, key, partial(_replaceable, key), changed, _encode, tries=TRIES)
+    except (StoreError, InternalError) as error:
+        _LOG.info("%s was not written: %s", key, error)
+
+
+def shard_of(entity: str) -> int:
+    """Where an entity's entry is."""
+    return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
+
+
+def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
+    """The entries of a shard. Raises `InternalError` for one that is damaged, or of a later version."""
+    if found is None:
+        return {}
+    entries = mapping(_document(key, found), "tables")
+    return {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
+
+
+def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
+    """The entries to write a shard with: none, where it is damaged. Raises `InternalError` for one of a later version,
+    which is not replaced."""
+    if found is None:
+        return {}
+    try:
+        return parse_shard(key, found)
+    except InternalError:
+        if _is_later(found):
+            raise
+        return {}
+
+
+def _document(key: str, found: Found) -> JsonObject:
+    try:
+        document = loads(found.body)
+    except MalformedJson as error:
+        raise InternalError(f"{key} is not JSON") from error
+    if not isinstance(document, dict) or document.get("version") != FORMAT:
+        raise InternalError(f"{key} has a format that this version cannot read")
+    return document
+
+
+def _is_later(found: Found) -> bool:
+    try:
+        document = loads(found.body)
+    except MalformedJson:
+        return False
+    version = document.get("version") if isinstance(document, dict) else None
+    return isinstance(version, int) and version > FORMAT
+
+
+def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
+    tables: JsonObject = {entity: entry.to_json() for entity, entry in entries.items()}
+    return dumps({"version": FORMAT, "tables": tables}, sort_keys=True)
+
+
+def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
+    """An array of strings that must be there."""
+    values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
+    if name not in entry or len(values) != len(sequence(entry, name)):
+        raise InternalError(f"a stored record lacks {name!r}")
+    return values
+
+
+def _depth(directory: str) -> int:
+    """How many levels a directory is below its bucket."""
+    path = directory.partition("://")[2].partition("/")[2].strip("/")
+    return path.count("/") + 1 if path else 0
+
+
+def _around(directory: str) -> str:
+    """The directory around one that is not a bucket."""
+    bucket, _, path = directory.rstrip("/").partition("://")
+    authority, _, path = path.partition("/")
+    return f"{bucket}://{authority}/{path.rpartition('/')[0]}"
+
+
+def _is_inside(inner: str, outer: str) -> bool:
+    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
