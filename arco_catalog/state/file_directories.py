@@ -24,7 +24,7 @@ SHARDS = 64
 """How many objects hold the entries."""
 FORMAT = 1
 MAX_DIRECTORIES = 64
-"""Directories in an entry. Of more, the deepest are replaced by those around them."""
+"""Directories in an entry. Of more, the deepest are replaced by the ones around them."""
 MAX_DIRECTORIES_AT_ONCE = 4_096
 """Directories in memory before the deepest are replaced."""
 TRIES = 3
@@ -33,7 +33,7 @@ TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class FileDirectories:
-    """The directories of a table's files, by their normal forms, without those in the `locations` of the table.
+    """The directories of a table's files, by their normal forms, except in the `locations` of the table.
     `version` is that of its pointer. Where they are `widened`, files may be anywhere below the directories, not
     directly in them alone."""
 
@@ -65,7 +65,7 @@ class FileDirectories:
 
 
 class DirectorySet:
-    """Directories, given by their normal forms. Of too many, the deepest are replaced by those around them."""
+    """Directories, given by their normal forms. Of too many, the deepest are replaced by the ones around them."""
 
     def __init__(self) -> None:
         self._directories: set[str] = set()
@@ -104,8 +104,8 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
 async def write_shard(
     state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
 ) -> None:
-    """Adds entries to a shard, and removes those of other entities than `entities`. A failure is logged, since it only
-    costs reading those tables again."""
+    """Adds entries to a shard, and removes entries of other entities than `entities`. A failure is logged, since it
+    only costs reading the tables again."""
 
     def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}

@@ -1,5 +1,5 @@
 """The directories of tables' files that a purge knows without reading manifests, since an earlier purge has recorded
-them (docs/design/purge.md#rule-27)."""
+them (docs/design/purge.md)."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -51,7 +51,7 @@ class ComparedFiles:
         return False
 
     def entry(self, pointer: Pointer) -> FileDirectories | None:
-        """All that were added, as those of a table with this pointer; None if they are too many."""
+        """All that were added, as the entry of a table with this pointer; None if they are too many."""
         return None if pointer.version is None else self._outside.entry(pointer.version, self._locations)
 
 
@@ -68,8 +68,8 @@ class KnownDirectories:
     async def find_unchanged(
         self, tables: Mapping[str, Collection[str]], versions: Mapping[str, str]
     ) -> Collection[str]:
-        """Those of these tables, given with their locations, that have no file in the places: their pointers have the
-        versions still for which that is recorded. Raises `LeaseLost`, and `StoreError`."""
+        """Returns which of these tables, given with their locations, have no file in the places: their pointers still
+        have the versions for which that is recorded. Raises `LeaseLost`, and `StoreError`."""
         self._entities = versions.keys()
         unchanged: set[str] = set()
 

@@ -35,7 +35,7 @@ class Progress:
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
     delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
     `unread` are other tables of which something can't be read. `unaddressable` counts the files at the entity's
-    locations that have no keys (docs/design/purge.md#rule-26).
+    locations that have no keys.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,

@@ -43,7 +43,7 @@ class ReachedFile:
 @dataclass(slots=True)
 class Reached:
     """What the metadata files of one entity name, each once. `files` are those files, the oldest first; `gone` are
-    those that could not be read since they are gone."""
+    files that could not be read since they are gone."""
 
     files: list[str] = field(default_factory=list)
     lists: dict[str, None] = field(default_factory=dict)
@@ -172,7 +172,7 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """The metadata files of this folder that never became current: those for which the entity has a pending receipt."""
+    """The metadata files of this folder that never became current, and for which the entity has a pending receipt."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:

@@ -187,8 +187,8 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
 
 
 async def _find_unknown(execution: Sessions, entity: str, asked: Asked, known: KnownDirectories) -> Sequence[_Other]:
-    """The tables that this round is yet to read, in the order of entities: that of names changes with renames. Not
-    those of which it is known that they have no file in the locations."""
+    """The tables that this round is yet to read, in the order of entities: that of names changes with renames. A
+    table that is known to have no file in the locations is left out."""
     others: dict[str, _Other] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:
