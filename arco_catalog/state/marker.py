@@ -22,6 +22,10 @@ COLLECTED: JsonObject = {"collected": True}
 """What stands in place of an answer in the last slot of an unfinished marker that is being collected: its outcome stays
 unknown (docs/design/collection.md#rule-6)."""
 
+MOVED: JsonObject = {"moved": True}
+"""What stands in place of an answer in slot 0 of a marker that no request may use any more: the catalog reads keys by
+another policy since, and the request was not begun here before (docs/design/idempotency.md#settings)."""
+
 
 def key_hash(scope: str, key: str) -> str:
     """Names a key's marker. `scope` is empty unless the dialect makes method and path part of the key."""

@@ -19,7 +19,8 @@ from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from storage_backends import StoreError, Version
 from tests.simulation import collecting
 from tests.simulation.bucket import Stored
