@@ -242,7 +242,7 @@ async def _serve(options: ServeOptions) -> None:
                 await server.serve([listener])
 
 
-async def _report(catalog: Catalog, realms: RealmService | None, own: KeyPolicy) -> StoreReport:
+async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
     """Properties of the store and of what it holds. A HEAD that can't be read is left to requests."""
     if realms is None:
         state = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms)).state
@@ -259,7 +259,7 @@ async def _report(catalog: Catalog, realms: RealmService | None, own: KeyPolicy)
         realms is not None,
         head.copy_of,
         contents,
-        key_warning(catalog.settings.warehouse, head.key_settings, own),
+        key_warning(catalog.settings.warehouse, head.key_settings, variables),
     )
 
 

@@ -1,4 +1,4 @@
-"""`arco settings`: what the catalog itself records of how servers are to serve it."""
+"""`arco settings`: what the catalog records of how servers are to serve it."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from arco_catalog.cli.output import facts
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.key_resolution import set_key_policy
-from arco_catalog.state.key_settings import LOOKUP_MS, Dialect, KeyPolicy, KeySettings
+from arco_catalog.state.key_settings import SEARCH_MS, Dialect, KeyPolicy, KeySettings
 
-NO_RECORD = "not recorded: the first server that takes a key records its own"
+NO_RECORD = "not recorded: the first server that takes a key records what its variables set"
 TIMEOUT_MS = 60_000
 
 
@@ -51,9 +51,9 @@ def _described(settings: KeySettings) -> str:
 
 def _advice(settings: KeySettings) -> str:
     """The consequences of a change for retries of earlier requests."""
-    until = format_time(settings.replaced[0].until_ms + LOOKUP_MS)
+    until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
     return (
-        f"\nServers use this from their next write on, whatever their own variables set. Until {until} they also look "
+        f"\nServers use this from their next write on, whatever their variables set. Until {until} they also look "
         "for keys of the setting before, which costs each write with a key one more call. Servers of versions "
         "without `arco settings` do not read this record: replace them before a change."
     )

@@ -43,9 +43,9 @@ async def get(context: RequestContext) -> Response:
 def _key_policy(service: Service) -> KeyPolicy:
     """How the one catalog of a server reads keys, by its cached HEAD; with several, as the server's variables have
     it."""
-    own = service.options.key_policy
+    variables = service.options.key_policy
     catalogs = [*service.warehouses.values()]
-    return catalogs[0].key_settings(own).policy if len(catalogs) == 1 else own
+    return catalogs[0].key_settings(variables).policy if len(catalogs) == 1 else variables
 
 
 @lru_cache(8)  # of one app it is always the same

@@ -19,8 +19,8 @@ KEY_LIFETIME_MS = 30 * 60 * 1000
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
-    before `/v1` in paths, too: without a slash at its end. `dialect` and `keys_enabled` are for catalogs whose HEAD has
-    no record of them; every other has its own. `key_lifetime_ms` is advertised to clients, which send the header by it.
+    before `/v1` in paths, too: without a slash at its end. `dialect` and `keys_enabled` are for catalogs with a HEAD
+    that has no record of them. `key_lifetime_ms` is advertised to clients, which send the header by it.
     `keep_reports` stores what engines report of scans and commits.
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses

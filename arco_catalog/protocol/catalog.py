@@ -114,11 +114,11 @@ class Catalog:
         """Whether clients may hold credentials for the files of its tables: catalogs of realms give such."""
         return self.entry is not None
 
-    def key_settings(self, own: KeyPolicy) -> KeySettings:
-        """How it reads idempotency keys, by the cached HEAD; as the server's own policy does where there is no
-        record."""
+    def key_settings(self, variables: KeyPolicy) -> KeySettings:
+        """How it reads idempotency keys, by the cached HEAD; as the variables of the server set where there is
+        no record."""
         known = None if self.caches.head is None else self.caches.head.value.key_settings
-        return known or KeySettings(own)
+        return known or KeySettings(variables)
 
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""
@@ -212,7 +212,8 @@ class Session:
         key_hash = self.request.key_hash()
         self.stats.keyed(key_hash)
         identity = self._identity or self.request.identity()
-        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash())
+        settings = 0 if self.request.key_settings is None else self.request.key_settings.number
+        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash(), settings)
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
         """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""

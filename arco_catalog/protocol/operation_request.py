@@ -49,8 +49,8 @@ class IdempotencyKey:
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
         """The error for a key that has no marker and that is too old or too new to be executed, judged at `now_ms`, the
         store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key is older than
-        a day may have been applied, and its marker collected since; one whose key was made while the catalog read none
-        may have been applied without a marker."""
+        a day may have been applied, and its marker collected since; one with a key of a time when the catalog read
+        none may have been applied without a marker."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
             return CommitStateUnknown(
                 "Idempotency-Key was made while this catalog read no keys: the request may have been applied then"
@@ -71,7 +71,7 @@ class OperationRequest:
     its realm, if it has one; `id` is what telemetry calls the request; `hold` is what the request takes of the
     process's memory; `attempts` are its own whose slots were sent to its key's marker. `key_text` is the
     header as it came, from which `key` is resolved by `key_settings`, those of the catalog; `key_policy` is the
-    server's own, which is recorded where the catalog has no record."""
+    server's, which is recorded where the catalog has no record."""
 
     method: str
     path: str

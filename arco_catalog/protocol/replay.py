@@ -8,7 +8,7 @@ from arco_catalog.protocol.idempotency import EXPIRED
 from arco_catalog.protocol.key_resolution import CHANGED
 from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.protocol.slot_claims import SlotClaims
-from arco_catalog.state.marker import COLLECTED, MOVED
+from arco_catalog.state.marker import CLOSED, COLLECTED
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
@@ -17,8 +17,8 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
         raise CommitStateUnknown(EXPIRED)
-    if kept == MOVED:
-        raise await _moved(session)
+    if CLOSED in kept:
+        raise await _closed(session)
     match decode_answer(kept):
         case Refusal() as refusal:
             raise refusal
@@ -31,7 +31,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
 
 
-async def _moved(session: Session) -> CatalogChanged | CommitStateUnknown:
+async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
     """The error for a key whose marker here is closed: it is read in another way by now, or was meanwhile."""
     head = await session.state.head()
     if head.key_settings != session.request.key_settings:

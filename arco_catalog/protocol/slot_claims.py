@@ -13,7 +13,7 @@ from arco_catalog.planning.answers import encode_answer
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.operation_request import IdempotencyKey
 from arco_catalog.protocol.request_stats import note_stale_key
-from arco_catalog.state.marker import MOVED, Slot, WriteSet, bound_to
+from arco_catalog.state.marker import Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
@@ -98,7 +98,7 @@ class SlotClaims:
         marker = self._marker
         marker.slots.clear()
         slots = await marker.read_on()
-        if slots and slots[0].answer == MOVED:
+        if slots and slots[0].closed_by is not None:
             return slots
         if slots and not bound_to(slots[0], marker.identity):
             raise KeyReused("Idempotency-Key was already used for a different request")

@@ -104,7 +104,7 @@ class Caches:
     values: ByteCache[str, JsonObject]
     head: CacheEntry[RegistryState] | None = None
     logged_policy: KeyPolicy | None = None
-    """The policy of keys that the log says to differ from the server's."""
+    """The policy of keys for which the log has a warning that the server's differs."""
 
     @classmethod
     def of(cls, limit: int) -> "Caches":

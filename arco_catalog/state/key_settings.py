@@ -1,7 +1,7 @@
 """How a catalog reads idempotency keys, as HEAD records it (docs/design/idempotency.md#settings).
 
 The dialect and the switch decide which marker stands for a key, so all servers of a catalog must use one setting. After
-a change, keys of the setting before it are looked for as long as their markers are stored.
+a change, keys of the setting before it are searched as long as their markers are stored.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import integer, sequence, text
 
-LOOKUP_MS = 48 * 60 * 60 * 1000
-"""How long after a change markers of the policy before it are looked for: as long as markers are stored."""
+SEARCH_MS = 48 * 60 * 60 * 1000
+"""How long after a change markers of the policy before it are searched: as long as markers are stored."""
 
 
 class Dialect(StrEnum):
-    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
+    """The rules of idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
     (docs/design/idempotency.md#duplicates)."""
 
     ICEBERG = "iceberg"
@@ -67,15 +67,16 @@ class ReplacedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """The policy of a catalog, and those before it, the last first."""
+    """The policy of a catalog, and those before it, the last first. `number` counts the changes."""
 
     policy: KeyPolicy
     replaced: tuple[ReplacedPolicy, ...] = ()
+    number: int = 1
 
     @classmethod
     def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
         """The first record of a catalog. One that is not new was served by versions without a record, each server by
-        its own variables: markers of every other policy may be there."""
+        its variables: markers of every other policy may be there."""
         others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
         return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
 
@@ -83,20 +84,20 @@ class KeySettings:
     def parse(cls, stored: JsonObject) -> Self:
         """Reads the stored form. Raises `InternalError`."""
         replaced = (each for each in sequence(stored, "replaced") if isinstance(each, dict))
-        return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)))
+        return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
 
     def to_json(self) -> JsonObject:
         """The stored form."""
-        return {**self.policy.to_json(), "replaced": [each.to_json() for each in self.replaced]}
+        return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":
         """The settings with another policy."""
-        earlier = (each for each in self.replaced if each.policy not in (policy, self.policy))
-        return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *earlier))
+        others = (each for each in self.replaced if each.policy not in (policy, self.policy))
+        return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
 
-    def looked_for(self, now_ms: int) -> Sequence[KeyPolicy]:
-        """The policies before this one whose markers a request has to look for."""
-        return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < LOOKUP_MS]
+    def previous_policies(self, now_ms: int) -> Sequence[KeyPolicy]:
+        """The previous policies by which a request has to look for its marker."""
+        return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < SEARCH_MS]
 
     @property
     def enabled_ms(self) -> int:
@@ -105,4 +106,4 @@ class KeySettings:
 
     def reads_keys(self, now_ms: int) -> bool:
         """Whether the header of a request may name a marker."""
-        return self.policy.enabled or bool(self.looked_for(now_ms))
+        return self.policy.enabled or bool(self.previous_policies(now_ms))

@@ -18,10 +18,10 @@ def test_a_catalog_keeps_what_it_was_made_with(tmp_path: Path, capsys: Captured)
     capsys.readouterr()
     assert main(["settings", "--json", *at], {}) == 0
     recorded = json.loads(capsys.readouterr().out)
-    assert recorded["idempotency"] == {"dialect": "polaris", "enabled": True, "replaced": []}
+    assert recorded["idempotency"] == {"dialect": "polaris", "enabled": True, "number": 1, "replaced": []}
 
 
-def test_a_change_shows_until_when_earlier_keys_are_looked_for(tmp_path: Path, capsys: Captured) -> None:
+def test_a_change_shows_until_when_earlier_keys_are_previous_policies(tmp_path: Path, capsys: Captured) -> None:
     at = ["--store", tmp_path.as_uri()]
     main(["init", *at], {})
     assert main(["settings", "--set-idempotency-enabled", "false", *at], {}) == 0

@@ -7,14 +7,18 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.init import init_catalog
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.key_settings import LOOKUP_MS, Dialect, KeyPolicy
+from arco_catalog.state.key_settings import SEARCH_MS, Dialect, KeyPolicy
 from storage_backends.memory import MemoryStore
+from tests.simulation.rule_mutations_for_keys import (
+    a_change_that_requests_under_way_do_not_notice,
+    a_refusal_in_a_new_catalog_that_leaves_no_record,
+)
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema, uuid7
@@ -77,6 +81,13 @@ class Servers:
         return uuid7(self.clock.now_ms(), self.clock)
 
 
+def error_type(answer: Answer) -> JsonValue:
+    """The type of an error."""
+    error = answer.json["error"]
+    assert isinstance(error, dict)
+    return error["type"]
+
+
 @pytest.fixture
 def servers() -> Servers:
     return Servers()
@@ -98,7 +109,7 @@ async def test_config_advertises_what_the_catalog_has(variables: KeyPolicy, serv
     await servers.start_with_namespace(POLARIS)
     config = (await servers.start(variables).client.get("/v1/config?warehouse=wh")).json
     assert config["idempotency-key-lifetime"] == "PT30M"
-    assert config["properties"]["idempotency-key-supported"] == "true"
+    assert config["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
 
 
 async def test_errors_have_the_types_of_the_dialect_of_the_catalog(servers: Servers) -> None:
@@ -107,7 +118,7 @@ async def test_errors_have_the_types_of_the_dialect_of_the_catalog(servers: Serv
     assert (await server.create(key)).status == 200
     path, head = "/v1/wh/namespaces/db/tables", {"idempotency-key": key}
     answer = await server.client.post(path, {**TABLE, "name": "u"}, **head)
-    assert (answer.status, answer.json["error"]["type"]) == (422, "idempotency_key_conflict")
+    assert (answer.status, error_type(answer)) == (422, "idempotency_key_conflict")
 
 
 async def test_a_server_logs_once_that_its_variables_do_not_count(
@@ -157,6 +168,38 @@ async def test_a_server_that_has_not_read_of_a_change_resolves_its_keys_anew(
     assert (await servers.start(before).commit(key)).status == 200
 
 
+async def retry_after_an_idle_server(servers: Servers) -> list[int]:
+    """The answers to a commit by a server that was idle since before a change of two days ago, and to its retry."""
+    server, idle = await servers.start_with_namespace(ICEBERG), servers.start(ICEBERG)
+    await server.create(servers.key())
+    await idle.client.get("/v1/wh/namespaces/db/tables/t")
+    await server.change(POLARIS)
+    servers.clock.ms += SEARCH_MS
+    key = servers.key()
+    return [(await each.commit(key)).status for each in (idle, server)]
+
+
+async def test_a_server_that_was_idle_since_before_a_change_notices_it(servers: Servers) -> None:
+    assert await retry_after_an_idle_server(servers) == [200, 200]
+
+
+async def test_a_change_that_requests_under_way_do_not_notice_is_found(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_change_that_requests_under_way_do_not_notice(monkeypatch)
+    assert await retry_after_an_idle_server(servers) == [200, 409]
+
+
+async def test_a_refusal_in_a_new_catalog_that_leaves_no_record_is_found(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_refusal_in_a_new_catalog_that_leaves_no_record(monkeypatch)
+    one, other, key = servers.start(ICEBERG), servers.start(POLARIS), servers.key()
+    assert (await one.create(key)).status == 404
+    await other.client.post("/v1/wh/namespaces", {"namespace": ["db"]})
+    assert (await other.create(key)).status == 200
+
+
 async def test_a_marker_that_was_closed_after_a_change_admits_no_server_that_has_not_read_of_it(
     servers: Servers,
 ) -> None:
@@ -169,13 +212,13 @@ async def test_a_marker_that_was_closed_after_a_change_admits_no_server_that_has
     assert (await unaware.commit(key)).status == 200
 
 
-async def test_a_key_that_only_the_earlier_dialect_takes_is_looked_for_and_then_refused(servers: Servers) -> None:
+async def test_a_key_that_only_the_earlier_dialect_takes_is_searched_and_then_refused(servers: Servers) -> None:
     server = await servers.start_with_namespace(POLARIS)
     assert (await server.create("made-before")).status == 200
     await server.change(ICEBERG)
     assert (await server.create("made-before")).status == 200
     assert (await server.commit("made-after")).status == 400
-    servers.clock.ms += LOOKUP_MS
+    servers.clock.ms += SEARCH_MS
     assert (await server.create("made-before")).status == 400
 
 
@@ -187,7 +230,7 @@ async def test_the_outcome_of_a_key_that_was_made_while_none_was_read_is_open(se
     servers.clock.ms += 1
     await server.change(ICEBERG)
     answer = await server.commit(key)
-    assert (answer.status, answer.json["error"]["type"]) == (500, "CommitStateUnknownException")
+    assert (answer.status, error_type(answer)) == (500, "CommitStateUnknownException")
     assert (await server.commit(servers.key())).status == 409
 
 
@@ -205,7 +248,7 @@ async def test_a_catalog_of_earlier_versions_takes_the_setting_of_the_first_serv
     settings = (await catalog.session(request).state.head()).key_settings
     assert settings is not None
     assert settings.policy == POLARIS
-    assert settings.looked_for(servers.clock.now_ms()) == [ICEBERG]
+    assert settings.previous_policies(servers.clock.now_ms()) == [ICEBERG]
 
 
 async def test_a_refusal_in_a_new_catalog_binds_servers_of_every_dialect(servers: Servers) -> None:
