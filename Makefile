@@ -61,7 +61,10 @@ static: .venv/.dev
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and runs of the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
-	+@$(BESIDE) $(PARTS)
+	+@$(BESIDE) $(PARTS:%=timed/%)
+
+timed/%:
+	+@$(MAKE) --no-print-directory $* && status=0 || status=$$?; echo "$* took $$((SECONDS / 60)) min $$((SECONDS % 60)) s"; exit $$status
 
 .PHONY: lacks
 lacks:
