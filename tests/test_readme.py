@@ -19,7 +19,7 @@ from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"
 PAGE = (TESTS / "README.md").read_text()
-MAKEFILE = (PROJECT / "Makefile").read_text()
+MAKEFILE = "".join((PROJECT / name).read_text() for name in ("Makefile", "fetch.mk"))
 
 
 def cells(heading: str, column: int) -> list[str]:
