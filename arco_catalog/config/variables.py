@@ -79,15 +79,14 @@ ALLOW_CATALOG_LOCATION_OVERLAP = Variable(
 )
 IDEMPOTENCY_DIALECT = Variable(
     "ARCO_IDEMPOTENCY_DIALECT",
-    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text); a catalog keeps those that it was made with",
+    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
     choice(*DIALECTS, refusal="expected {choices}, got {text}"),
     "iceberg",
     "DIALECT",
 )
 IDEMPOTENCY_ENABLED = Variable(
     "ARCO_IDEMPOTENCY_ENABLED",
-    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it); a catalog keeps "
-    "what it was made with",
+    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it)",
     parse_bool,
     "true",
     "BOOL",

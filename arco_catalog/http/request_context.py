@@ -29,12 +29,9 @@ from arco_catalog.planning.access import Requirement
 from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.memory import Hold
-from arco_catalog.state.paths import REALM_FOLDER
 
 if TYPE_CHECKING:  # a cold start without realms does not pay for them
     from arco_catalog.http.realms import RealmService
@@ -87,9 +84,6 @@ class RequestContext:
     body_bytes: int = 0
     form: bytes = b""
     id: str | None = None
-    key: IdempotencyKey | None = None
-    key_settings: KeySettings | None = None
-    """Those of the catalog, by which the key was resolved."""
     attempts: set[str] = field(default_factory=set)
     """Attempts at this request that its handler made, also before it was called again."""
 
@@ -218,7 +212,7 @@ class RequestContext:
             principal=self.caller.principal,
             source=source.stored,
             deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
-            key=self.key,
+            key=self._key(),
             commit=route.commits,
             answer_limit=answer_limit(self.options, self.headers),
             body_bytes=self.body_bytes,
@@ -227,9 +221,6 @@ class RequestContext:
             id=self.id,
             hold=self.hold,
             attempts=self.attempts,
-            key_text=self._key_text(),
-            key_policy=None if catalog.paths.folder == REALM_FOLDER else self.options.key_policy,
-            key_settings=self.key_settings,
         )
 
     def _source(self) -> Source:
@@ -324,14 +315,9 @@ class RequestContext:
     def _canonical(self, parameter: str) -> str:
         return UNIT_SEPARATOR.join(self.namespace) if parameter == "namespace" else self.params[parameter]
 
-    async def resolve_key(self) -> None:
-        """Decides which marker stands for the request's key, if it has one. Raises as `resolve_key` of the protocol
-        does."""
-        if self._key_text() is not None:
-            session = self.catalog.session(self._operation(self.catalog, self._source()))
-            await resolve_key(session)
-            self.key, self.key_settings = session.request.key, session.request.key_settings
-
-    def _key_text(self) -> str | None:
+    def _key(self) -> IdempotencyKey | None:
+        text = self.headers.get("idempotency-key")
         changes = self.route.effect is not Effect.READS and self.route.has_prefix
-        return self.headers.get("idempotency-key") if changes else None
+        if text is None or not changes or not self.options.keys_enabled:
+            return None
+        return IdempotencyKey.parse(text, self.options.dialect)

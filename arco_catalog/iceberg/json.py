@@ -50,7 +50,8 @@ def loads(data: bytes) -> JsonValue:
             return cast(JsonValue, read_in_slices(data, _read))
         return _read(data)
     except (ValueError, RecursionError) as error:
-        raise MalformedJson(str(error)) from error
+        reason = str(error)
+    raise MalformedJson(reason)  # without the traceback, whose frames have all that was parsed
 
 
 def count_values(data: bytes) -> int:

@@ -13,7 +13,7 @@ def parse_metadata(body: bytes, location: str) -> JsonObject:
     try:
         document = loads(body)
     except MalformedJson as error:
-        raise UnreadableMetadata(f"{location} is not a metadata file: {error}") from error
+        raise UnreadableMetadata(f"{location} is not a metadata file: {error}") from None
     if not isinstance(document, dict):
         raise UnreadableMetadata(f"{location} is not a metadata file: expected a JSON object")
     return document

@@ -113,6 +113,13 @@ class Files:
         return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
 
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
+        try:
+            return await self._read_bounded(location, store, key)
+        except MetadataTooLarge as error:
+            # The frames of the traceback have the file, and would keep it as long as the refusal.
+            raise error.with_traceback(None) from None
+
+    async def _read_bounded(self, location: str, store: ObjectStore, key: str) -> bytes:
         known = self._cache.get(location)
         if known is not None:
             await self._hold.take(FILE_WEIGHT * len(known.body))

@@ -4,6 +4,7 @@ import gzip
 import tracemalloc
 import zlib
 from threading import get_ident
+from traceback import walk_tb
 
 import pytest
 
@@ -225,3 +226,21 @@ async def test_values_of_a_cached_file_are_counted_once(monkeypatch: pytest.Monk
         read = await files.read(FILE)
         assert await files.parsed_bytes(FILE, read) == VALUE_BYTES * count_values(body)
     assert counted == [len(body)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_refusal_does_not_keep_the_file(packed: bool) -> None:
+    """A refusal may live on in a cycle with its traceback, until the garbage collector runs."""
+    shelf = Shelf()
+    body = b'{"x":[' + b"[]," * 1_000_000 + b"1]}"
+    await shelf.put(gzip.compress(body) if packed else body)
+
+    with pytest.raises(MetadataTooLarge, match="values") as refused:
+        await shelf.files().read(FILE)
+
+    error: BaseException | None = refused.value
+    while error is not None:
+        for frame, _ in walk_tb(error.__traceback__):
+            if "shelf" not in frame.f_locals:  # all but the test's own
+                assert not [value for value in frame.f_locals.values() if isinstance(value, bytes) and len(value) > MB]
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,270 @@
+"""The page of the bounds on all that outsiders can write, made from the code's constants: `python -m tools.bounds`
+writes docs/bounds.md, and `--check` checks it."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from arco_catalog.authentication import claims, jwks, oidc, secrets, token_endpoint
+from arco_catalog.cli import connections
+from arco_catalog.http import names, options, requests
+from arco_catalog.iceberg import commit, json, json_slices
+from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
+from arco_catalog.operations.delegation_service import payload
+from arco_catalog.operations.management import entities
+from arco_catalog.operations.policies import attachments, policies
+from arco_catalog.operations.purge import avro, avro_codecs, avro_schema
+from arco_catalog.planning import governance, semantic_models
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import lineage as events
+from arco_catalog.state import memory
+from arco_catalog.vending import delete_body, outbound, s3_operation
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "bounds.md"
+REQUEST_S = Settings("").request_ms // 1_000
+BODY_S = options.HttpOptions().body_seconds
+DEPTH = f"{options.HttpOptions().max_body_depth}"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: who writes it, and how much of it is read."""
+
+    what: str
+    writer: str
+    size: str
+    values: str
+    depth: str
+    time: str
+
+
+def size_of(count: int) -> str:
+    """A number of bytes in the largest unit that divides it."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit:,} {name}"
+    return f"{count:,} B"
+
+
+REQUEST = f"{REQUEST_S} s"
+IN_BODY = "as the body"
+METADATA_VALUES = memory.max_metadata_values(memory.MAX_METADATA_BYTES)
+
+FORMATS: Sequence[Format] = (
+    Format(
+        "Target and headers",
+        "anyone",
+        size_of(connections.MAX_OVERHEAD_BYTES),
+        f"{connections.MAX_PIPELINED} requests ahead of their answers",
+        "-",
+        f"{connections.HEAD_SECONDS:g} s to arrive",
+    ),
+    Format(
+        "Body, JSON",
+        "callers who are let in",
+        f"{size_of(options.MAX_BODY_BYTES)} (`ARCO_MAX_BODY`)",
+        f"{requests.MAX_VALUES:,}",
+        DEPTH,
+        f"{BODY_S:g} s to arrive, {REQUEST} in all",
+    ),
+    Format(
+        "Commit, or all of a transaction",
+        "writers",
+        IN_BODY,
+        f"{commit.MAX_UPDATES:,} updates, {commit.MAX_REQUIREMENTS:,} requirements, "
+        f"{Settings('').max_transaction_tables} tables",
+        IN_BODY,
+        REQUEST,
+    ),
+    Format(
+        "Form of the token endpoint",
+        "anyone",
+        size_of(requests.MAX_FORM_BYTES),
+        f"{token_endpoint.MAX_FIELDS} fields, a secret of {secrets.MAX_LENGTH} characters",
+        "-",
+        f"{BODY_S:g} s to arrive",
+    ),
+    Format(
+        "Token (JWT, our own too)",
+        "anyone",
+        f"{size_of(claims.MAX_TOKEN)}, its header {size_of(claims.MAX_DEPTH_BYTES)}",
+        f"a key's name of {oidc.MAX_KEY_ID} characters",
+        f"{json_slices.MAX_DEPTH:,}",
+        REQUEST,
+    ),
+    Format(
+        "Issuer's discovery document, and its keys (JWKS)",
+        "the issuer",
+        f"{size_of(jwks.MAX_DISCOVERY_BYTES)}, {size_of(jwks.MAX_KEYS_BYTES)}",
+        f"{jwks.MAX_KEYS} keys",
+        f"{json_slices.MAX_DEPTH:,}",
+        f"read again after {jwks.RETRY_MS // 1_000} s at least",
+    ),
+    Format(
+        "Metadata file, plain",
+        "writers of files, `register`",
+        f"{size_of(memory.MAX_METADATA_BYTES)} (`ARCO_MAX_METADATA`)",
+        f"{METADATA_VALUES:,} (one for each {memory.BYTES_A_VALUE} bytes of the limit, "
+        f"{memory.MIN_METADATA_VALUES:,} at least)",
+        f"{json_slices.MAX_DEPTH:,}",
+        f"{REQUEST} in a request",
+    ),
+    Format(
+        "Metadata file, gzip",
+        "writers of files, `register`",
+        f"{size_of(memory.MAX_METADATA_BYTES)}, packed and unpacked",
+        "as plain",
+        "as plain",
+        "as plain",
+    ),
+    Format(
+        "Manifest list and manifest (Avro)",
+        "writers of files",
+        f"a file {size_of(avro.MAX_FILE_BYTES)} unpacked, a block {size_of(avro.MAX_BLOCK_BYTES)}, a record "
+        f"{size_of(avro.MAX_RECORD_BYTES)}, a zstandard window {size_of(avro_codecs.MAX_DICTIONARY_BYTES)}",
+        f"{avro.MAX_FILE_RECORDS:,} records",
+        f"{avro_schema.MAX_NESTING} types",
+        "its own task",
+    ),
+    Format(
+        "Header and schema of an Avro file",
+        "writers of files",
+        f"{size_of(avro.MAX_HEADER_BYTES)}, {size_of(avro_schema.MAX_SCHEMA_BYTES)}",
+        f"{avro.MAX_HEADER_ENTRIES:,} entries, {avro_schema.MAX_TYPES:,} types",
+        f"{avro_schema.MAX_NESTING}",
+        "its own task",
+    ),
+    Format("Statistics (Puffin)", "writers of files", "not read: fsck compares the size", "-", "-", "-"),
+    Format(
+        "OpenLineage event",
+        "callers who are let in",
+        f"{size_of(lineage.MAX_EVENT_BYTES)}, a name {size_of(events.MAX_NAME)}",
+        f"{events.MAX_DATASETS:,} inputs, as many outputs, {events.MAX_IDENTIFIERS} identifiers each",
+        IN_BODY,
+        REQUEST,
+    ),
+    Format("Metrics report that is stored", "engines", size_of(reports.MAX_BYTES), IN_BODY, IN_BODY, REQUEST),
+    Format(
+        "Policy",
+        "writers of policies",
+        f"content {size_of(policies.MAX_CONTENT_BYTES)}, parameters {size_of(attachments.MAX_PARAMETERS_BYTES)}",
+        IN_BODY,
+        f"{json_slices.MAX_DEPTH:,}",
+        REQUEST,
+    ),
+    Format("Semantic model", "writers", size_of(semantic_models.MAX_MODEL_BYTES), IN_BODY, IN_BODY, REQUEST),
+    Format(
+        "Governance of a name",
+        "administrators",
+        size_of(governance.MAX_GOVERNANCE_BYTES),
+        f"{governance.MAX_CHANGES:,} changes",
+        IN_BODY,
+        REQUEST,
+    ),
+    Format(
+        "Properties of a namespace",
+        "writers",
+        f"{size_of(properties.MAX_PROPERTIES_BYTES)}, a name {size_of(properties.MAX_KEY_BYTES)}, a value "
+        f"{size_of(properties.MAX_VALUE_BYTES)}",
+        f"{namespaces.MAX_REMOVALS:,} removals",
+        IN_BODY,
+        REQUEST,
+    ),
+    Format("Generic table", "writers", f"text {size_of(generic_tables.MAX_DOC_BYTES)}", IN_BODY, IN_BODY, REQUEST),
+    Format(
+        "Principal, role, catalog",
+        "administrators",
+        f"properties {size_of(entities.MAX_PROPERTIES_BYTES)}, a name {entities.MAX_NAME} characters",
+        IN_BODY,
+        IN_BODY,
+        REQUEST,
+    ),
+    Format(
+        "Name in a path",
+        "anyone",
+        size_of(names.MAX_NAME_BYTES),
+        "-",
+        f"{names.MAX_LEVELS} levels",
+        REQUEST,
+    ),
+    Format(
+        "Task of the delegation service",
+        "catalogs with its scope",
+        f"{size_of(payload.MAX_BYTES)}, and as much of `config`",
+        IN_BODY,
+        IN_BODY,
+        REQUEST,
+    ),
+    Format(
+        "Request to be signed",
+        "engines",
+        f"a key {size_of(s3_operation.MAX_KEY_BYTES)}, DeleteObjects {size_of(delete_body.MAX_BYTES)}",
+        f"{delete_body.MAX_OBJECTS:,} objects",
+        "elements and text alone",
+        REQUEST,
+    ),
+    Format(
+        "Answers of clouds that give credentials",
+        "endpoints that the operator allows",
+        size_of(outbound.MAX_ANSWER_BYTES),
+        "-",
+        "-",
+        REQUEST,
+    ),
+)
+
+HEAD = """\
+# What outsiders can write
+
+<!-- Made by `python -m tools.bounds`: do not edit. -->
+
+Each format that comes from outside, and how much of it is read before it is refused. Settings in brackets are the
+operator's; the other limits of requests and answers are in [Operating](operating.md#limits).
+
+| what | who writes it | bytes | values or records | depth | time |
+| --- | --- | --- | --- | --- | --- |
+"""
+TAIL = f"""
+CloudEvents, notifications of buckets and files of Java properties are not read.
+
+## What a process takes at most
+
+- **Values** are counted before a document is parsed, by its commas and opening brackets: {memory.VALUE_BYTES} bytes of
+  memory are taken for each, or by weight of its bytes if that is more ([memory](operating.md#memory-and-connections)).
+- **Requests** have {size_of(memory.REQUEST_MEMORY_BYTES)} together (`ARCO_REQUEST_MEMORY`), of which those of one
+  principal begin to use one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
+  {size_of(memory.BACKGROUND_MEMORY_BYTES)}. Caches have {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
+- **One document that weighs more than its account** goes alone, with up to 400 MB beyond it. So the sum with the
+  defaults is 60 MB at rest, 420 MB of the accounts, and 400 MB for each account in which such a document is.
+- **The event loop** parses up to 64 KB itself; two threads parse all that is longer, in slices of
+  {size_of(json_slices.SLICE_BYTES)} where a document has more than {json.MAX_CALL_VALUES:,} values or
+  {size_of(json.MAX_CALL_BYTES)}. One string is one step: one of 60 MB holds the others up for as long as it takes.
+- **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on.
+
+`make bench-hostile` sends the worst of each to a real server, and prints how long `/health` waits meanwhile.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    return HEAD + "".join(f"| {' | '.join(astuple(each))} |\n" for each in FORMATS) + TAIL
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes or checks the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only check the page")
+    if parser.parse_args(arguments).check:
+        current = PAGE.read_text() if PAGE.exists() else ""
+        if current != page():
+            sys.stderr.write(f"{PAGE.name} is not current: run python -m tools.bounds\n")
+            return 1
+        return 0
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
