@@ -15,9 +15,11 @@ from typing import TypeVar
 from pyspark import RDD, SparkContext, StorageLevel
 
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.missing import describe_missing, wait_for_missing
 from arco_catalog.operations.purge.progress import MAX_UNREAD, Progress
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
-from arco_catalog.operations.purge.sharing import MAX_ROUNDS, known_tables, require_dropped
+from arco_catalog.operations.purge.sharing import MAX_ROUNDS, is_live, known_tables
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.tasks.execution import Execution, TaskFailed
@@ -91,6 +93,8 @@ class SharedFiles:
         self.jobs = jobs
         self.job = job
         self.any = False
+        self.missing: dict[str, str] = {}
+        """Live tables of which a file is gone, and which."""
         self.unread: dict[str, str] = {}
         """Tables of which something can't be read, and what."""
         self._parts: list[RDD[Row]] = []
@@ -102,9 +106,9 @@ class SharedFiles:
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads what these tables lead to. A table of which a file was gone when it came to be read may have been
-        written anew: it is read again, if its pointer has moved. Raises `TaskFailed` where something is gone of the
-        present state of a live table, unless locations are trusted; and `StoreUnavailable` where tables
-        keep changing."""
+        written anew: it is read again, if its pointer has moved. Raises `NotYet` while something that is gone of the
+        present state of a live table may be restored, unless locations are trusted; `TaskFailed` for a live table
+        without a pointer; and `StoreUnavailable` where tables keep changing."""
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
         for _ in range(MAX_ROUNDS):
@@ -118,12 +122,19 @@ class SharedFiles:
             self.any = self.any or any(isinstance(fact, Shared) for fact in facts)
             for fact in facts:
                 if isinstance(fact, Unmoved) and fact.owner in lost and not trusts:
-                    name = f"{fact.owner.name} (entity {fact.owner.entity})"
-                    await require_dropped(execution.session(), name, fact.owner.entity, lost[fact.owner])
+                    await self._note_missing(execution.session(), fact.owner, lost[fact.owner])
             lost = {fact.owner: fact.file for fact in facts if isinstance(fact, Gone) and fact.present}
             tables = sorted({fact.owner for fact in facts if isinstance(fact, Gone)})
         else:
             raise StoreUnavailable(f"{tables[0].name} changes faster than it can be read")
+        await wait_for_missing(execution, self.missing)
+
+    async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
+        if await is_live(session, owner.entity):
+            name = f"{owner.name} (entity {owner.entity})"
+            self.missing[name] = describe_missing(session, owner.entity, file)
+            if len(self.unread) < MAX_UNREAD:
+                self.unread.setdefault(name, self.missing[name])
 
     async def among(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
         """Those of these files that are shared, and the names of who leads to each."""

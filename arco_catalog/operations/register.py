@@ -13,16 +13,11 @@ from arco_catalog.iceberg.outline import let_long_parts_go, outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.borrowing import borrow, check_allowed
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import (
-    check_choice,
-    namespace_location,
-    refuse_folders,
-    refuse_overlap,
-    refuse_purged,
-)
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PointerWrite
@@ -31,7 +26,7 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted, Write
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
-from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
+from arco_catalog.state.borrowed import borrowed_holds, folders_of, outside
 from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
@@ -129,14 +124,15 @@ class _Register(RegistryMutation):
         locations = yield from self._free_locations(index, document, replaced)
         normal = [location.normal for location in locations]
         outer = outside(self._folders, {*normal})
-        yield from refuse_purged(index, outer, attempt.entity)
+        check_allowed(self.context.locations, outer)
+        loans = yield from borrow(self.context, index, NO_LOANS, outer, self.namespace, attempt.entity)
         marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
         entry = RelationEntry.new(
             kind=self.semantics.kind,
             entity=attempt.entity,
             uuid=self.semantics.uuid(document),
             locations=normal,
-            borrowed=merged(NO_LOANS, outer, (yield from namespace_location(index, self.namespace))),
+            borrowed=loans,
         )
         tombstone: Edits = {}
         if replaced is not None:

@@ -14,11 +14,12 @@ from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.borrowing import borrow, check_allowed
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
 from arco_catalog.planning.names import dotted, existing_namespace, require_free_name
-from arco_catalog.planning.overlap import refuse_purged, require_free_places
+from arco_catalog.planning.overlap import require_free_places
 from arco_catalog.planning.reserved_locations import check_named
 from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
@@ -88,8 +89,8 @@ class Creator(ABC):
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
         """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
         borrowed = self._borrowed(locations)
-        merged(NO_LOANS, borrowed)  # refuses too many, before the entry is made
-        yield from refuse_purged(index, borrowed, entity)
+        check_allowed(self.context.locations, borrowed)
+        yield from borrow(self.context, index, NO_LOANS, borrowed, self.namespace, entity)
         yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.apply_commit import AppliedUpdates, apply
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.borrowing import check_allowed
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import AnyCommit, Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
@@ -112,6 +113,7 @@ def missing_locations(context: Context, wanted: RelationCommit, entry: RelationE
     held, loans = {*entry.locations, *(location.normal for location in missing)}, entry.loans
     outer = outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), held)
     borrowed = [each for each in outer if not loans.cover(each)]
+    check_allowed(context.locations, borrowed)
     return MissingLocations(entry.entity, missing, borrowed) if missing or borrowed else None
 
 

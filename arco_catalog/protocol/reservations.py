@@ -9,14 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.borrowing import borrow
 from arco_catalog.planning.names import dotted
-from arco_catalog.planning.overlap import (
-    check_choice,
-    namespace_location,
-    refuse_folders,
-    refuse_overlap,
-    refuse_purged,
-)
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.planning.shared_places import shared_marks
@@ -25,7 +20,7 @@ from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.state.borrowed import merged, renewed_loans
+from arco_catalog.state.borrowed import renewed_loans
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation
 from arco_catalog.state.holds import renewed_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
@@ -81,7 +76,9 @@ class Reservation:
             entry = yield from self._entry(head)
             if entry is None:
                 return None
-            yield from refuse_purged(head.index, self.borrowed, self.entity)
+            borrowed = yield from borrow(
+                self.session.context, head.index, entry.loans, self.borrowed, self.namespace, self.entity
+            )
             yield from check_choice(self.session.context, head.index, self.locations, self.namespace)
             yield from refuse_overlap(self.session.context, head.index, self.locations, but=[self.entity])
             yield from refuse_folders(self.session.context, head.index, self.locations, self.namespace)
@@ -94,7 +91,6 @@ class Reservation:
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in added}
             marks = yield from shared_marks(self.session.context, head.index, self.locations, entity=self.entity)
-            borrowed = merged(entry.loans, self.borrowed, (yield from namespace_location(head.index, self.namespace)))
             grown = entry.with_locations(held, [*reserved, *added], leaving).with_loans(borrowed)
             name = (*self.namespace, self.name)
             lent = yield from renewed_loans(head.index, self.entity, entry.borrowed, borrowed)

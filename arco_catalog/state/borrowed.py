@@ -5,7 +5,7 @@ The name's entry lists them, and stays their list when it becomes a tombstone; a
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -16,6 +16,8 @@ from arco_catalog.state.needs import Needs, Scan, Steps
 
 MAX_BORROWED = 32
 """Folders of one entity."""
+MAX_QUOTED = 200
+"""Characters of a file's name that an error quotes."""
 
 
 def borrowed_key(path: str, entity: str) -> str:
@@ -72,15 +74,23 @@ def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans
 
 
 def folders_of(files: Iterable[str]) -> list[Location]:
-    """The paths of these files, each once. What is no absolute URI lies in no path of anybody's."""
-    located = (Location.of_file(file) for file in files)
-    paths = dict.fromkeys(next(location.around()) for location in located if location is not None)
-    return [Location.of_normal(path) for path in paths]
+    """The paths of these files, each once. Raises `BadRequest` for what names no file."""
+    paths: dict[str, Location] = {}
+    for file in files:
+        location = Location.of_file(file)
+        if location is None:
+            raise BadRequest(
+                f"Not a valid location of a file: {file[:MAX_QUOTED]!r}: expected an absolute URI such as "
+                "s3://bucket/path/snap-1.avro"
+            )
+        path = replace(location, segments=location.segments[:-1])
+        paths.setdefault(path.normal, path)
+    return [*paths.values()]
 
 
 def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Location]:
-    """The paths outside of these locations."""
-    return [path for path in paths if not path.inside_any(locations)]
+    """The paths outside of these locations. One with a level `..` is outside of all: some readers resolve it."""
+    return [path for path in paths if path.has_dots or not path.inside_any(locations)]
 
 
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:

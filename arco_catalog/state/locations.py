@@ -133,6 +133,12 @@ class Location:
         return written == (folder.scheme, folder.authority, folder.segments)
 
     @property
+    def has_dots(self) -> bool:
+        """Whether a level, decoded or not, is `.` or `..`: an object store takes it by its letters, and other readers
+        resolve it."""
+        return any(_fully_decoded(segment) in _DOTS for segment in self.segments)
+
+    @property
     def reserved(self) -> bool:
         """Whether it is, or lies in, a catalog's own state, this one's or another's."""
         return any(map(is_reserved, self.segments))

@@ -98,27 +98,31 @@ def test_what_neighbours_lead_to_stays_and_all_else_is_gone(spark: SparkContext,
     assert {name: site.count(name) for name in counts} == counts
 
 
-def test_of_what_a_live_neighbour_led_to_nobody_knows_when_it_is_gone(
+def test_a_file_that_a_live_neighbour_misses_is_passed_over_when_the_time_to_undo_a_drop_is_over(
     spark: SparkContext, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have led to any file, as where no anti-join is made; an operator who trusts locations says that it did
-    not (docs/design/purge.md#rule-19)."""
-    table, taker = site.table("t"), site.table("taker")
-    taker.add_files([table.inspect.files()["file_path"].to_pylist()[0]])
+    """As where no anti-join is made (docs/design/purge.md#rule-28)."""
+    table, other, taker = site.table("t"), site.table("other"), site.table("taker")
+    for each in (table, other):
+        taker.add_files([each.inspect.files()["file_path"].to_pylist()[0]])
     taken = [each.manifest_path for each in taker.metadata.snapshots[-1].manifests(taker.io)]
     site.catalog.purge_table("db.t")
     task = str(site.purges.finish("db.t")["task_id"])
-    for each in taken:
-        taker.io.delete(each)
+    site.catalog.purge_table("db.other")
+    of_other = str(site.purges.finish("db.other")["task_id"])
+    for path in taken:
+        taker.io.delete(path)
     before = site.purges.files()
 
     assert asyncio.run(executed(spark, site, task)) == [1]
-    ended = site.purges.last_task("db.t")
-    assert (ended["status"], site.purges.files()) == ("FAILURE", before)
-    assert "db.taker (entity" in str(ended["result_summary"])
-    assert "is gone, so nobody knows which files it has: bring that file back" in str(ended["result_summary"])
+    waits = site.purges.last_task("db.t")
+    assert (waits["status"], site.purges.files()) == ("RETRY_SCHEDULED", before)
+    assert "db.taker (entity" in str(waits["result_summary"])
+    assert "is gone, and with it the names of the files" in str(waits["result_summary"])
 
-    monkeypatch.setenv("ARCO_PURGE_TRUST_LOCATIONS", "true")
-    asyncio.run(executed(spark, site, task))
-    assert site.purges.last_task("db.t")["status"] == "SUCCESS"
-    assert site.own(table) == frozenset()
+    monkeypatch.setenv("ARCO_PURGE_UNDROP_WINDOW", "PT0S")
+    asyncio.run(executed(spark, site, of_other))
+    ended = site.purges.last_task("db.other")
+    assert ended["status"] == "SUCCESS"
+    assert "db.taker (entity" in str(json.loads(str(ended["result_extended"]))["unread"])
+    assert site.own(other) == frozenset()

@@ -1,5 +1,6 @@
 """Purges beside a table that has taken a file of the purged one, and whose manifests are rewritten while it is asked
-(docs/design/purge.md#rule-15); and of a table with a manifest that is damaged (docs/design/purge.md#rule-12)."""
+(docs/design/purge.md#rule-15) or is restored (docs/design/purge.md#rule-28); and of a table with a manifest that is
+damaged (docs/design/purge.md#rule-12)."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -8,11 +9,13 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
 from storage_backends import ANY, Found, Missing, ObjectStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.simulation.purging import AT_ONCE, FILES, Purging, scenario
+from tests.simulation.purging import AT_ONCE, FILES, IN_A_MINUTE, Purging, scenario
 from tests.support.table_files import commit_files
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 REWRITES = 6
+RESTORED_AFTER_S = 90.0
+"""A minute after the drop its purge begins, and then it waits for a minute at least."""
 
 
 class SlowLists(DelayingStore):
@@ -62,6 +65,32 @@ def a_purge_and_a_neighbour_whose_manifests_are_rewritten(purging: Purging) -> I
     return [played()]
 
 
+@scenario(IN_A_MINUTE, drops=False)
+def a_purge_and_a_neighbour_whose_manifest_is_restored(purging: Purging) -> Iterable[Awaitable[object]]:
+    key = min(key for key in purging.world.keys(FILES) if key.endswith(".parquet"))
+
+    async def played() -> None:
+        before = {*purging.world.keys(FILES)}
+        await commit_files(purging.setup, await purging.setup.table("u"), [f"memory:///{key}"], name="u")
+        purging.auditor.kept.add(key)
+        [manifest] = [each for each in purging.world.keys(FILES) if each.endswith("-m0.avro") and each not in before]
+        stored = await purging.setup.store.get(manifest)
+        assert isinstance(stored, Found)
+        purging.auditor.expired.add(manifest)
+        await purging.setup.store.delete(manifest)
+        await purging.drop()
+
+        async def restored() -> None:
+            await purging.world.runtime.sleep(RESTORED_AFTER_S)
+            await purging.setup.store.put(manifest, stored.body, ANY)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(purging.worker("w1", pause_s=2))
+            group.create_task(restored())
+
+    return [played()]
+
+
 @scenario(AT_ONCE, drops=False)
 def a_purge_of_a_table_with_a_damaged_manifest(purging: Purging) -> Iterable[Awaitable[object]]:
     async def played() -> None:
@@ -73,4 +102,8 @@ def a_purge_of_a_table_with_a_damaged_manifest(purging: Purging) -> Iterable[Awa
     return [played()]
 
 
-NEIGHBOURS = [a_purge_and_a_neighbour_whose_manifests_are_rewritten, a_purge_of_a_table_with_a_damaged_manifest]
+NEIGHBOURS = [
+    a_purge_and_a_neighbour_whose_manifests_are_rewritten,
+    a_purge_and_a_neighbour_whose_manifest_is_restored,
+    a_purge_of_a_table_with_a_damaged_manifest,
+]

@@ -13,11 +13,11 @@ from arco_catalog.operations.purge.avro import Fields
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.progress import Phase
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, records_of
-from arco_catalog.planning import creation, overlap, purge, relation_change
+from arco_catalog.planning import borrowing, creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.purge import PurgeRequest, PurgeSettings, request_purge
-from arco_catalog.protocol import relation_committer, reservations
+from arco_catalog.protocol import relation_committer
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.fields import mapping, text, texts
 from arco_catalog.state.holds import location_holds
@@ -247,6 +247,13 @@ def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> 
     patch.setattr(sharing, "_files_of", without)
 
 
+def a_file_that_a_neighbour_misses_passed_over_at_once(patch: pytest.MonkeyPatch) -> None:
+    async def no_wait(*_: object) -> None:
+        return None
+
+    patch.setattr(sharing, "wait_for_missing", no_wait)
+
+
 def a_staged_create_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(creation.Creator, "shared_marks", lambda self, index, locations, entity: immediately({}))
 
@@ -264,7 +271,7 @@ def loans_that_no_purge_looks_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def loans_from_what_is_being_purged(patch: pytest.MonkeyPatch) -> None:
-    for module in (relation_committer, reservations):
+    for module in (relation_committer, borrowing):
         patch.setattr(module, "refuse_purged", lambda index, folders, entity: immediately(None))
 
 
@@ -304,6 +311,7 @@ BUGS: list[Mutation] = [
     manifests_counted_before_their_files_are_deleted,
     what_is_damaged_taken_for_gone,
     what_is_gone_of_a_neighbour_taken_for_nothing,
+    a_file_that_a_neighbour_misses_passed_over_at_once,
     a_staged_create_that_leaves_no_mark,
     any_first_location_taken_for_one_that_was_made,
     a_release_while_clients_have_credentials,

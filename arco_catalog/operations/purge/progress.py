@@ -12,6 +12,7 @@ MAX_GONE_EXAMPLES = 5
 MAX_UNADDRESSABLE_EXAMPLES = 5
 """Files with no key which the checkpoint names; all are counted."""
 
+MISSING_SINCE = "missing_since_ms"
 UNREAD = "unread"
 MAX_UNREAD = 100
 """Other tables that can't be read which the checkpoint names, each with the reason."""
@@ -34,8 +35,8 @@ class Progress:
     may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
     delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
-    `unread` are other tables of which something can't be read. `unaddressable` counts the files at the entity's
-    locations that have no keys.
+    `unread` are other tables of which something can't be read; at `missing_since_ms` the first of them was found whose
+    files are gone. `unaddressable` counts the files at the entity's locations that have no keys.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
     `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
@@ -52,6 +53,7 @@ class Progress:
     gone_examples: tuple[str, ...] = ()
     handed_over: bool = False
     unread: Mapping[str, str] = field(default_factory=dict)
+    missing_since_ms: int | None = None
     anti_join: bool = False
     parts: int = 0
     shared: bool = False
@@ -78,6 +80,7 @@ class Progress:
             gone_examples=texts(checkpoint, "gone_examples"),
             handed_over=checkpoint.get("handed_over") is True,
             unread={name: str(reason) for name, reason in mapping(checkpoint, UNREAD).items()},
+            missing_since_ms=count(MISSING_SINCE) if MISSING_SINCE in checkpoint else None,
             anti_join=checkpoint.get("anti_join") is True,
             parts=count("parts"),
             shared=checkpoint.get("shared") is True,
@@ -130,6 +133,7 @@ class Progress:
             "gone_examples": [*self.gone_examples],
             **({"handed_over": True} if self.handed_over else {}),
             **({UNREAD: {**self.unread}} if self.unread else {}),
+            **({} if self.missing_since_ms is None else {MISSING_SINCE: self.missing_since_ms}),
             **(joined if self.anti_join else {}),
             **(unaddressable if self.unaddressable else {}),
         }

@@ -10,7 +10,8 @@ from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.purge.known_directories import ComparedFiles, KnownDirectories
-from arco_catalog.operations.purge.progress import MAX_UNREAD, UNREAD
+from arco_catalog.operations.purge.missing import describe_missing, wait_for_missing, with_unread
+from arco_catalog.operations.purge.progress import MISSING_SINCE, UNREAD
 from arco_catalog.operations.purge.reach import files_behind, named_by
 from arco_catalog.operations.reconcile import ListedPointer, list_pointers
 from arco_catalog.planning.names import dotted
@@ -89,15 +90,17 @@ async def find_sharer(
     """Another table, live or dropped, that names a file inside these locations, and that file; None if there is none.
     Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
     since it started. `beginning` is the number of the lease that started the purge, by default this one.
-    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `TaskFailed`
-    for a live table of which something is gone, `LeaseLost`, and `StoreError`."""
+    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `NotYet` while
+    a live table of which something is gone may be restored, `TaskFailed` for one without a pointer, `LeaseLost`, and
+    `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
     asked = Asked.parse(execution.checkpoint) or Asked(execution.taken_ms, execution.number)
+    missing: dict[str, str] = {}
     sharer: str | None = None
     while True:
         known = KnownDirectories(execution, folders)
-        reading = _Round(execution, folders, asked, known)
+        reading = _Round(execution, folders, asked, known, missing)
         for batch in batches(await _find_unknown(execution, entity, asked, known), READ_AT_ONCE):
             sharer = await reading.read(batch)
             await known.write_if_due()
@@ -107,14 +110,33 @@ async def find_sharer(
         if sharer is not None:
             return sharer
         if asked.is_enough(execution.number, beginning):
+            # An earlier lease may have met tables of which files are missing: they are in the checkpoint.
+            earlier = mapping(execution.checkpoint, UNREAD) if MISSING_SINCE in execution.checkpoint else {}
+            await wait_for_missing(execution, missing or {name: str(reason) for name, reason in earlier.items()}, ASKED)
             return None
         asked = Asked(execution.taken_ms, execution.number, since_ms=asked.began_ms)
+
+
+class _FileMissing(Exception):
+    """A live table leads to a file that is gone."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class _Round:
     """One round over the others. The checkpoint names the last table before which none is left to read."""
 
-    def __init__(self, execution: Execution, inside: Collection[str], asked: Asked, known: KnownDirectories) -> None:
+    def __init__(
+        self,
+        execution: Execution,
+        inside: Collection[str],
+        asked: Asked,
+        known: KnownDirectories,
+        missing: dict[str, str],
+    ) -> None:
+        self._missing = missing
         self._execution = execution
         self._inside = inside
         self._asked = asked
@@ -128,7 +150,12 @@ class _Round:
 
         async def read(other: _Other) -> None:
             corrupt: list[str] = []
-            found = await _file_inside(self._execution, other, self._inside, corrupt)
+            found: str | FileDirectories | None = None
+            try:
+                found = await _file_inside(self._execution, other, self._inside, corrupt)
+            except _FileMissing as missing:
+                self._missing[str(other)] = missing.reason
+                corrupt = [missing.reason, *corrupt]
             if isinstance(found, str):
                 self._sharer = f"{other} has the file {found}"
             elif found is not None and not corrupt:
@@ -147,9 +174,9 @@ class _Round:
         checkpoint = {**self._execution.checkpoint, ASKED: replace(self._asked, after=after).to_json()}
         if corrupt:
             _LOG.warning("a purge goes on though %s can't be read whole: %s", other, corrupt[0])
-            unread = mapping(checkpoint, UNREAD)
-            if len(unread) < MAX_UNREAD:
-                checkpoint[UNREAD] = {**unread, str(other): corrupt[0]}
+            checkpoint = with_unread(checkpoint, {str(other): corrupt[0]})
+        if str(other) in self._missing:
+            checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
         await self._execution.progress(checkpoint, 1)
 
 
@@ -215,8 +242,8 @@ async def _file_inside(
     """A file inside these folders that the present state of a table leads to, or the one that an undecided transaction
     would give it; if there is none, the folders of its files; None if something is missing that is no obstacle.
     Where something is missing the table is read again, if it has another state by then: its manifests may have been
-    rewritten. What is there and can't be read is added to `corrupt`. Raises `TaskFailed`, and `StoreUnavailable` if it
-    changes all the time."""
+    rewritten. What is there and can't be read is added to `corrupt`. Raises `_FileMissing` where something stays
+    missing of a table that has a name, and `StoreUnavailable` if the table changes all the time."""
     read: Sequence[str] | None = None
     gone: list[str] = []
     for _ in range(MAX_ROUNDS):
@@ -235,8 +262,8 @@ async def _file_inside(
             return None if pointer is None else places.entry(pointer)
     else:
         raise StoreUnavailable(f"{other} changes faster than it can be read")
-    if other.live:
-        await require_dropped(execution.session(), str(other), other.entity, gone[0])
+    if other.live and await is_live(execution.session(), other.entity):
+        raise _FileMissing(describe_missing(execution.session(), other.entity, gone[0]))
     return None
 
 
@@ -263,19 +290,9 @@ async def _files_of(
             yield each
 
 
-async def require_dropped(session: Session, name: str, entity: str, gone: str) -> None:
-    """Raises `TaskFailed` for a live table that leads to a file which is gone: that, or what it named, may have led to
-    any file. What is gone of a dropped one leads nowhere: engines delete the files of what they drop, and other purges
-    do."""
-    if await _is_live(session, entity):
-        raise TaskFailed(
-            f"{name} leads to {gone}, which is gone, so nobody knows which files it has: bring that file back, or "
-            "drop that table, and retry this task"
-        )
-
-
-async def _is_live(session: Session, entity: str) -> bool:
-    """Whether a name leads to a table now."""
+async def is_live(session: Session, entity: str) -> bool:
+    """Whether a name leads to a table now. What is gone of a dropped one leads nowhere: engines delete the files of
+    what they drop, and other purges do."""
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for _, entry in entries:

@@ -13,7 +13,6 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.purge import sharing
 from arco_catalog.operations.purge.worker import task_worker
-from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
@@ -124,24 +123,84 @@ async def test_a_neighbour_whose_manifests_are_rewritten_while_it_is_asked_keeps
     assert (await beside.tombstone()).state == DROPPED
 
 
-@pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])
-async def test_of_what_a_live_table_led_to_nobody_knows_when_it_is_gone(beside: Purges, kind: str) -> None:
+KINDS = ["metadata file", "manifest list", "manifest"]
+
+
+async def waiting(purges: Purges, missing: str) -> str:
+    """Purges `t`, which waits for the file that the live table `n` misses. Returns the task."""
+    task = await purges.purge()
+    assert task.status is Status.RETRY_SCHEDULED
+    assert f"memory:///{missing} is gone" in str(task.summary)
+    assert "db.n (entity" in str(task.summary)
+    assert key_of(taken(purges)) in purges.files()
+    return task.id
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_file_that_a_live_table_misses_holds_a_purge_back_for_the_time_to_undo_a_drop(
+    beside: Purges, kind: str
+) -> None:
     missing = await led_to(beside, kind)
     await beside.store.delete(missing)
-    file = taken(beside)
+    task = await waiting(beside, missing)
+    beside.runtime.ms += DAY_MS // 2
+    assert await beside.run() == 0
+    assert key_of(taken(beside)) in beside.files()
 
-    task = await beside.purge()
-
-    assert task.status is Status.FAILURE
-    assert f"leads to memory:///{missing}, which is gone" in str(task.summary)
-    assert "db.n (entity" in str(task.summary)
-    assert key_of(file) in beside.files()
-    assert (await beside.tombstone()).state == DROPPED
-    # What the message says helps: the table is dropped, and the task submitted again.
-    await drop_table(beside.fixture.session(), NS, "n", purge=False)
-    await retry_task(beside.fixture.session(), task.id, beside.runtime)
+    beside.window_passes()
     await beside.run()
-    assert (await beside.task(task.id)).status is Status.SUCCESS
+
+    ended = await beside.task(task)
+    assert ended.status is Status.SUCCESS
+    unread = json.loads(str(ended.document["result_extended"]))["unread"]
+    assert [name.partition(" ")[0] for name in unread] == ["db.n"]
+    assert f"memory:///{missing} is gone" in str(unread)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_file_that_is_restored_in_time_keeps_what_it_names(beside: Purges, kind: str) -> None:
+    missing = await led_to(beside, kind)
+    body = (await beside.store.get(missing)).body  # type: ignore[union-attr]
+    await beside.store.delete(missing)
+    task = await waiting(beside, missing)
+    await beside.store.put(missing, body, ANY)
+    beside.window_passes()
+    await beside.run()
+    ended = await beside.task(task)
+    assert ended.status is Status.FAILURE
+    assert f"has the file {taken(beside)}" in str(ended.summary)
+    assert key_of(taken(beside)) in beside.files()
+
+
+@pytest.mark.parametrize("folder", ["memory:///wh/warehouse/db/never", "its own"])
+async def test_a_client_that_names_files_that_never_were_delays_purges_once(purges: Purges, folder: str) -> None:
+    """However many tables it makes, and however often: the time is counted from the first that the purge met."""
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    await name_nothing(purges, "n0", folder)
+    task = await purges.purge()
+    assert task.status is Status.RETRY_SCHEDULED
+    await name_nothing(purges, "n1", folder)
+    purges.window_passes()
+    await purges.run()
+    ended = await purges.task(task.id)
+    assert ended.status is Status.SUCCESS
+    unread = json.loads(str(ended.document["result_extended"]))["unread"]
+    assert {name.partition(" ")[0] for name in unread} == {"db.n0", "db.n1"}
+
+
+async def name_nothing(purges: Purges, name: str, folder: str) -> None:
+    """A table whose snapshot names a manifest list that nobody wrote."""
+    made = await purges.table(name)
+    place = made.metadata_location.rpartition("/")[0] if folder == "its own" else folder
+    added: JsonObject = {
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": purges.runtime.now_ms(),
+        "manifest-list": f"{place}/never.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    await purges.fixture.commit({"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": added}]}, name)
 
 
 async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_files(beside: Purges) -> None:
@@ -149,7 +208,7 @@ async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_f
     await beside.store.delete(pointer)
     task = await beside.purge()
     assert task.status is Status.FAILURE
-    assert f"leads to {pointer}, which is gone" in str(task.summary)
+    assert f"the pointer {pointer} of the live table" in str(task.summary)
     assert key_of(taken(beside)) in beside.files()
 
 

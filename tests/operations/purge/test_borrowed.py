@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.register import register_table
@@ -13,6 +13,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning import relation_change
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
@@ -236,7 +237,7 @@ async def test_many_folders_outside_of_its_namespace_are_refused_and_block_nothi
     assert len(await borrowed(purges)) == 32
 
 
-@pytest.mark.parametrize("folder", ["memory:///wh/warehouse", "memory:///wh/warehouse/db", "memory:///wh"])
+@pytest.mark.parametrize("folder", ["memory:///wh/warehouse", "memory:///wh/warehouse/db"])
 async def test_a_list_in_a_folder_around_all_tables_stops_no_purge(purges: Purges, folder: str) -> None:
     await source(purges)
     await purges.table("other")
@@ -281,11 +282,87 @@ async def test_files_in_its_own_places_are_not_borrowed(purges: Purges) -> None:
     assert await borrowed(purges) == ()
 
 
-@pytest.mark.parametrize("path", ["snap.avro", "file:snap", "s3://other-bucket/m/snap.avro"])
-async def test_a_manifest_list_of_any_name_is_committed_as_it_is(purges: Purges, path: str) -> None:
+NOWHERE = [
+    "snap.avro",
+    "metadata/snap.avro",
+    "file:snap",
+    "s3://other-bucket/m/snap.avro",
+    "s3://other-bucket/snap.avro",
+    "https://example.com/snap.avro",
+    "file:///etc/passwd",
+    "memory:///wh/snap.avro",
+    "memory:///wh/_catalog/core/snap.avro",
+    "memory:///wh/warehouse/_realm/snap.avro",
+    "memory:///wh/warehouse/%5fcatalog/snap.avro",
+    "memory:///wh/warehouse/../_catalog/snap.avro",
+    "memory:///wh/warehouse/db/a%2fb/snap.avro",
+    "memory:///wh/warehouse/db//snap.avro",
+    "memory:///wh/warehouse/db/other/../t/snap.avro",
+]
+"""Files in folders where no table may lie."""
+
+
+@pytest.mark.parametrize("path", NOWHERE)
+async def test_a_manifest_list_where_no_table_may_lie_is_refused(purges: Purges, path: str) -> None:
     await purges.table("other")
-    try:
+    with pytest.raises(BadRequest) as raised:
         await purges.fixture.commit(adding(path), "other")
-    except CatalogError as error:
-        pytest.fail(f"{path} was refused: {error}")
-    assert await borrowed(purges) == (("s3://other-bucket/m",) if path.startswith("s3") else ())
+    assert raised.value.message.startswith(("Not a valid location of a file", "Manifest lists and statistics in"))
+    assert await borrowed(purges) == ()
+
+
+@pytest.mark.parametrize("update", ["set-statistics", "set-partition-statistics"])
+@pytest.mark.parametrize("path", NOWHERE[:6])
+async def test_statistics_where_no_table_may_lie_are_refused(purges: Purges, update: str, path: str) -> None:
+    await append(purges.fixture, await purges.table("other"), "b", name="other")
+    file: JsonObject = {"snapshot-id": 1, "statistics-path": path, "file-size-in-bytes": 1}
+    more: JsonObject = {"file-footer-size-in-bytes": 1, "blob-metadata": []} if update == "set-statistics" else {}
+    name = update.removeprefix("set-")
+    with pytest.raises(BadRequest):
+        await purges.fixture.commit(
+            {"requirements": [], "updates": [{"action": update, name: {**file, **more}}]}, "other"
+        )
+    assert await borrowed(purges) == ()
+
+
+@pytest.mark.parametrize("path", NOWHERE)
+async def test_metadata_whose_manifest_list_is_where_no_table_may_lie_is_not_registered(
+    purges: Purges, path: str
+) -> None:
+    state = await purges.table()
+    document = loads(state.metadata)
+    assert isinstance(document, dict)
+    [added] = snapshot(path)
+    elsewhere = "memory:///wh/warehouse/elsewhere"
+    changed = {**document, "location": elsewhere, "snapshots": [added["snapshot"]], "last-sequence-number": 1}
+    file = await write(purges.store, f"{elsewhere}/metadata/00000-copy.metadata.json", dumps(changed))
+    with pytest.raises(BadRequest):
+        await register_table(purges.fixture.session(), NS, "other", file, overwrite=False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{place}/metadata/snap-1-0-a.avro",
+        "{place}/snap.avro",
+        "{place}//metadata/snap.avro",
+        "memory:{path}/metadata/snap.avro",
+        "{place}/branches/audit/metadata/snap%20a.avro",
+    ],
+)
+async def test_a_manifest_list_of_any_name_at_the_tables_own_location_is_committed(purges: Purges, path: str) -> None:
+    place = place_of(await purges.table("other"))
+    where = path.format(place=place, path=place.removeprefix("memory://"))
+    await purges.fixture.commit(adding(where), "other")
+    assert await borrowed(purges) == ()
+
+
+async def test_a_folder_that_an_earlier_version_took_stays_borrowed(
+    purges: Purges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await purges.table("other")
+    with monkeypatch.context() as patch:
+        patch.setattr(relation_change, "check_allowed", lambda allowed, folders: None)
+        await purges.fixture.commit(adding("s3://other-bucket/m/snap-1.avro"), "other")
+    await purges.fixture.commit(adding("s3://other-bucket/m/snap-2.avro", 2), "other")
+    assert await borrowed(purges) == ("s3://other-bucket/m",)

@@ -1,0 +1,45 @@
+"""Files of other tables that are gone: which files they named is unknown (docs/design/purge.md#rule-28)."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.purge.progress import MAX_UNREAD, MISSING_SINCE, UNREAD
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.fields import integer, mapping
+from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
+
+
+def describe_missing(session: Session, entity: str, file: str) -> str:
+    """Why a live table can't be read whole. Raises `TaskFailed` for a pointer, which only the catalog writes."""
+    if file == session.state.paths.pointer(entity):
+        raise TaskFailed(
+            f"the pointer {file} of the live table with entity {entity} is gone, so its files are unknown: `arco fsck` "
+            "names the repair; then retry this task"
+        )
+    return f"{file} is gone, and with it the names of the files to which it led"
+
+
+def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
+    """The checkpoint with these tables, and why each can't be read, up to a maximum of tables."""
+    known = mapping(checkpoint, UNREAD)
+    room = MAX_UNREAD - len(known)
+    return {**checkpoint, UNREAD: {**known, **dict([*unread.items()][: max(0, room)])}}
+
+
+async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
+    """Raises `NotYet` while an operator has time to bring files back, by which tables can't be read: as long as to
+    undo a drop, since the task missed the first one. Without these fields the checkpoint then has everything read
+    again: a file that is restored moves no pointer."""
+    if not missing:
+        return
+    known = MISSING_SINCE in execution.checkpoint
+    since_ms = integer(execution.checkpoint, MISSING_SINCE) if known else execution.taken_ms
+    until_ms = since_ms + execution.session().settings.purge.undrop_window_ms
+    if execution.taken_ms >= until_ms:
+        return
+    kept = {name: value for name, value in execution.checkpoint.items() if name not in (*forget, UNREAD)}
+    await execution.save({**kept, MISSING_SINCE: since_ms})
+    name, reason = next(iter(missing.items()))
+    raise NotYet(
+        until_ms, f"{name}: {reason}. Bring that file back, or drop that table; the next try goes on without the file"
+    )
