@@ -18,7 +18,7 @@ from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.missing import describe_missing, wait_for_missing
 from arco_catalog.operations.purge.progress import MAX_UNREAD, Progress
 from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
-from arco_catalog.operations.purge.sharing import MAX_ROUNDS, is_live, known_tables
+from arco_catalog.operations.purge.sharing import MAX_ROUNDS, has_name, known_tables
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
 from arco_catalog.state.tombstone import Tombstone
@@ -94,7 +94,7 @@ class SharedFiles:
         self.job = job
         self.any = False
         self.missing: dict[str, str] = {}
-        """Live tables of which a file is gone, and which."""
+        """Tables of which a file is gone, and which."""
         self.unread: dict[str, str] = {}
         """Tables of which something can't be read, and what."""
         self._parts: list[RDD[Row]] = []
@@ -107,7 +107,7 @@ class SharedFiles:
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads what these tables lead to. A table of which a file was gone when it came to be read may have been
         written anew: it is read again, if its pointer has moved. Raises `NotYet` while something that is gone of the
-        present state of a live table may be restored, unless locations are trusted; `TaskFailed` for a live table
+        present state of a table may be restored, unless locations are trusted; `TaskFailed` for a table
         without a pointer; and `StoreUnavailable` where tables keep changing."""
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
@@ -130,7 +130,7 @@ class SharedFiles:
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
-        if await is_live(session, owner.entity):
+        if await has_name(session, owner.entity):
             name = f"{owner.name} (entity {owner.entity})"
             self.missing[name] = describe_missing(session, owner.entity, file)
             if len(self.unread) < MAX_UNREAD:

@@ -128,7 +128,7 @@ async def decided(
 
 async def guarded(session: Session, entry: RelationEntry, figures: Figures, step: Step) -> Step | HeldBack:
     """The step, unless it deletes files where others may have some (docs/design/pipeline.md#rule-11), or copies files
-    of others (docs/design/pipeline.md#rule-17)."""
+    of others."""
     reason = (
         await _prevents_deletion(session, entry, figures, step.call)
         if step.call.procedure.deletes

@@ -1,4 +1,4 @@
-"""Files of other tables that are gone: which files they named is unknown (docs/design/purge.md#rule-28)."""
+"""Files of other tables that are gone: which files they named is unknown, so a purge waits for them once."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
 
 
 def describe_missing(session: Session, entity: str, file: str) -> str:
-    """Why a live table can't be read whole. Raises `TaskFailed` for a pointer, which only the catalog writes."""
+    """Why a table can't be read whole. Raises `TaskFailed` for a pointer, which only the catalog writes."""
     if file == session.state.paths.pointer(entity):
         raise TaskFailed(
-            f"the pointer {file} of the live table with entity {entity} is gone, so its files are unknown: `arco fsck` "
+            f"the pointer {file} of a table is gone, so its files are unknown: `arco fsck` "
             "names the repair; then retry this task"
         )
     return f"{file} is gone, and with it the names of the files to which it led"

@@ -91,7 +91,7 @@ async def find_sharer(
     Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
     since it started. `beginning` is the number of the lease that started the purge, by default this one.
     What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `NotYet` while
-    a live table of which something is gone may be restored, `TaskFailed` for one without a pointer, `LeaseLost`, and
+    a table of which something is gone may be restored, `TaskFailed` for one without a pointer, `LeaseLost`, and
     `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
@@ -118,7 +118,7 @@ async def find_sharer(
 
 
 class _FileMissing(Exception):
-    """A live table leads to a file that is gone."""
+    """A table that has a name leads to a file that is gone."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -262,7 +262,7 @@ async def _file_inside(
             return None if pointer is None else places.entry(pointer)
     else:
         raise StoreUnavailable(f"{other} changes faster than it can be read")
-    if other.live and await is_live(execution.session(), other.entity):
+    if other.live and await has_name(execution.session(), other.entity):
         raise _FileMissing(describe_missing(execution.session(), other.entity, gone[0]))
     return None
 
@@ -290,7 +290,7 @@ async def _files_of(
             yield each
 
 
-async def is_live(session: Session, entity: str) -> bool:
+async def has_name(session: Session, entity: str) -> bool:
     """Whether a name leads to a table now. What is gone of a dropped one leads nowhere: engines delete the files of
     what they drop, and other purges do."""
     index = (await session.state.head()).index

@@ -208,7 +208,7 @@ async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_f
     await beside.store.delete(pointer)
     task = await beside.purge()
     assert task.status is Status.FAILURE
-    assert f"the pointer {pointer} of the live table" in str(task.summary)
+    assert f"the pointer {pointer} of a table is gone" in str(task.summary)
     assert key_of(taken(beside)) in beside.files()
 
 
