@@ -1,5 +1,5 @@
 """Whether a table may take manifest lists and statistics from a path outside of its locations:
-that prevents the purge and the maintenance of a table that lies there (docs/decisions/0071)."""
+that prevents the purge and the maintenance of a table that lies there (docs/decisions/0072)."""
 
 from collections.abc import Collection, Iterable, Sequence
 

@@ -110,9 +110,9 @@ async def find_sharer(
         if sharer is not None:
             return sharer
         if asked.is_enough(execution.number, beginning):
-            # An earlier lease may have met tables of which files are missing: they are in the checkpoint.
-            earlier = mapping(execution.checkpoint, UNREAD) if MISSING_SINCE in execution.checkpoint else {}
-            await wait_for_missing(execution, missing or {name: str(reason) for name, reason in earlier.items()}, ASKED)
+            # Another lease may have met tables of which files are missing: they are in the checkpoint.
+            noted = mapping(execution.checkpoint, UNREAD) if MISSING_SINCE in execution.checkpoint else {}
+            await wait_for_missing(execution, missing or {name: str(reason) for name, reason in noted.items()}, ASKED)
             return None
         asked = Asked(execution.taken_ms, execution.number, since_ms=asked.began_ms)
 
