@@ -21,9 +21,9 @@ def describe_missing(session: Session, entity: str, file: str) -> str:
 
 def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
     """The checkpoint with these tables, and why each can't be read, up to a maximum of tables."""
-    known = mapping(checkpoint, UNREAD)
-    room = MAX_UNREAD - len(known)
-    return {**checkpoint, UNREAD: {**known, **dict([*unread.items()][: max(0, room)])}}
+    before = mapping(checkpoint, UNREAD)
+    room = MAX_UNREAD - len(before)
+    return {**checkpoint, UNREAD: {**before, **dict([*unread.items()][: max(0, room)])}}
 
 
 async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
@@ -32,12 +32,13 @@ async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *fo
     again: a file that is restored moves no pointer."""
     if not missing:
         return
-    known = MISSING_SINCE in execution.checkpoint
-    since_ms = integer(execution.checkpoint, MISSING_SINCE) if known else execution.taken_ms
+    checkpoint, since_ms = execution.checkpoint, execution.taken_ms
+    if MISSING_SINCE in checkpoint:
+        since_ms = integer(checkpoint, MISSING_SINCE)
     until_ms = since_ms + execution.session().settings.purge.undrop_window_ms
     if execution.taken_ms >= until_ms:
         return
-    kept = {name: value for name, value in execution.checkpoint.items() if name not in (*forget, UNREAD)}
+    kept = {name: value for name, value in checkpoint.items() if name not in (*forget, UNREAD)}
     await execution.save({**kept, MISSING_SINCE: since_ms})
     name, reason = next(iter(missing.items()))
     raise NotYet(
