@@ -61,7 +61,10 @@ static: .venv/.dev
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and runs of the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
-	+@$(BESIDE) $(PARTS)
+	+@$(BESIDE) $(PARTS:%=timed/%)
+
+timed/%:
+	+@$(MAKE) --no-print-directory $* && status=0 || status=$$?; echo "$* took $$((SECONDS / 60)) min $$((SECONDS % 60)) s"; exit $$status
 
 .PHONY: lacks
 lacks:
@@ -204,21 +207,6 @@ bench: .venv/.dev ## Requests a second and CPU a request
 bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, bench-cold (ARGS=--help: its options)
 	$(BIN)/python -m tools.bench.$* $(ARGS)
 
-# Every list of pinned Python packages.
-LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
-
-.PHONY: audit sbom
-audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pins (asks the package index; fails for a package that it knows nothing of)
-	@failed=; for lock in $(LOCKS); do echo "$$lock"; \
-	  .venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$lock || failed+=" $$lock"; done; \
-	if [ -n "$$failed" ]; then echo "Vulnerable, or not audited:$$failed" >&2; exit 1; fi
-
-sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
-	@mkdir -p dist
-	for lock in serve lambda lambda-oidc lambda-sdk functions; do \
-	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
-	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
-
 .PHONY: dist
 dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
@@ -230,6 +218,10 @@ package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every fun
 .PHONY: package-azure
 package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
 	$(BIN)/python -m tools.package_azure
+
+.PHONY: release
+release: .venv/.bootstrap sbom ## Build all files of a release into dist/release, of a checkout without changes (CONTRIBUTING.md says how to make one)
+	$(BIN)/python -m tools.release
 
 .PHONY: image
 image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)

@@ -29,6 +29,21 @@ OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
 CI_KITS := $(if $(filter true,$(CI)),$(KITS))
 FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
 
+# Every list of pinned Python packages.
+LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
+
+.PHONY: audit sbom
+audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pins (asks the package index; fails for a package that it knows nothing of)
+	@failed=; for lock in $(LOCKS); do echo "$$lock"; \
+	  .venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$lock || failed+=" $$lock"; done; \
+	if [ -n "$$failed" ]; then echo "Vulnerable, or not audited:$$failed" >&2; exit 1; fi
+
+sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
+	@mkdir -p dist
+	for lock in serve lambda lambda-oidc lambda-sdk functions; do \
+	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
+	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
+
 .PHONY: lock
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt

@@ -39,7 +39,7 @@ from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.run_tasks import run_tasks
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.logs import set_levels

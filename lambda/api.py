@@ -26,7 +26,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.operations.environment import catalog_to_serve
 from arco_catalog.planning.answer_limit import LAMBDA_PAYLOAD_BYTES
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.setup import function_log, function_telemetry
 

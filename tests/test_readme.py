@@ -9,6 +9,7 @@ from tests.simulation import (
     rule_mutations,
     rule_mutations_for_collections,
     rule_mutations_for_copies,
+    rule_mutations_for_keys,
     rule_mutations_for_polaris,
     rule_mutations_for_programs,
     rule_mutations_for_purges,
@@ -18,7 +19,7 @@ from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"
 PAGE = (TESTS / "README.md").read_text()
-MAKEFILE = (PROJECT / "Makefile").read_text()
+MAKEFILE = "".join((PROJECT / name).read_text() for name in ("Makefile", "fetch.mk"))
 
 
 def cells(heading: str, column: int) -> list[str]:
@@ -34,6 +35,7 @@ def planted() -> set[str]:
         rule_mutations,
         rule_mutations_for_collections,
         rule_mutations_for_copies,
+        rule_mutations_for_keys,
         rule_mutations_for_polaris,
         rule_mutations_for_programs,
         rule_mutations_for_purges,

@@ -34,7 +34,7 @@ from arco_catalog.operations.delegation_service.state import service_state
 from arco_catalog.operations.open import location_of, long_lived, open_catalog
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Settings
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies

@@ -95,13 +95,15 @@ def _bind(host: str, port: int, family: int) -> socket.socket:
 @dataclass(frozen=True, slots=True)
 class StoreReport:
     """What a catalog's store turned out not to honour, and not to have, whether a realm is in it, the place of the
-    original if the catalog is a copy, and how much is in it."""
+    original if the catalog is a copy, how much is in it, and a warning if it reads idempotency keys in another way than
+    the server's variables set."""
 
     read_only_because: str | None
     lacks: Sequence[str]
     has_realm: bool = False
     copy_of: str | None = None
     contents: str | None = None
+    key_warning: str | None = None
 
 
 def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
@@ -113,6 +115,8 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
         print(f"arco: the store does not support {capability}", file=sys.stderr)
     if store.copy_of is not None:
         print(f"arco: {describe_copy(store.copy_of)}", file=sys.stderr)
+    if store.key_warning is not None:
+        print(f"arco: {store.key_warning}", file=sys.stderr)
     what = _realms(said.realm) if store.has_realm else f"the warehouse {said.warehouse!r} of"
     print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
     if store.contents is not None and not said.quiet:

@@ -7,6 +7,15 @@ from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
 
+SETTINGS_EXAMPLES = """\
+Shows what the catalog records of how servers are to serve it, and changes it.
+How Idempotency-Key is read belongs to the catalog, since a retry may reach
+another server: variables of servers count only when a catalog is made.
+
+examples:
+  arco settings --store s3://bucket/catalog
+  arco settings --set-idempotency-dialect polaris --store s3://bucket/catalog
+"""
 RECEIPTS_EXAMPLES = """\
 Separate the levels of a name by dots; quote a level that contains a dot.
 If no table has the name now, the commits of all dropped tables that had it are
@@ -378,6 +387,34 @@ def _fsck(parsed: argparse.Namespace) -> int:
     return fsck.run(CatalogOptions.of(parsed), wanted, as_json=parsed.json)
 
 
+def _add_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    parser.add_argument(
+        "--set-idempotency-dialect",
+        choices=variables.DIALECTS,
+        help="the rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
+    )
+    parser.add_argument(
+        "--set-idempotency-enabled",
+        choices=("true", "false"),
+        help="whether Idempotency-Key is taken: false ignores it, and clients learn that they need not send it",
+    )
+    add_json(parser, "the settings, as a JSON object")
+
+
+def _settings(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import settings
+    from arco_catalog.state.key_settings import Dialect
+
+    dialect, enabled = parsed.set_idempotency_dialect, parsed.set_idempotency_enabled
+    return settings.run(
+        CatalogOptions.of(parsed),
+        None if dialect is None else Dialect(dialect),
+        None if enabled is None else enabled == "true",
+        as_json=parsed.json,
+    )
+
+
 COMMANDS = (
     Command("init", "make an empty catalog in a store", INIT_EXAMPLES, _add_init, _init),
     Command(
@@ -386,6 +423,13 @@ COMMANDS = (
         BOOTSTRAP_EXAMPLES,
         _add_bootstrap,
         _bootstrap,
+    ),
+    Command(
+        "settings",
+        "show or change how servers are to serve the catalog",
+        SETTINGS_EXAMPLES,
+        _add_settings,
+        _settings,
     ),
     Command(
         "doctor",

@@ -38,7 +38,9 @@ from arco_catalog.operations.purge.delegate import Delegate
 from arco_catalog.operations.purge.worker import delegate_from_env
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.protocol.key_resolution import key_warning
+from arco_catalog.state.key_settings import Dialect, KeyPolicy
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from arco_catalog.tasks.loop import WakeUp
 from arco_catalog.telemetry.lines import Write
@@ -231,7 +233,7 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
-            report = await _report(catalog, what.realms)
+            report = await _report(catalog, what.realms, http.key_policy)
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
             server = Server(config, crowd, lambda: _announce(options, report, listener), certificate)
             if options.listener is not None:
@@ -240,7 +242,7 @@ async def _serve(options: ServeOptions) -> None:
                 await server.serve([listener])
 
 
-async def _report(catalog: Catalog, realms: RealmService | None) -> StoreReport:
+async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
     """Properties of the store and of what it holds. A HEAD that can't be read is left to requests."""
     if realms is None:
         state = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms)).state
@@ -248,11 +250,16 @@ async def _report(catalog: Catalog, realms: RealmService | None) -> StoreReport:
         state = realms.realms[realms.default].lookups()
     try:
         contents = await describe_contents(state, of_realm=realms is not None)
-        copy_of = None if realms is not None else (await state.head()).copy_of
+        head = await state.head()
     except (CatalogError, StoreError):
-        contents, copy_of = None, None
+        contents, head = None, RegistryState.empty()
     return StoreReport(
-        catalog.settings.read_only_because, catalog.settings.lacks, realms is not None, copy_of, contents
+        catalog.settings.read_only_because,
+        catalog.settings.lacks,
+        realms is not None,
+        head.copy_of,
+        contents,
+        key_warning(catalog.settings.warehouse, head.key_settings, variables),
     )
 
 

@@ -17,6 +17,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_e
 from arco_catalog.operations.delegation_service.state import service_state
 from arco_catalog.operations.environment import (
     catalogs_may_overlap,
+    key_policy_from_env,
     purge_from_env,
     retention_from_env,
     tables_may_overlap,
@@ -157,7 +158,9 @@ async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOU
             named = await _named(catalog, options)
         except NotThere as error:
             raise CliError(f"{options.store} has a realm: `arco catalogs create` makes catalogs in it") from error
-        yield _session(named, command, timeout_ms)
+        session = _session(named, command, timeout_ms)
+        policy = key_policy_from_env(options.environment)
+        yield session.catalog.session(replace(session.request, key_policy=policy))
 
 
 @asynccontextmanager

@@ -79,14 +79,15 @@ ALLOW_CATALOG_LOCATION_OVERLAP = Variable(
 )
 IDEMPOTENCY_DIALECT = Variable(
     "ARCO_IDEMPOTENCY_DIALECT",
-    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
+    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text); a catalog keeps those that it was made with",
     choice(*DIALECTS, refusal="expected {choices}, got {text}"),
     "iceberg",
     "DIALECT",
 )
 IDEMPOTENCY_ENABLED = Variable(
     "ARCO_IDEMPOTENCY_ENABLED",
-    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it)",
+    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it); a catalog keeps "
+    "what it was made with",
     parse_bool,
     "true",
     "BOOL",

@@ -72,7 +72,7 @@ class App:
         handle: Handle = Dispatch(service, Router(routes)).handle
         handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle
-        handle = Errors(handle, options.dialect).handle
+        handle = Errors(handle, options.key_policy).handle
         if options.allowed_origins:
             handle = Cors(handle, options.allowed_origins).handle
         handle = Delivery(handle).handle

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from arco_catalog.config.durations import format_duration
-from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.http.route import Route
 from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 
 async def get_config(context: RequestContext) -> Response:
@@ -19,9 +18,12 @@ async def get_config(context: RequestContext) -> Response:
     name = context.query.one("warehouse") or service.default_warehouse()
     if context.realm is not None:
         await context.look_up(name)
-        await context.session().head()
-    elif name not in service.warehouses:
+    elif name in service.warehouses:
+        context.named = service.warehouses[name]
+    else:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
+    await context.session().head()  # it records how keys are read, which no server's variables decide
+    policy = context.catalog.key_settings(service.options.key_policy).policy
     return json_response(
         {
             "defaults": {},
@@ -31,7 +33,7 @@ async def get_config(context: RequestContext) -> Response:
                 "namespace-separator": quote(service.options.namespace_separator, safe=""),
             },
             "endpoints": [*_endpoints(service.routes)],
-            **_discovery(service.options),
+            **_discovery(policy, service.options.key_lifetime_ms),
         }
     )
 
@@ -44,14 +46,14 @@ def _endpoints(routes: Iterable[Route]) -> Iterator[str]:
     yield from (f"{route.method} {route.template[1:]}" for route in advertised if "/generic-tables" in route.template)
 
 
-def _discovery(options: HttpOptions) -> JsonObject:
+def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
     """What tells a client whether to send keys: how long it may retry with one. A client of the Polaris dialect looks
     into a map that the specification does not have."""
     told: JsonObject = {}
-    if options.keys_enabled:
-        told["idempotency-key-lifetime"] = format_duration(options.key_lifetime_ms)
-    if options.dialect is Dialect.POLARIS:
-        told["properties"] = {"idempotency-key-supported": "true" if options.keys_enabled else "false", **told}
+    if policy.enabled:
+        told["idempotency-key-lifetime"] = format_duration(lifetime_ms)
+    if policy.dialect is Dialect.POLARIS:
+        told["properties"] = {"idempotency-key-supported": "true" if policy.enabled else "false", **told}
     return told
 
 

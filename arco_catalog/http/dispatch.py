@@ -68,6 +68,7 @@ class Dispatch:
                     f"Catalog {context.named.settings.warehouse} is external: its tables change where they are owned, "
                     "and follow by notifications"
                 )
+            await context.resolve_key()
             return await route.handler(context)
         except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
             await context.check_visible()
@@ -75,6 +76,7 @@ class Dispatch:
         except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
             if route.has_prefix:
                 context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
+            await context.resolve_key()
             return await route.handler(context)
 
     async def _identify(self, request: Request) -> "Realm | None":
@@ -109,9 +111,9 @@ class Dispatch:
             prefix = params.get("prefix") or self._service.default_warehouse()
             params = {**params, "prefix": prefix}
             catalog = await self._catalog(prefix, realm, request)
-            request.warehouse = prefix
+            request.warehouse, request.catalog = prefix, catalog
             reason = catalog.settings.read_only_because
-            keyed = self._has_key(request)  # the key's marker may have the answer, which the driver reads
+            keyed = self._has_key(request, catalog)  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         return RequestContext(
@@ -127,8 +129,11 @@ class Dispatch:
             id=request.id,
         )
 
-    def _has_key(self, request: Request) -> bool:
-        return self._service.options.keys_enabled and "idempotency-key" in request.headers
+    def _has_key(self, request: Request, catalog: Catalog | None) -> bool:
+        if catalog is None or "idempotency-key" not in request.headers:
+            return False
+        settings = catalog.key_settings(self._service.options.key_policy)
+        return settings.reads_keys(catalog.runtime.now_ms())
 
     async def _catalog(self, name: str, realm: "Realm | None", request: Request) -> Catalog:
         """The catalog of a name. Raises `NoSuchWarehouse`."""
@@ -147,7 +152,7 @@ class Dispatch:
                 context.options, optional=context.route.optional_json
             )
         except SlowBody as slow:
-            resent = context.route.effect is not Effect.READS and self._has_key(request)
+            resent = context.route.effect is not Effect.READS and self._has_key(request, context.named)
             raise _unread(context.route, str(slow), resent=resent) from slow
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.protocol.store_refusals import refused_by_store
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.memory import OutOfMemory
 from storage_backends import InvalidKey, StoreDenied, StoreError
 

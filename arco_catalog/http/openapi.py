@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from arco_catalog.http.etag import none_match
-from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.request_context import RequestContext, Service
 from arco_catalog.http.responses import Response
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 FILE = Path(__file__).with_name("openapi.json")
 CACHE_CONTROL = "public, max-age=300"
@@ -31,12 +31,21 @@ async def get(context: RequestContext) -> Response:
     realms = service.realms
     authenticated = service.authentication is not None or (realms is not None and realms.authentication is not None)
     endpoints = tuple(route.endpoint for route in service.routes)
-    dialect = service.options.dialect if service.options.keys_enabled else None
+    policy = _key_policy(service)
+    dialect = policy.dialect if policy.enabled else None
     body, tag = _served(endpoints, service.options.base_path.decode("latin-1"), dialect, authenticated)
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL}
     if not none_match(context.headers.get("if-none-match"), tag):
         return Response(304, headers=headers)
     return Response(200, body, headers)
+
+
+def _key_policy(service: Service) -> KeyPolicy:
+    """How the one catalog of a server reads keys, by its cached HEAD; with several, as the server's variables have
+    it."""
+    variables = service.options.key_policy
+    catalogs = [*service.warehouses.values()]
+    return catalogs[0].key_settings(variables).policy if len(catalogs) == 1 else variables
 
 
 @lru_cache(8)  # of one app it is always the same

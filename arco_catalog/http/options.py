@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
 
 MAX_BODY_BYTES = 8 << 20
@@ -19,8 +19,9 @@ KEY_LIFETIME_MS = 30 * 60 * 1000
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
-    before `/v1` in paths, too: without a slash at its end. `key_lifetime_ms` is told to clients, which send the header
-    by it; without `keys_enabled` it is ignored. `keep_reports` stores what engines report of scans and commits.
+    before `/v1` in paths, too: without a slash at its end. `dialect` and `keys_enabled` are for catalogs with a HEAD
+    that has no record of them. `key_lifetime_ms` is advertised to clients, which send the header by it.
+    `keep_reports` stores what engines report of scans and commits.
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
@@ -51,3 +52,8 @@ class HttpOptions:
     source_principals: tuple[str, ...] = ()
     request_memory_bytes: int = REQUEST_MEMORY_BYTES
     memory_seconds: float = TIMEOUT_SECONDS
+
+    @property
+    def key_policy(self) -> KeyPolicy:
+        """How a catalog reads idempotency keys that this server makes, or that has no record of it."""
+        return KeyPolicy(self.dialect, self.keys_enabled)

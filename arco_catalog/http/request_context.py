@@ -29,9 +29,12 @@ from arco_catalog.planning.access import Requirement
 from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.memory import Hold
+from arco_catalog.state.paths import REALM_FOLDER
 
 if TYPE_CHECKING:  # a cold start without realms does not pay for them
     from arco_catalog.http.realms import RealmService
@@ -84,6 +87,9 @@ class RequestContext:
     body_bytes: int = 0
     form: bytes = b""
     id: str | None = None
+    key: IdempotencyKey | None = None
+    key_settings: KeySettings | None = None
+    """Those of the catalog, by which the key was resolved."""
     attempts: set[str] = field(default_factory=set)
     """Attempts at this request that its handler made, also before it was called again."""
 
@@ -212,7 +218,7 @@ class RequestContext:
             principal=self.caller.principal,
             source=source.stored,
             deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
-            key=self._key(),
+            key=self.key,
             commit=route.commits,
             answer_limit=answer_limit(self.options, self.headers),
             body_bytes=self.body_bytes,
@@ -221,6 +227,9 @@ class RequestContext:
             id=self.id,
             hold=self.hold,
             attempts=self.attempts,
+            key_text=self._key_text(),
+            key_policy=None if catalog.paths.folder == REALM_FOLDER else self.options.key_policy,
+            key_settings=self.key_settings,
         )
 
     def _source(self) -> Source:
@@ -315,9 +324,14 @@ class RequestContext:
     def _canonical(self, parameter: str) -> str:
         return UNIT_SEPARATOR.join(self.namespace) if parameter == "namespace" else self.params[parameter]
 
-    def _key(self) -> IdempotencyKey | None:
-        text = self.headers.get("idempotency-key")
+    async def resolve_key(self) -> None:
+        """Decides which marker stands for the request's key, if it has one. Raises as `resolve_key` of the protocol
+        does."""
+        if self._key_text() is not None:
+            session = self.catalog.session(self._operation(self.catalog, self._source()))
+            await resolve_key(session)
+            self.key, self.key_settings = session.request.key, session.request.key_settings
+
+    def _key_text(self) -> str | None:
         changes = self.route.effect is not Effect.READS and self.route.has_prefix
-        if text is None or not changes or not self.options.keys_enabled:
-            return None
-        return IdempotencyKey.parse(text, self.options.dialect)
+        return self.headers.get("idempotency-key") if changes else None

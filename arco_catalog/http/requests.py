@@ -16,6 +16,7 @@ from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, count_values, loads
 from arco_catalog.iceberg.shapes import kind_of
+from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Hold, OutOfMemory, Taken
 from arco_catalog.state.worker_threads import off_loop
 
@@ -48,7 +49,7 @@ class Request:
     `server` is the address at which it arrived, if that is known; `hold` is what it takes of the process's memory.
 
     The last fields say how far the app has come with it: `id` is what telemetry calls it, `warehouse` one that there
-    is, `response` what has begun to be sent, `error` the class of what was raised.
+    is, `catalog` the one of that name, `response` what has begun to be sent, `error` the class of what was raised.
     """
 
     method: str
@@ -66,6 +67,7 @@ class Request:
     warehouse: str | None = None
     response: Response | None = None
     error: str | None = None
+    catalog: Catalog | None = None
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive, send: Send, hold: Hold) -> "Request":

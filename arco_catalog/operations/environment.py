@@ -12,6 +12,8 @@ from arco_catalog.config.variables import (
     ALLOWED_LOCATIONS,
     CACHE_MEMORY,
     IDEMPOTENCY_CLEANUP_ENABLED,
+    IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
     MAX_METADATA,
     PURGE_MODE,
     PURGE_TRUST_LOCATIONS,
@@ -31,6 +33,7 @@ from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends.open import canonical_url, opener_in
@@ -61,6 +64,11 @@ def tables_may_overlap(environment: Mapping[str, str]) -> bool:
 def catalogs_may_overlap(environment: Mapping[str, str]) -> bool:
     """Whether catalogs of a realm may lie in each other's locations. Raises `ValueError`."""
     return ALLOW_LOCATION_OVERLAP.read(environment) or ALLOW_CATALOG_LOCATION_OVERLAP.read(environment)
+
+
+def key_policy_from_env(environment: Mapping[str, str]) -> KeyPolicy:
+    """How a catalog that is made reads idempotency keys. Raises `ValueError`."""
+    return KeyPolicy(Dialect(IDEMPOTENCY_DIALECT.read(environment)), IDEMPOTENCY_ENABLED.read(environment))
 
 
 def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:

@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.key_resolution import RECORD
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState
 
@@ -19,6 +20,7 @@ OWN = frozenset(
         "lay-names",
         "settle-names",
         "collect-tombstones",
+        RECORD,
     }
 )
 """Operations that are no request's own: the protocols need them, and they change no name by themselves."""

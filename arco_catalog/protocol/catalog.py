@@ -27,6 +27,7 @@ from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.files import FileCache, Files, Mount
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.key_settings import KeyPolicy, KeySettings
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
@@ -113,6 +114,12 @@ class Catalog:
         """Whether clients may hold credentials for the files of its tables: catalogs of realms give such."""
         return self.entry is not None
 
+    def key_settings(self, variables: KeyPolicy) -> KeySettings:
+        """How it reads idempotency keys, by the cached HEAD; as the variables of the server set where there is
+        no record."""
+        known = None if self.caches.head is None else self.caches.head.value.key_settings
+        return known or KeySettings(variables)
+
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""
         return Session(self, request, access)
@@ -141,7 +148,9 @@ class Session:
             return RequestStore(store, request.deadline_ms, now_ms, told=told, measurement=stats.store)
 
         records = view(catalog.store, catalog.clock.told)
-        self.state = State(records, catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
+        self.state = State(
+            records, catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill, request.key_policy
+        )
         mounts = [Mount(mount.root, view(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold
         self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
@@ -203,7 +212,8 @@ class Session:
         key_hash = self.request.key_hash()
         self.stats.keyed(key_hash)
         identity = self._identity or self.request.identity()
-        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash())
+        settings = 0 if self.request.key_settings is None else self.request.key_settings.number
+        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash(), settings)
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
         """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""

@@ -12,6 +12,7 @@ from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.idempotency import IdempotencyGuard
+from arco_catalog.protocol.key_resolution import check_key_settings, require_record
 from arco_catalog.protocol.mutation import (
     AttemptAborted,
     Freshness,
@@ -57,6 +58,7 @@ class CommitLoop(Generic[V]):
             if committed is not None:
                 return await self.answer_on_evidence(committed)
             self.attempts.confirm_absent()
+            check_key_settings(self.session, read_set.head)
             self.attempts.time_current()
             try:
                 await self.judge(read_set.head)
@@ -68,6 +70,7 @@ class CommitLoop(Generic[V]):
                 if not self.is_fresh(read_set):
                     read_set, freshness = None, Freshness.FRESH
                     continue
+                await require_record(self.session, read_set.head)
                 await self.finalize(refusal)
                 raise
             match plan:
@@ -75,6 +78,7 @@ class CommitLoop(Generic[V]):
                     read_set, freshness = None, Freshness.FRESH
                 case NoOp(answer):
                     if self.is_fresh(read_set):
+                        await require_record(self.session, read_set.head)
                         await self.finalize(answer)
                         self.session.stats.outcome = "unchanged"
                         return answer
@@ -182,6 +186,7 @@ class CommitLoop(Generic[V]):
                 return False, fresher
             if self.attempts.is_mistimed or not await self.is_still_allowed(read_set.head):
                 raise AttemptAborted
+            check_key_settings(self.session, self.session.state.cached_head() or read_set.head)
             if plan.ready is not None:
                 await plan.ready()
             # Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5).
@@ -229,6 +234,7 @@ class CommitLoop(Generic[V]):
     async def revalidate(self, read_set: V) -> bool:
         """Checks docs/design/commit.md#rule-1 where the compare-and-swap names a version that was read after the plan
         was made. Raises `Superseded`."""
+        check_key_settings(self.session, read_set.head)
         await self.guard.check_not_superseded()
         return await self.find_evidence(read_set) is None
 

@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.answer_limit import AnswerLimit
+from arco_catalog.state.key_settings import Dialect, KeyPolicy, KeySettings
 from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
 from arco_catalog.state.memory import Hold
 
@@ -22,24 +22,18 @@ ANONYMOUS = "anonymous"
 """The principal of every request, where nothing in front of the catalog authenticates."""
 
 
-class Dialect(StrEnum):
-    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
-    (docs/design/idempotency.md#duplicates)."""
-
-    ICEBERG = "iceberg"
-    POLARIS = "polaris"
-
-
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A well-formed key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain no time."""
+    """A well-formed key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain no time.
+    `enabled_ms` is since when the catalog has read keys without a break."""
 
     text: str
     dialect: Dialect
     made_ms: int | None
+    enabled_ms: int = 0
 
     @classmethod
-    def parse(cls, text: str, dialect: Dialect) -> "IdempotencyKey":
+    def parse(cls, text: str, dialect: Dialect, enabled_ms: int = 0) -> "IdempotencyKey":
         """Reads the header. Raises `BadRequest`."""
         if dialect is Dialect.POLARIS:
             if not _POLARIS_KEY.fullmatch(text):
@@ -47,15 +41,20 @@ class IdempotencyKey:
                     "Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores, and begin with a "
                     "letter or a digit"
                 )
-            return cls(text, dialect, None)
+            return cls(text, dialect, None, enabled_ms)
         if not _UUID_V7.fullmatch(text):
             raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")
-        return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
+        return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16), enabled_ms)
 
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
         """The error for a key that has no marker and that is too old or too new to be executed, judged at `now_ms`, the
         store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key is older than
-        a day may have been applied, and its marker collected since."""
+        a day may have been applied, and its marker collected since; one with a key of a time when the catalog read
+        none may have been applied without a marker."""
+        if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
+            return CommitStateUnknown(
+                "Idempotency-Key was made while this catalog read no keys: the request may have been applied then"
+            )
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
         if self.made_ms > now_ms:
@@ -70,7 +69,9 @@ class OperationRequest:
     can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
     `role_session` tells apart those who assumed the same role, if a role is the principal; `name` is the principal's in
     its realm, if it has one; `id` is what telemetry calls the request; `hold` is what the request takes of the
-    process's memory; `attempts` are its own whose slots were sent to its key's marker."""
+    process's memory; `attempts` are its own whose slots were sent to its key's marker. `key_text` is the
+    header as it came, from which `key` is resolved by `key_settings`, those of the catalog; `key_policy` is the
+    server's, which is recorded where the catalog has no record."""
 
     method: str
     path: str
@@ -88,6 +89,9 @@ class OperationRequest:
     id: str | None = None
     hold: Hold = field(default_factory=Hold, compare=False)
     attempts: set[str] = field(default_factory=set, compare=False)
+    key_text: str | None = None
+    key_policy: KeyPolicy | None = None
+    key_settings: KeySettings | None = None
 
     @property
     def by(self) -> JsonObject:
@@ -115,13 +119,17 @@ class OperationRequest:
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
-        """The hash that names the key's marker. In the Polaris dialect, whose keys anybody may guess, it covers method,
-        path and principal too."""
+        """The hash that names the key's marker."""
         assert self.key is not None
-        if self.key.dialect is not Dialect.POLARIS:
-            return key_hash("", self.key.text)
+        return self.marker_hash(self.key)
+
+    def marker_hash(self, key: IdempotencyKey) -> str:
+        """The hash that names a key's marker for this request. In the Polaris dialect, whose keys anybody may guess, it
+        covers method, path and principal too."""
+        if key.dialect is not Dialect.POLARIS:
+            return key_hash("", key.text)
         principal = "" if self.principal == ANONYMOUS else f"\n{self.principal}"
-        return key_hash(f"{self.method} {self.path}{principal}", self.key.text)
+        return key_hash(f"{self.method} {self.path}{principal}", key.text)
 
     def earlier_key_hash(self) -> str | None:
         """The marker's name by the rule of earlier versions, which left the principal out; None if it is the same."""

@@ -1,13 +1,14 @@
 """Replaying the answer that a final slot holds (docs/design/idempotency.md#rule-6)."""
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
+from arco_catalog.iceberg.errors import CatalogChanged, CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Answer, Reference, decode_answer
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import EXPIRED
+from arco_catalog.protocol.key_resolution import CHANGED
 from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.protocol.slot_claims import SlotClaims
-from arco_catalog.state.marker import COLLECTED
+from arco_catalog.state.marker import CLOSED, COLLECTED
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
@@ -16,6 +17,8 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
         raise CommitStateUnknown(EXPIRED)
+    if CLOSED in kept:
+        raise await _closed(session)
     match decode_answer(kept):
         case Refusal() as refusal:
             raise refusal
@@ -26,6 +29,16 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 return await rebuilt(session, answer)
             except (Refusal, InternalError) as lost:
                 raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
+
+
+async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
+    """The error for a key whose marker here is closed: it is read in another way by now, or was meanwhile."""
+    head = await session.state.head()
+    if head.key_settings != session.request.key_settings:
+        return CatalogChanged(CHANGED)
+    return CommitStateUnknown(
+        "This catalog has read idempotency keys in another way meanwhile: the request may have been applied then"
+    )
 
 
 async def answer_read_only(session: Session, claims: SlotClaims | None, reason: str) -> Answer:

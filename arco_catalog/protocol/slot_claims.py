@@ -98,6 +98,8 @@ class SlotClaims:
         marker = self._marker
         marker.slots.clear()
         slots = await marker.read_on()
+        if slots and slots[0].closed_by is not None:
+            return slots
         if slots and not bound_to(slots[0], marker.identity):
             raise KeyReused("Idempotency-Key was already used for a different request")
         refusal = self._key.refusal(slots[0].written_ms if slots else marker.now_ms)

@@ -13,6 +13,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, no_segments
+from arco_catalog.state.key_settings import KeyPolicy, KeySettings
 from arco_catalog.state.lost_head import HeadLost, had_head
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import Paths
@@ -102,6 +103,8 @@ class Caches:
     pointers: ByteCache[str, CacheEntry[Pointer]]
     values: ByteCache[str, JsonObject]
     head: CacheEntry[RegistryState] | None = None
+    logged_policy: KeyPolicy | None = None
+    """The policy of keys for which the log has a warning that the server's differs."""
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
@@ -116,8 +119,15 @@ class State:
     """
 
     def __init__(
-        self, store: ObjectStore, paths: Paths, caches: Caches, runtime: Runtime, limits: Limits | None = None
+        self,
+        store: ObjectStore,
+        paths: Paths,
+        caches: Caches,
+        runtime: Runtime,
+        limits: Limits | None = None,
+        key_policy: KeyPolicy | None = None,
     ) -> None:
+        """`key_policy` is what a registry commit records where the catalog has no record yet; None records nothing."""
         self.store = store
         self.paths = paths
         self._caches = caches
@@ -126,6 +136,7 @@ class State:
         self._not_done_until: dict[str, int] = {}
         """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
         self._limits = limits
+        self._key_policy = key_policy
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the view of it that this request has."""
 
@@ -187,6 +198,9 @@ class State:
         """A new commit on a HEAD, made now. It needs the segments that it rewrites where it spills."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
+        if self._key_policy is not None and head.key_settings is None:
+            settings = KeySettings.first(self._key_policy, at_ms, is_new=head.version is None)
+            head = head.with_key_settings(settings)
         return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=operations, spilled=spilled)
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:

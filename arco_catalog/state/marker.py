@@ -22,6 +22,10 @@ COLLECTED: JsonObject = {"collected": True}
 """What stands in place of an answer in the last slot of an unfinished marker that is being collected: its outcome stays
 unknown (docs/design/collection.md#rule-6)."""
 
+CLOSED = "closed"
+"""The field in place of an answer by which servers that know of a change of the key settings close a marker before its
+first attempt, for all that do not. Its value is the number of the settings (docs/design/idempotency.md#settings)."""
+
 
 def key_hash(scope: str, key: str) -> str:
     """Names a key's marker. `scope` is empty unless the dialect makes method and path part of the key."""
@@ -139,6 +143,11 @@ class Slot:
     def final(self) -> bool:
         """Whether this slot holds the final answer."""
         return self.answer is not None
+
+    @property
+    def closed_by(self) -> int | None:
+        """The number of the settings that closed the marker, in a slot that does so."""
+        return None if self.answer is None or CLOSED not in self.answer else integer(self.answer, CLOSED)
 
     @property
     def body(self) -> bytes:

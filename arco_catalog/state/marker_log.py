@@ -11,12 +11,21 @@ from storage_backends import ABSENT, Applied, Found, Missing, PreconditionFailed
 class MarkerLog:
     """A slot log. `slots` are the slots seen so far, from 0 on without gaps; `now_ms` is the store's time of the last
     answer, by which ages are judged. `earlier_hash` names the log in which older versions would have kept this
-    request, where that was another."""
+    request, where that was another. Slots by which settings before number `settings` closed it are passed over."""
 
-    def __init__(self, state: State, key_hash: str, identity: RequestIdentity, earlier_hash: str | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        key_hash: str,
+        identity: RequestIdentity,
+        earlier_hash: str | None = None,
+        settings: int = 0,
+    ) -> None:
         self._state = state
         self._hash = key_hash
         self._earlier_hash = earlier_hash
+        self._settings = settings
+        self._passed = 0
         self.identity = identity
         self.slots: list[Slot] = []
         self.now_ms = 0
@@ -37,11 +46,15 @@ class MarkerLog:
     async def read_on(self) -> Sequence[Slot]:
         """Reads whatever slots came after those seen. The last answer is always an empty slot."""
         while True:
-            key = self._key(len(self.slots))
+            key = self._key(self._passed + len(self.slots))
             match await self._state.store.get(key):
                 case Found() as found:
                     self.now_ms = found.now_ms
-                    self.slots.append(Slot.parse(found, key))
+                    slot = Slot.parse(found, key)
+                    if slot.closed_by is not None and slot.closed_by < self._settings:
+                        self._passed += 1
+                    else:
+                        self.slots.append(slot)
                 case Missing(now_ms):
                     self.now_ms = now_ms
                     return self.slots
@@ -50,7 +63,7 @@ class MarkerLog:
 
     async def put(self, slot: Slot) -> bool:
         """Puts the next slot; False if somebody else's is there. Sent again until that is known."""
-        place = len(self.slots)
+        place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):
                 case Applied(_, now_ms):

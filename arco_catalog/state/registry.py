@@ -16,6 +16,7 @@ from typing import Self
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
 from arco_catalog.state.index import Edits, Index, SegmentLookup
+from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.segments import Segment
@@ -103,6 +104,16 @@ class RegistryState:
         """The state with another restoration, which the next commit stores."""
         restored: JsonObject = {**mapping(self.document, "restored"), **restoration.to_json()}
         return replace(self, document={**self.document, "restored": restored})
+
+    @cached_property
+    def key_settings(self) -> KeySettings | None:
+        """How the catalog reads idempotency keys; None where no server has recorded it. Each commit repeats it."""
+        stored = mapping(self.document, "idempotency")
+        return KeySettings.parse(stored) if stored else None
+
+    def with_key_settings(self, settings: KeySettings) -> "RegistryState":
+        """The state with other settings of keys, which the next commit stores."""
+        return replace(self, document={**self.document, "idempotency": settings.to_json()})
 
     @property
     def before(self) -> str | None:

@@ -2,7 +2,8 @@
 (docs/pipeline.md#who-sees-which-rows).
 
 Who asks is `current_user`, by the name of its principal, and `readers` tells what that may load. A row is judged by its
-entity, or by the namespace that its table or view has today: that of the row, unless a rename has moved it since. All
+entity, or by the namespace that its table or view has today: that of the row, unless a rename has moved it since. A
+grant on a namespace is none on what had left another namespace of its name before that was dropped. All
 joins are by equality, but for one: the distinct namespaces of a table with the grants of one principal. Only the
 columns by which files are pruned are told so plainly that a condition on them reaches the table.
 """
@@ -17,6 +18,11 @@ from reconciler.system.questions import Question
 
 PREFIX = "visible_"
 _RENAMES = "kind IN ('rename-table', 'rename-view')"
+_ARRIVALS = (
+    "kind IN ('create-table', 'create-view', 'register-table', 'register-view', 'rename-table', 'rename-view', "
+    "'undrop', 'follow')"
+)
+_DROPS = "kind IN ('drop-table', 'drop-view', 'drop-followed')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +51,43 @@ LEFT JOIN (
   GROUP BY entity
 ) {p}moved ON {p}moved.entity = x.{self.entity}
 LEFT JOIN (
-  SELECT DISTINCT may.entity_type, there.namespace
+  SELECT
+    entity,
+    max(CASE WHEN {_ARRIVALS} THEN sequence END) AS came,
+    max(CASE WHEN {_DROPS} THEN sequence END) AS dropped
+  FROM {{system}}catalog_events
+  GROUP BY entity
+) {p}history ON {p}history.entity = x.{self.entity}
+LEFT JOIN (
+  SELECT may.entity_type, there.namespace, min(may.since) AS since
   FROM (
     SELECT coalesce({self.namespace}, '') AS namespace FROM {{system}}{table}
     UNION
     SELECT coalesce(to_namespace, '') AS namespace FROM {{system}}catalog_events WHERE {_RENAMES}
   ) there
   JOIN (
-    SELECT DISTINCT entity_type, namespace
-    FROM {{system}}readers
-    WHERE principal = current_user AND entity IS NULL
+    SELECT DISTINCT held.entity_type, held.namespace, coalesce(emptied.sequence, -1) AS since
+    FROM {{system}}readers held
+    LEFT JOIN (
+      SELECT namespace, max(sequence) AS sequence
+      FROM {{system}}catalog_events
+      WHERE kind = 'drop-namespace'
+      GROUP BY namespace
+    ) emptied ON emptied.namespace = held.namespace
+    WHERE held.principal = current_user AND held.entity IS NULL
   ) may ON may.namespace IS NULL
     OR there.namespace = may.namespace
     OR substr(there.namespace, 1, length(may.namespace) + 1) = concat(may.namespace, '.')
+  GROUP BY may.entity_type, there.namespace
 ) {p}inside ON {p}inside.entity_type = {self.kind} AND {p}inside.namespace =
   CASE WHEN {p}moved.entity IS NULL THEN coalesce(x.{self.namespace}, '') ELSE coalesce({p}moved.namespace, '') END"""
 
     @property
     def seen(self) -> str:
-        """Whether it may be."""
-        return f"({self.prefix}granted.entity IS NOT NULL OR {self.prefix}inside.namespace IS NOT NULL)"
+        """Whether it may be. An entity of which no event is known came after the namespace was made."""
+        p = self.prefix
+        since = f"coalesce({p}history.came, {p}history.dropped, {p}inside.since + 1) > {p}inside.since"
+        return f"({p}granted.entity IS NOT NULL OR ({p}inside.namespace IS NOT NULL AND {since}))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from arco_catalog.authentication.tokens import (
 from arco_catalog.http.errors import error_response
 from arco_catalog.iceberg.errors import NotAuthorized, Unavailable
 from arco_catalog.planning.access import Identity
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from tests.authentication.realm import KEY, OTHER_KEY, authenticator, own_tokens
 from tests.support.fake_runtime import FakeRuntime
 

@@ -32,7 +32,7 @@ from arco_catalog.config.variables import (
 )
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT

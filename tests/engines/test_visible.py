@@ -75,6 +75,12 @@ def test_a_condition_that_fails_on_hidden_rows_does_not_tell_of_them(trino_as: A
         assert int(str(count)) > 0
 
 
+def test_a_namespace_that_was_made_again_shows_nothing_of_the_one_before(walled: Walled, trino_as: Ask) -> None:
+    walled.principals.make("carol", on_namespace("TABLE_READ_DATA", "anew"))
+    walled.fill()
+    assert {*seen(trino_as("carol"), tables.COMMITS, walled)} == {"anew.t"}
+
+
 def test_one_who_is_no_principal_sees_nothing(trino_as: Ask) -> None:
     assert trino_as("mallory")(f"SELECT * FROM {NAME}.system.visible_commits") == []
 

@@ -94,9 +94,20 @@ def walled_lake(folder: Path) -> Iterator[Walled]:
         _tell_lineage(made, client, "sales.t", "salesforce.t")
         for before, after in MOVED:
             client.rename_table(before, after)
+        _make_again(client, "anew")
         made.fill()
         _tell_by_hand(made)
         yield made
+
+
+def _make_again(client: RestCatalog, namespace: str) -> None:
+    """A namespace that was dropped with its table, and one of its name with another."""
+    for name in ("gone", "t"):
+        client.create_namespace(namespace)
+        client.create_table(f"{namespace}.{name}", ROW.schema).append(ROW)
+        if name == "gone":
+            client.drop_table(f"{namespace}.{name}")
+            client.drop_namespace(namespace)
 
 
 def _make_view(walled: Walled, view: str) -> None:

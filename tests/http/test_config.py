@@ -9,7 +9,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import GOVERNANCE, ROUTES
 from arco_catalog.iceberg.json import JsonValue
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from tests.http.specification import Endpoint, polaris_endpoints, sources
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService

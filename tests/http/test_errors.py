@@ -13,7 +13,7 @@ from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from storage_backends import InvalidKey, StoreDenied, StoreError, StoreUnavailable
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService

@@ -8,7 +8,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from tests.http.templates import path_of

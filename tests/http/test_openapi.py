@@ -12,7 +12,7 @@ from arco_catalog.http.management.routes import MANAGEMENT
 from arco_catalog.http.openapi import FILE, served
 from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import HEALTH, ROUTES
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.telemetry.names import operation
 from tests.support.http_service import HttpService
 from tools.openapi import ours

@@ -11,7 +11,8 @@ from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.principal import NO_CALLER, Caller, caller_of
 from arco_catalog.iceberg.json import loads
-from arco_catalog.protocol.operation_request import Dialect, OperationRequest
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found

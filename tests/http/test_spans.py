@@ -178,7 +178,7 @@ class TestLeavingBeforeTheAnswer:
 
         service = LoggedService(exporters=[Spans(provider.get_tracer("test"), flush)])
 
-        await service.client.get("/v1/config")
+        await service.client.get("/openapi.json")
 
         assert left == [1]
 

@@ -26,7 +26,8 @@ from arco_catalog.operations.namespaces import create_namespace, drop_namespace,
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.planning.answers import Document
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.protocol.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
+from arco_catalog.protocol.operation_request import DAY_MS, KEY_AHEAD_MS, IdempotencyKey
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.marker import Slot, WriteSet
 from storage_backends import ABSENT, Applied
 from storage_backends.memory import MemoryStore

@@ -12,7 +12,9 @@ from tests.packaging.dockerfile import PROJECT
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 SHORTER = {"test-minio", "test-gcs", "test-azure", "test-image"}
 """`test-stores` has the first three; `make image`, which CI calls, does more than the last."""
-TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (PROJECT / "Makefile").read_text()))
+TARGETS = set(
+    re.findall(r"(?m)^([a-z-]+):", "".join((PROJECT / name).read_text() for name in ("Makefile", "fetch.mk")))
+)
 
 
 def jobs() -> Iterator[dict[str, Any]]:
@@ -27,7 +29,7 @@ def steps() -> Iterator[dict[str, Any]]:
 
 def test_each_part_of_ci_is_a_make_target() -> None:
     called = {target for step in steps() for target in re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))}
-    assert called == {"lint", "test", "rck", "docs", "image", "sbom", "audit"}
+    assert called == {"lint", "test", "rck", "docs", "image", "sbom", "audit", "release"}
     assert called <= TARGETS
 
 
@@ -48,5 +50,19 @@ def test_a_workflow_may_only_read_and_every_job_is_bounded(path: Any) -> None:
     assert all(job["timeout-minutes"] <= (180 if path.stem == "nightly" else 60) for job in document["jobs"].values())
 
 
+def test_only_the_release_may_write_and_only_from_a_tag() -> None:
+    writing: dict[str, Any] = {}
+    for path in WORKFLOWS:
+        for name, job in yaml.safe_load(path.read_text())["jobs"].items():
+            allowed = {what for what, right in job.get("permissions", {}).items() if right == "write"}
+            if allowed:
+                writing[f"{path.stem}/{name}"] = (allowed, job.get("if"))
+    assert writing == {
+        "release/build": ({"id-token", "attestations"}, None),
+        "release/index": ({"id-token"}, "github.ref_type == 'tag'"),
+        "release/page": ({"contents"}, "github.ref_type == 'tag'"),
+    }
+
+
 def test_every_action_has_a_version() -> None:
-    assert all(re.search(r"@v\d+$", step["uses"]) for step in steps() if "uses" in step)
+    assert all(re.search(r"@(release/)?v\d+$", step["uses"]) for step in steps() if "uses" in step)

@@ -16,7 +16,8 @@ from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from storage_backends import StoreUnavailable
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World

@@ -13,7 +13,8 @@ from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore

@@ -4,16 +4,16 @@ from arco_catalog.http.errors import error_response
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.responses import Response
 from arco_catalog.iceberg.errors import Refusal
-from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.protocol.request_stats import current_stats
+from arco_catalog.state.key_settings import KeyPolicy
 
 
 class Errors:
     """Answers whatever is raised inside, but `ClientGone`, which nobody is left to read."""
 
-    def __init__(self, inner: Handle, dialect: Dialect) -> None:
+    def __init__(self, inner: Handle, policy: KeyPolicy) -> None:
         self._inner = inner
-        self._dialect = dialect
+        self._policy = policy
 
     async def handle(self, request: Request) -> Response:
         """Passes the request on. Raises `ClientGone`."""
@@ -26,4 +26,6 @@ class Errors:
             if isinstance(error, Refusal):
                 current_stats().denied = error.denied
             commits = request.route is not None and request.route.commits
-            return error_response(error, commits=commits, dialect=self._dialect)
+            catalog = request.catalog
+            policy = self._policy if catalog is None else catalog.key_settings(self._policy).policy
+            return error_response(error, commits=commits, dialect=policy.dialect)

@@ -12,7 +12,8 @@ from arco_catalog.operations.delegation_service.state import service_state
 from arco_catalog.operations.delegation_service.storage import Opens
 from arco_catalog.operations.open import build_catalog, location_of
 from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.task import Task

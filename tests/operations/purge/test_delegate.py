@@ -19,8 +19,9 @@ from arco_catalog.operations.purge.delegation_service import Handed
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.delegation import may_be_handed_over
 from arco_catalog.protocol.internal_commits import change_registry
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Index, relation_key, released_key
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.runtime import SystemRuntime

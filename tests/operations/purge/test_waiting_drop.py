@@ -11,7 +11,7 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED, PURGED
 from arco_catalog.tasks.loop import WakeUp

@@ -359,7 +359,44 @@ def names_with_an_old_decision() -> Program:
     )
 
 
+def retries_at_servers_that_disagree_on_keys() -> Program:
+    """A commit that was applied, and is sent again where variables set another dialect."""
+    unheard = Conditions(warm=True, disagreeing=True, rate=0.08, faults=("lost-answer", "echo", "delay"))
+    schema = Request("schema", (T,), choice=1, needs=0)
+    return Program(
+        unheard,
+        (T,),
+        (),
+        (
+            (sent(Request("set-properties", namespace=DB), "p1", after=0.0), sent(schema, "p1", "p2", after=0.0)),
+            (sent(Request("create", (U,)), "p2", "p1", after=0.0), sent(Request("drop", (U,)), "p2", "p1")),
+        ),
+    )
+
+
+def changes_of_how_keys_are_read() -> Program:
+    """A change of the dialect between two sendings of a request, or between two steps of one."""
+    unheard = Conditions(warm=True, disagreeing=True, rate=0.05, faults=("lost-answer", "delay", "stuck"))
+    schema = Request("schema", (T,), choice=1, needs=0)
+    back = Request("schema", (T,), choice=0, needs=1)
+    return Program(
+        unheard,
+        (T,),
+        (),
+        (
+            (sent(Request("set-properties", namespace=DB), "p1", after=0.0),),
+            (twice(schema, "p1", "p2", after=0.1), twice(back, "p2", "p1", after=0.0)),
+            (
+                sent(Request("set-keys", choice=1), "p3", after=0.1, key=False),
+                sent(Request("set-keys", choice=0), "p3", after=0.1, key=False),
+            ),
+        ),
+    )
+
+
 FOCUSED = (
+    retries_at_servers_that_disagree_on_keys,
+    changes_of_how_keys_are_read,
     names_with_an_old_decision,
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,

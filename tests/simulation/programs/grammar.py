@@ -80,6 +80,7 @@ class Profile:
     collects: bool = False
     """Whether ages are of seconds."""
     external: bool = False
+    disagreeing: bool = False
     policies: bool = False
     overlap: float = 0.3
     wrong_clocks: float = 0.25
@@ -140,6 +141,7 @@ class _Drawing:
             cleaning=rng.random() < profile.cleaning,
             ages=profile.collects,
             external=profile.external,
+            disagreeing=profile.disagreeing,
             policies=profile.policies,
             window_ms=rng.choice((0, 2_000)) if purges else None,
             skew_ms=600_000 if wrong else 2_000,
@@ -209,6 +211,8 @@ class _Drawing:
                 return Request(kind, choice=rng.choice((0, 0, 5, 20)))
             case "errand":
                 return Request(kind, choice=rng.randint(0, 5))
+            case "set-keys":
+                return Request(kind, choice=rng.randint(0, 1))
             case "purge" | "collect":
                 return Request(kind)
             case _:

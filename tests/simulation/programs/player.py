@@ -19,13 +19,14 @@ from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import Dialect
 from storage_backends import StoreError, Version
 from tests.simulation import collecting
 from tests.simulation.bucket import Stored
 from tests.simulation.clients import AS_DEPLOYED, EAGER
 from tests.simulation.collecting import RETENTION
-from tests.simulation.programs import bodies
+from tests.simulation.programs import bodies, keys
 from tests.simulation.programs.chance import Drawn
 from tests.simulation.programs.history import Asked
 from tests.simulation.programs.reading import read
@@ -106,16 +107,18 @@ class Player:
             self.fixtures[process.name] = fixture
         return self.fixtures[process.name]
 
-    def session(self, process: Process, asked: Asked, key: str | None) -> Session:
+    def session(self, process: Process, asked: Asked, key: str | None, attempts: set[str]) -> Session:
         """One sending of a request."""
-        parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
+        policy = keys.variables_of(process.name) if self.program.conditions.disagreeing else None
+        parsed = None if key is None or policy is not None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = process.runtime.now_ms() + self.settings.request_ms
         kind = asked.request.kind
         source: JsonObject = {"kind": "AdminApi"}
+        request = OperationRequest(
+            "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
+        )
         return self.fixture(process).catalog.session(
-            OperationRequest(
-                "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
-            )
+            replace(request, key_text=None if policy is None else key, key_policy=policy, attempts=attempts)
         )
 
     # The whole of it.
@@ -297,7 +300,7 @@ class Player:
         timeout = asyncio.timeout(sending.timeout if asked.sendings <= MAX_TIMED_SENDINGS else None)
         try:
             async with timeout:
-                return await perform(self.session(process, asked, key))
+                return await keys.served(lambda attempts: self.session(process, asked, key, attempts), perform)
         except asyncio.CancelledError as error:
             # Python 3.11: a task group that failed while it was left has one cancellation too many on its account.
             if timeout.expired():

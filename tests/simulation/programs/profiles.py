@@ -239,6 +239,29 @@ COLLECTING = Profile(
 )
 """Collections beside requests, and servers that were idle while objects that they remember were collected."""
 
+KEYS = Profile(
+    weights={
+        "set-keys": 3,
+        "commit": 8,
+        "schema": 6,
+        "create": 4,
+        "drop": 4,
+        "undrop": 1,
+        "rename": 3,
+        "transaction": 3,
+        "create-generic": 1,
+    },
+    disagreeing=True,
+    names=(1, 2),
+    clients=(3, 4),
+    keyless=0.1,
+    twins=0.4,
+    old_keys=0.0,
+    gap=0.4,
+    rates=(0.02, 0.05, 0.08),
+)
+"""Servers that disagree on how idempotency keys are read, and changes of the catalog's setting beside requests."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -254,4 +277,5 @@ PROFILES: dict[str, Profile] = {
     "policies": POLICIES,
     "following": FOLLOWING,
     "collecting": COLLECTING,
+    "keys": KEYS,
 }

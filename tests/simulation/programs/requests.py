@@ -56,12 +56,13 @@ Kind = Literal[
     "errand",
     "purge",
     "collect",
+    "set-keys",
 ]
 
 READS: frozenset[Kind] = frozenset(
     {"load", "load-view", "load-generic", "load-model", "load-governance", "exists", "list", "load-namespace"}
 )
-WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge", "collect"})
+WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge", "collect", "set-keys"})
 """What runs beside requests, and answers nobody."""
 VIEWS: frozenset[Kind] = frozenset(
     {"create-view", "commit-view", "drop-view", "rename-view", "govern-view", "load-view"}
@@ -154,6 +155,8 @@ class Conditions:
     """Whether there is a policy of each name, of one type or the other."""
     ages: bool = False
     """Whether ages are of seconds, so that collections delete objects while a program runs."""
+    disagreeing: bool = False
+    """Whether the variables of servers disagree on how idempotency keys are read."""
     skew_ms: int = 2_000
     jumps: bool = False
     rate: float = 0.0

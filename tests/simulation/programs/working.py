@@ -9,9 +9,11 @@ from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends import StoreError
 from tests.simulation.collecting import RUN_MS
+from tests.simulation.programs.keys import POLICIES as POLICIES_OF_KEYS
 from tests.simulation.programs.recorder import PATHS
 from tests.simulation.programs.requests import Sending
 
@@ -53,6 +55,9 @@ async def work(player: "Player", sending: Sending) -> None:
             return
         if request.kind == "collect":
             await process.run(collect(fixture.session(deadline_ms=RUN_MS), delete=True))
+            return
+        if request.kind == "set-keys":
+            await process.run(set_key_policy(fixture.session(), POLICIES_OF_KEYS[request.choice]))
             return
         if request.kind == "purge":
             await process.run(task_worker(fixture.catalog, POLICIES).run_due(lambda: False))

@@ -1,0 +1,172 @@
+"""Resolves the header of a request to the marker that stands for its key, by the settings that HEAD records
+(docs/design/idempotency.md#settings)."""
+
+import logging
+from collections.abc import Callable
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogChanged, CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.protocol.operation_request import IdempotencyKey
+from arco_catalog.state.key_settings import KeyPolicy, KeySettings
+from arco_catalog.state.marker import CLOSED, Slot, WriteSet, bound_to
+from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import Applied, StoreError
+
+RECORD = "record-key-settings"
+"""The kind of a registry commit that records what the first server of a catalog without a record uses."""
+CHANGE = "key-settings"
+"""The kind of a registry commit by which an operator changes how keys are read."""
+CHANGED = "The way in which this catalog reads idempotency keys was changed just now: try again"
+
+_LOG = logging.getLogger(__name__)
+
+
+async def resolve_key(session: Session) -> None:
+    """Decides which marker stands for the key of a request, before anything is planned: that of the catalog's policy,
+    or of a previous one under which the request began. The cached HEAD will do: the commit loop compares it with the
+    one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, and
+    `InternalError`."""
+    request = session.request
+    if request.key_text is None:
+        return
+    try:
+        settings = await _settings(session)
+        request.key_settings = settings
+        request.key = await _find_previous_key(session, request.key_text, settings)
+    except StoreError as error:
+        raise CommitStateUnknown(f"Whether the request was made before could not be read: {error}") from error
+    if request.key is None and settings.policy.enabled:
+        request.key = IdempotencyKey.parse(request.key_text, settings.policy.dialect, settings.enabled_ms)
+
+
+async def _settings(session: Session) -> KeySettings:
+    """The catalog's settings. A catalog without a record gets the server's; a new one by its first commit."""
+    state, variables = session.state, session.request.key_policy or KeyPolicy()
+    head = state.cached_head() or await state.head()
+    settings = head.key_settings
+    if settings is None and head.version is not None and session.settings.read_only_because is None:
+        settings = await record_key_settings(session)
+    _log_difference(session, settings, variables)
+    return settings or KeySettings(variables)
+
+
+async def _find_previous_key(session: Session, text: str, settings: KeySettings) -> IdempotencyKey | None:
+    """The key by a previous policy under which this very request began. Where it did not, none can any more: that
+    marker is closed, which refuses a server that has not read of the change yet."""
+    request, policies = session.request, settings.previous_policies(session.now_ms())
+    if not policies:
+        return None
+    identity = await off_loop(request.body_bytes, request.identity)
+    current = _marker_hash(session, text, settings.policy) if settings.policy.enabled else None
+    for policy in policies:
+        name = _marker_hash(session, text, policy)
+        if name is None or name == current:
+            continue
+        if await _is_begun(session, MarkerLog(session.state, name, identity, settings=settings.number), settings):
+            return IdempotencyKey.parse(text, policy.dialect)
+    return None
+
+
+def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
+    """The name of the marker by a policy; None if the key is malformed by it."""
+    try:
+        return session.request.marker_hash(IdempotencyKey.parse(text, policy.dialect))
+    except BadRequest:
+        return None
+
+
+async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
+    """Whether the request began in this marker. If nothing did, the next slot closes it: before its first attempt."""
+    writable, identity = session.settings.read_only_because is None, log.identity
+    closed = Slot(session.runtime.ulid(), WriteSet(), identity.to_json(), {CLOSED: settings.number})
+    while not (writable and await log.put(closed)):
+        slots = await log.read_on()
+        if slots:
+            return slots[0].closed_by is None and bound_to(slots[0], identity)
+        if not writable:
+            break
+    return False
+
+
+async def record_key_settings(session: Session) -> KeySettings:
+    """The settings of the catalog, for certain in HEAD: where there is no record, a registry commit records those of
+    the server. Raises `StoreError`, and `CommitStateUnknown` if it is not known whether that commit was made."""
+    policy = session.request.key_policy or KeyPolicy()
+
+    def record(head: RegistryState) -> KeySettings:
+        return head.key_settings or KeySettings.first(policy, session.now_ms(), is_new=_is_new(head))
+
+    return await _commit_key_settings(session, RECORD, record)
+
+
+async def set_key_policy(session: Session, policy: KeyPolicy) -> KeySettings:
+    """Makes all servers of the catalog read keys by this policy. Raises as `record_key_settings` does."""
+
+    def change(head: RegistryState) -> KeySettings:
+        settings, now_ms = head.key_settings, session.now_ms()
+        if settings is None:
+            return KeySettings.first(policy, now_ms, is_new=_is_new(head))
+        return settings if settings.policy == policy else settings.changed(policy, now_ms)
+
+    return await _commit_key_settings(session, CHANGE, change)
+
+
+async def _commit_key_settings(
+    session: Session, kind: str, change: Callable[[RegistryState], KeySettings]
+) -> KeySettings:
+    """Makes HEAD record what `change` makes of it, by a registry commit if it does not yet. Returns that. Raises
+    `StoreError`, and `CommitStateUnknown`."""
+    async with session.lock_registry():
+        while True:
+            head = await session.state.head()
+            settings = change(head)
+            if settings == head.key_settings:
+                return settings
+            detail: JsonObject = {"idempotency": settings.policy.to_json()}
+            changed = await internal_commit(session, kind, detail, head.with_key_settings(settings), {})
+            await changed.put()
+            if isinstance(await changed.swap(), Applied):
+                return settings
+            await session.state.pause()
+
+
+def _log_difference(session: Session, settings: KeySettings | None, variables: KeyPolicy) -> None:
+    """Logs, once for each policy of a catalog, that the server's variables count for nothing."""
+    caches, warning = session.catalog.caches, key_warning(session.settings.warehouse, settings, variables)
+    if settings is not None and warning is not None and caches.logged_policy != settings.policy:
+        caches.logged_policy = settings.policy
+        _LOG.warning("%s", warning)
+
+
+def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPolicy) -> str | None:
+    """A warning that the variables of a server set another policy than the catalog has; None if they do not."""
+    if settings is None or settings.policy == variables:
+        return None
+    return (
+        f"catalog {warehouse!r} uses {settings.policy}, and this server's variables set {variables}: the catalog's "
+        "counts (`arco settings` changes it)"
+    )
+
+
+def _is_new(head: RegistryState) -> bool:
+    return head.version is None
+
+
+def check_key_settings(session: Session, head: RegistryState) -> None:
+    """Returns if the key of a request was resolved by the settings that a HEAD records. Raises `CatalogChanged`, before
+    anything is changed: the request is to be judged again."""
+    resolved = session.request.key_settings
+    if resolved is not None and head.key_settings not in (None, resolved):
+        raise CatalogChanged(CHANGED)
+
+
+async def require_record(session: Session, head: RegistryState) -> None:
+    """Makes sure, before a refusal is kept under a key, that HEAD records how the key was resolved: where the catalog
+    is new, another server may read the same key in another way. Raises `CatalogChanged`."""
+    if session.request.key_settings is not None and _is_new(head):
+        await record_key_settings(session)
+        check_key_settings(session, await session.state.head())

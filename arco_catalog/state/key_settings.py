@@ -1,0 +1,109 @@
+"""How a catalog reads idempotency keys, as HEAD records it (docs/design/idempotency.md#settings).
+
+The dialect and the switch decide which marker stands for a key, so all servers of a catalog must use one setting. After
+a change, keys of the setting before it are searched as long as their markers are stored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.fields import integer, sequence, text
+
+SEARCH_MS = 48 * 60 * 60 * 1000
+"""How long after a change markers of the policy before it are searched: as long as markers are stored."""
+
+
+class Dialect(StrEnum):
+    """The rules of idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
+    (docs/design/idempotency.md#duplicates)."""
+
+    ICEBERG = "iceberg"
+    POLARIS = "polaris"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPolicy:
+    """The dialect of keys, and whether the header is read at all."""
+
+    dialect: Dialect = Dialect.ICEBERG
+    enabled: bool = True
+
+    @classmethod
+    def parse(cls, stored: JsonObject) -> Self:
+        """Reads the stored form. Raises `InternalError`."""
+        name = text(stored, "dialect")
+        if name not in Dialect.__members__.values():
+            raise InternalError(f"This version does not know the dialect {name!r} of the catalog's idempotency keys")
+        return cls(Dialect(name), stored.get("enabled") is not False)
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {"dialect": self.dialect.value, "enabled": self.enabled}
+
+    def __str__(self) -> str:
+        return f"the {self.dialect.value} dialect" if self.enabled else "no idempotency keys"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedPolicy:
+    """A policy that the catalog had until a time of the store's clock."""
+
+    policy: KeyPolicy
+    until_ms: int
+
+    @classmethod
+    def parse(cls, stored: JsonObject) -> Self:
+        """Reads the stored form. Raises `InternalError`."""
+        return cls(KeyPolicy.parse(stored), integer(stored, "until_ms"))
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {**self.policy.to_json(), "until_ms": self.until_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class KeySettings:
+    """The policy of a catalog, and those before it, the last first. `number` counts the changes."""
+
+    policy: KeyPolicy
+    replaced: tuple[ReplacedPolicy, ...] = ()
+    number: int = 1
+
+    @classmethod
+    def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
+        """The first record of a catalog. One that is not new was served by versions without a record, each server by
+        its variables: markers of every other policy may be there."""
+        others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
+        return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
+
+    @classmethod
+    def parse(cls, stored: JsonObject) -> Self:
+        """Reads the stored form. Raises `InternalError`."""
+        replaced = (each for each in sequence(stored, "replaced") if isinstance(each, dict))
+        return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
+
+    def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":
+        """The settings with another policy."""
+        others = (each for each in self.replaced if each.policy not in (policy, self.policy))
+        return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
+
+    def previous_policies(self, now_ms: int) -> Sequence[KeyPolicy]:
+        """The previous policies by which a request has to look for its marker."""
+        return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < SEARCH_MS]
+
+    @property
+    def enabled_ms(self) -> int:
+        """Since when keys have been read without a break; 0 for ever."""
+        return max((each.until_ms for each in self.replaced if not each.policy.enabled), default=0)
+
+    def reads_keys(self, now_ms: int) -> bool:
+        """Whether the header of a request may name a marker."""
+        return self.policy.enabled or bool(self.previous_policies(now_ms))
