@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs, realm_exists
-from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.open import build_with_recorded
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -49,7 +49,7 @@ class CatalogConfig:
     async def catalog(self) -> AsyncIterator[Catalog]:
         """The catalog, opened here: that of the realm where the store has one. Raises as `session` does, `NotFound`,
         and `StoreError`."""
-        catalog, url = self._build()
+        catalog, url = await self._build()
         try:
             for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
                 if each.realm is None or each.name == self.warehouse:
@@ -73,18 +73,19 @@ class CatalogConfig:
     async def realm_session(self) -> AsyncIterator[Session | None]:
         """A session with the registry of the catalog's realm, opened here; None where the store has no realm. Raises
         as `session` does."""
-        catalog, url = self._build()
+        catalog, url = await self._build()
         try:
             [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))
             yield _session(realm.registry) if await realm_exists(realm) else None
         finally:
             await catalog.close()
 
-    def _build(self) -> tuple[Catalog, str]:
-        """The one catalog of the store, and the store's URL. Raises `ValueError`."""
+    async def _build(self) -> tuple[Catalog, str]:
+        """The one catalog of the store, and the store's URL. Raises `ValueError`, and `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
-        return build_catalog(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens), url
+        catalog = await build_with_recorded(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens)
+        return catalog, url
 
 
 def _session(catalog: Catalog) -> Session:

@@ -238,7 +238,7 @@ async def _inventory(environment: Mapping[str, str], runtime: Runtime, *, delete
         async with opened(environment, runtime) as inventory:
             yield inventory
         return
-    catalog = catalog_from_env(environment, runtime)
+    catalog = await catalog_from_env(environment, runtime)
     try:
         url = canonical_url(STORE.require(environment), environment)
         yield await take_inventory(catalog, url, REALM.read(environment))

@@ -71,7 +71,7 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
             async with (writing if wanted.apply else looking)(options, "fsck", DAY_MS) as session:
                 async with saying_that_it_waits(options.store):
                     if not await session.state.has_any():
-                        raise no_warehouse(session, options.store)
+                        raise await no_warehouse(session, options.store)
                 await checking.catalog(session)
         return Report(checking.found.findings(), checking.repaired, checking.looked_at)
 
@@ -160,7 +160,7 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
             if await session.state.has_any():
                 await checking.catalog(session)
             elif each.realm is None:
-                raise no_warehouse(session, options.store)
+                raise await no_warehouse(session, options.store)
             else:
                 checking.found.add(Finding(Code.CATALOG_MISSING, session.state.paths.state, f"catalog {each.name}"))
 

@@ -17,6 +17,7 @@ from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
 from arco_catalog.operations.pace import Pace
+from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.state.index import Namespace
 from storage_backends.open import canonical_url, opener_in
 
@@ -80,6 +81,8 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
                 if pace.is_due():
                     print(f"arco: tables looked at so far: {len(report.tables):,}", file=sys.stderr, flush=True)
             report.namespaces = importer.namespaces
+            if options.apply and report.counts[Outcome.REGISTERED]:
+                await record_locations(another(session))
         return report
 
     report = carry_out(work)

@@ -10,11 +10,13 @@ from arco_catalog.config import variables
 SETTINGS_EXAMPLES = """\
 Shows what the catalog records of how servers are to serve it, and changes it.
 How Idempotency-Key is read belongs to the catalog, since a retry may reach
-another server: variables of servers count only when a catalog is made.
+another server: variables of servers count only when a catalog is made. The
+locations are those where tables may be besides the catalog's folder.
 
 examples:
   arco settings --store s3://bucket/catalog
   arco settings --set-idempotency-dialect polaris --store s3://bucket/catalog
+  arco settings --add-location s3://old-lake/sales --store s3://bucket/catalog
 """
 RECEIPTS_EXAMPLES = """\
 Separate the levels of a name by dots; quote a level that contains a dot.
@@ -399,6 +401,17 @@ def _add_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str
         choices=("true", "false"),
         help="whether Idempotency-Key is taken: false ignores it, and clients learn that they need not send it",
     )
+    parser.add_argument(
+        "--add-location",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PREFIX",
+        help="allow tables there, besides the catalog's folder, whatever --allowed-location a server or command has",
+    )
+    parser.add_argument(
+        "--remove-location", nargs="+", action="extend", default=[], metavar="PREFIX", help="do so no longer"
+    )
     add_json(parser, "the settings, as a JSON object")
 
 
@@ -407,12 +420,13 @@ def _settings(parsed: argparse.Namespace) -> int:
     from arco_catalog.state.key_settings import Dialect
 
     dialect, enabled = parsed.set_idempotency_dialect, parsed.set_idempotency_enabled
-    return settings.run(
-        CatalogOptions.of(parsed),
+    changes = settings.Changes(
         None if dialect is None else Dialect(dialect),
         None if enabled is None else enabled == "true",
-        as_json=parsed.json,
+        parsed.add_location,
+        parsed.remove_location,
     )
+    return settings.run(CatalogOptions.of(parsed), changes, as_json=parsed.json)
 
 
 COMMANDS = (

@@ -69,7 +69,7 @@ async def _is_there(options: CatalogOptions, job: str) -> None:
             return
     async with looking(options, "pipeline") as session:
         if not await session.state.has_any():
-            raise no_warehouse(session, options.store)
+            raise await no_warehouse(session, options.store)
 
 
 def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:

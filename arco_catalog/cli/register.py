@@ -7,6 +7,7 @@ from arco_catalog.cli.session import another, carry_out, writing
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Session
@@ -30,6 +31,7 @@ def run(
                 if view
                 else register_table(session, namespace, table, metadata, overwrite)
             )
+            await record_locations(another(session))
         if not isinstance(answer, TableState):
             raise InternalError("a registration was answered without the table")
         named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}

@@ -14,6 +14,7 @@ from arco_catalog.cli.errors import CliError, NotThere, Stopped
 from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists, take_inventory
+from arco_catalog.operations.contents import describe_siblings, sibling_catalogs
 from arco_catalog.operations.delegation_service.state import service_state
 from arco_catalog.operations.environment import (
     catalogs_may_overlap,
@@ -22,13 +23,13 @@ from arco_catalog.operations.environment import (
     retention_from_env,
     tables_may_overlap,
 )
-from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.open import build_catalog, build_with_recorded, open_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
-from storage_backends import StoreDenied, StoreError
-from storage_backends.open import canonical_url, opener_in
+from storage_backends import ObjectStore, StoreDenied, StoreError
+from storage_backends.open import StoreOpener, canonical_url, opener_in
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ async def mending(options: CatalogOptions, command: str, timeout_ms: int) -> Asy
     and `NotThere` if there is no such realm, no such catalog in it, or nothing at all where the catalog should be."""
     async with looking(options, command, timeout_ms) as session:
         if not await session.state.has_any():
-            raise no_warehouse(session, options.store)
+            raise await no_warehouse(session, options.store)
     async with _store(options, probed=True) as catalog:
         yield _session(await _named(catalog, options), command, timeout_ms)
 
@@ -241,13 +242,23 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
         async with saying_that_it_waits(options.store):
             catalog = await open_catalog(_settings(options), url, allowed, runtime, opener)
     else:
-        catalog = build_catalog(_settings(options), opener(url), url, allowed, runtime, opener)
+        catalog = await _built(_settings(options), opener(url), url, allowed, runtime, opener)
     try:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
         yield catalog
     finally:
         await catalog.close()
+
+
+async def _built(
+    settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime, opener: StoreOpener
+) -> Catalog:
+    """A catalog over a store that was not probed. One that can't be read is reported by the first command that does."""
+    try:
+        return await build_with_recorded(settings, store, url, allowed, runtime, opener)
+    except StoreError:
+        return build_catalog(settings, store, url, allowed, runtime, opener)
 
 
 async def _deployed(catalog: Catalog, options: CatalogOptions) -> Sequence[DeployedCatalog]:
@@ -306,14 +317,16 @@ async def _require_warehouse(session: Session, url: str) -> None:
     except StoreError as error:
         raise NotThere(f"cannot read the store {url}: {error}") from error
     if head.version is None:
-        raise no_warehouse(session, url)
+        raise await no_warehouse(session, url)
 
 
-def no_warehouse(session: Session, url: str) -> NotThere:
-    """What is said where a command finds nothing."""
+async def no_warehouse(session: Session, url: str) -> NotThere:
+    """The error where a command finds nothing. Raises `StoreError`."""
+    siblings = describe_siblings(await sibling_catalogs(session.catalog.store, session.state.paths.root))
     return NotThere(
         f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it, or all of its "
         "state is gone (check --store and --warehouse; `arco init` makes one, `arco restore --from` brings one back)"
+        f"{siblings}"
     )
 
 

@@ -1,48 +1,80 @@
 """`arco settings`: what the catalog records of how servers are to serve it."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import facts
-from arco_catalog.cli.session import carry_out, reading, writing
+from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.operations.recorded_locations import change_locations
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.state.key_settings import SEARCH_MS, Dialect, KeyPolicy, KeySettings
+from arco_catalog.state.registry import RegistryState
 
 NO_RECORD = "not recorded: the first server that takes a key records what its variables set"
 TIMEOUT_MS = 60_000
 
 
-def run(options: CatalogOptions, dialect: Dialect | None, enabled: bool | None, *, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of a command line; None, or nothing, leaves a setting as it is."""
+
+    dialect: Dialect | None = None
+    enabled: bool | None = None
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+
+    @property
+    def of_keys(self) -> bool:
+        """Whether they change how keys are read."""
+        return self.dialect is not None or self.enabled is not None
+
+    @property
+    def of_locations(self) -> bool:
+        """Whether they change where tables may be."""
+        return bool(self.added or self.removed)
+
+
+def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
     """Prints the settings of a catalog, after the changes that are given. Raises `CliError`."""
 
-    async def work() -> KeySettings | None:
-        if dialect is None and enabled is None:
-            async with reading(options, "settings", TIMEOUT_MS) as session:
-                return (await session.state.head()).key_settings
-        async with writing(options, "settings", TIMEOUT_MS) as session:
-            return await _change(session, dialect, enabled)
+    async def work() -> RegistryState:
+        opened = writing if changes.of_keys or changes.of_locations else reading
+        async with opened(options, "settings", TIMEOUT_MS) as session:
+            if changes.of_locations:
+                await change_locations(session, added=changes.added, removed=changes.removed)
+            if changes.of_keys:
+                await _change_keys(another(session), changes)
+            return await session.state.head()
 
-    settings = carry_out(work)
+    head = carry_out(work)
+    settings, locations = head.key_settings, head.allowed_locations
     if as_json:
-        print(json_text({"idempotency": None if settings is None else settings.to_json()}))
-    else:
-        print(facts([("idempotency keys", NO_RECORD if settings is None else _described(settings))]))
-        if settings is not None and settings.replaced and (dialect is not None or enabled is not None):
-            print(_advice(settings))
+        listed: list[JsonValue] = [*locations]
+        keys = None if settings is None else settings.to_json()
+        print(json_text({"idempotency": keys, "allowed_locations": listed}))
+        return 0
+    lines = [("idempotency keys", NO_RECORD if settings is None else _described(settings))]
+    print(facts([*lines, *(("allowed location", each) for each in locations)]))
+    if settings is not None and settings.replaced and changes.of_keys:
+        print(_advice(settings))
+    if changes.of_locations:
+        print("\nCommands use the locations at once, servers from their next start on.")
     return 0
 
 
-async def _change(session: Session, dialect: Dialect | None, enabled: bool | None) -> KeySettings:
+async def _change_keys(session: Session, changes: Changes) -> None:
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
-    if dialect is not None:
-        policy = replace(policy, dialect=dialect)
-    if enabled is not None:
-        policy = replace(policy, enabled=enabled)
-    return await set_key_policy(session, policy)
+    if changes.dialect is not None:
+        policy = replace(policy, dialect=changes.dialect)
+    if changes.enabled is not None:
+        policy = replace(policy, enabled=changes.enabled)
+    await set_key_policy(session, policy)
 
 
 def _described(settings: KeySettings) -> str:
@@ -53,7 +85,7 @@ def _advice(settings: KeySettings) -> str:
     """The consequences of a change for retries of earlier requests."""
     until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
     return (
-        f"\nServers use this from their next write on, whatever their variables set. Until {until} they also look "
-        "for keys of the setting before, which costs each write with a key one more call. Servers of versions "
-        "without `arco settings` do not read this record: replace them before a change."
+        f"\nServers use this from their next write on, whatever their variables set. Until {until} they also search "
+        "markers of the setting before, which costs each write with a key one more call. Servers of versions without "
+        "`arco settings` do not read this record: replace them before a change."
     )

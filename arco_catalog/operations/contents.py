@@ -1,9 +1,14 @@
 """Describes in a few words how much a registry holds: an operator who mistyped a store then notices."""
 
+from collections.abc import Sequence
+
 from arco_catalog.state.access import State
 from arco_catalog.state.realm import catalogs
+from storage_backends import Cursor, ObjectStore
 
 NEW = "New catalog: nothing was ever made in it"
+MAX_PAGES, MAX_NAMES = 5, 10
+"""Pages of 1,000 objects in which other catalogs of a store are searched, and names that are printed."""
 RELATIONS = "relation\n"
 """Prefix of the index keys of all tables, views and what else is listed like them."""
 
@@ -13,11 +18,33 @@ async def describe_contents(state: State, *, of_realm: bool) -> str:
     partly in segments is not read for it. Raises `StoreError`."""
     head = await state.head()
     if head.version is None:
-        return NEW
+        return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))
     if head.index.directory.refs:
         return f"Its index has {_count(len(head.index.directory.refs), 'segment')}"
     prefix, noun = (catalogs(), "catalog") if of_realm else (RELATIONS, "table or view")
     return f"It has {_count(sum(1 for _ in head.index.scan(prefix)), noun)}"
+
+
+async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
+    """The names of other catalogs at the root of a store, as far as its first objects show them. Raises
+    `StoreError`."""
+    found: set[str] = set()
+    after: Cursor | None = None
+    for _ in range(MAX_PAGES):
+        page = await store.list("", after)
+        found |= {each.key.partition("/_catalog/")[0] for each in page.entries if "/_catalog/" in each.key}
+        after = page.after
+        if after is None:
+            break
+    return sorted(each for each in found if "/" not in each and each != name)
+
+
+def describe_siblings(names: Sequence[str]) -> str:
+    """The part of a sentence that names other catalogs; empty if there are none."""
+    if not names:
+        return ""
+    listed = ", ".join(repr(name) for name in names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+    return f". The store has {'another catalog' if len(names) == 1 else 'other catalogs'}: {listed} (check --warehouse)"
 
 
 def _count(number: int, noun: str) -> str:

@@ -28,7 +28,7 @@ from arco_catalog.config.variables import (
     VENDING_LIFETIME,
     WAREHOUSE,
 )
-from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.open import build_with_recorded, open_catalog
 from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
@@ -99,11 +99,12 @@ def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
     return TaskPolicies.of_pairs(TASK_PROPERTIES.read(environment))
 
 
-def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog, without a test whether its store honours conditions. Raises what `settings_from_env` does, and
-    `ValueError` for a bad URL."""
+async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+    """The catalog, without a test whether its store honours conditions. Raises what `settings_from_env` does,
+    `ValueError` for a bad URL, and `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
-    return build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
+    settings = settings_from_env(environment)
+    return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
@@ -111,7 +112,7 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
     Any other store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises
     what `catalog_from_env` does, and `StoreError` if the store does not answer."""
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
-        catalog = catalog_from_env(environment, runtime)
+        catalog = await catalog_from_env(environment, runtime)
     else:
         catalog = await _open_tested(environment, runtime)
     return _notifying(catalog, environment, runtime)

@@ -1,19 +1,21 @@
 """Opening a catalog over a store: where its folders are, what tables may live where, and whether it may be written."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, Settings
-from arco_catalog.state.access import Caches
+from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import Mount
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
-from storage_backends import ObjectStore
+from storage_backends import Found, ObjectStore
 from storage_backends.open import StoreOpener
 from storage_backends.probe import honours_conditions
 
@@ -38,7 +40,32 @@ async def open_catalog(
         settings = replace(settings, read_only_because=verdict.reason)
     if not verdict.conditional_delete:
         settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
-    return build_catalog(settings, store, url, allowed, runtime, open_store)
+    try:
+        return await build_with_recorded(settings, store, url, allowed, runtime, open_store)
+    except BaseException:
+        await store.close()
+        raise
+
+
+async def build_with_recorded(
+    settings: Settings,
+    store: ObjectStore,
+    url: str,
+    allowed: Sequence[str],
+    runtime: Runtime,
+    open_store: StoreOpener,
+) -> Catalog:
+    """A catalog over an open store, whose tables may also be in the locations that HEAD records. Raises `ValueError`
+    for a bad URL or prefix, and `StoreError`."""
+    caches, recorded = Caches.of(settings.cache_bytes * 52 // 100), tuple[str, ...]()
+    state = State(store, Paths(settings.warehouse), caches, runtime)
+    found = await store.get(state.paths.manifest)
+    if isinstance(found, Found):
+        with suppress(InternalError):  # a damaged HEAD: what needs it reports that, what restores it goes on
+            head = RegistryState.parse(found.body, found.version, state.paths.manifest)
+            state.cache_head(head)
+            recorded = head.allowed_locations
+    return build_catalog(settings, store, url, allowed, runtime, open_store, caches, recorded)
 
 
 @asynccontextmanager
@@ -60,15 +87,18 @@ def build_catalog(
     allowed: Sequence[str],
     runtime: Runtime,
     open_store: StoreOpener | None = None,
+    caches: Caches | None = None,
+    recorded: Sequence[str] = (),
 ) -> Catalog:
     """A catalog over an open store. Its root is a folder of its name, so that one store serves many.
 
-    `open_store` is needed where an allowed prefix lies outside of this store. Raises `ValueError` for a bad URL or
-    prefix.
+    `open_store` is needed where an allowed prefix lies outside of this store. `recorded` are locations that are allowed
+    besides. Raises `ValueError` for a bad URL or prefix.
     """
     if "%" in url:
         raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
-    base, further = location_of(url), [*map(Location.parse, allowed)]
+    base, given = location_of(url), [*map(Location.parse, allowed)]
+    further = [*{each.normal: each for each in (*given, *map(Location.parse, recorded))}.values()]
     paths = Paths(settings.warehouse)
     for place in (base, *further):
         if place.reserved:
@@ -84,7 +114,8 @@ def build_catalog(
         locations=AllowedLocations(prefixes, forbidden=[base.below(paths.state)]),
         warehouse=warehouse,
         runtime=runtime,
-        caches=Caches.of(settings.cache_bytes * 52 // 100),
+        caches=caches or Caches.of(settings.cache_bytes * 52 // 100),
+        given_locations=[each.uri for each in given],
         files=ByteCache(settings.cache_bytes * 48 // 100),
     )
 

@@ -106,6 +106,8 @@ class Catalog:
     """Its id and version in the realm's registry, if it is one of a realm."""
     storage: JsonObject = field(default_factory=dict)
     """How its storage is reached, as the realm's registry has it (vending/storage_config.py)."""
+    given_locations: Sequence[str] = ()
+    """The locations besides its folder with which this process opened it; HEAD may record others."""
     named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
     """The locations that metadata files name, by the files' own; what a file names never changes."""
 
@@ -149,7 +151,13 @@ class Session:
 
         records = view(catalog.store, catalog.clock.told)
         self.state = State(
-            records, catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill, request.key_policy
+            records,
+            catalog.paths,
+            catalog.caches,
+            catalog.runtime,
+            catalog.settings.spill,
+            request.key_policy,
+            catalog.given_locations,
         )
         mounts = [Mount(mount.root, view(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold

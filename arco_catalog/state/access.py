@@ -126,8 +126,10 @@ class State:
         runtime: Runtime,
         limits: Limits | None = None,
         key_policy: KeyPolicy | None = None,
+        allowed_locations: Sequence[str] = (),
     ) -> None:
-        """`key_policy` is what a registry commit records where the catalog has no record yet; None records nothing."""
+        """`key_policy` is what a registry commit records where the catalog has no record yet, and `allowed_locations`
+        those of a new catalog; None records nothing."""
         self.store = store
         self.paths = paths
         self._caches = caches
@@ -137,6 +139,7 @@ class State:
         """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
         self._limits = limits
         self._key_policy = key_policy
+        self._allowed_locations = allowed_locations
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the view of it that this request has."""
 
@@ -201,6 +204,8 @@ class State:
         if self._key_policy is not None and head.key_settings is None:
             settings = KeySettings.first(self._key_policy, at_ms, is_new=head.version is None)
             head = head.with_key_settings(settings)
+            if self._allowed_locations and head.version is None:
+                head = head.with_allowed_locations(self._allowed_locations)
         return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=operations, spilled=spilled)
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, texts
 from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.needs import Steps
@@ -114,6 +114,16 @@ class RegistryState:
     def with_key_settings(self, settings: KeySettings) -> "RegistryState":
         """The state with other settings of keys, which the next commit stores."""
         return replace(self, document={**self.document, "idempotency": settings.to_json()})
+
+    @property
+    def allowed_locations(self) -> tuple[str, ...]:
+        """The locations besides its folder where the catalog allows tables, unless a realm has them. Each commit
+        repeats them."""
+        return texts(self.document, "allowed_locations")
+
+    def with_allowed_locations(self, locations: Sequence[str]) -> "RegistryState":
+        """The state with other allowed locations, which the next commit stores."""
+        return replace(self, document={**self.document, "allowed_locations": [*locations]})
 
     @property
     def before(self) -> str | None:

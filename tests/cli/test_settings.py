@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli.program import main
+from arco_catalog.protocol.catalog import Settings
+from storage_backends.local.store import LocalStore
 from tests.cli.process import serving
+from tools.support.catalog_fixture import CatalogFixture
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,7 +30,7 @@ def test_a_change_shows_until_when_earlier_keys_are_previous_policies(tmp_path: 
     assert main(["settings", "--set-idempotency-enabled", "false", *at], {}) == 0
     printed = capsys.readouterr().out
     assert "not taken" in printed
-    assert "keys of the setting before" in printed
+    assert "setting before" in printed
     assert main(["settings", "--set-idempotency-dialect", "polaris", "--set-idempotency-enabled", "true", *at], {}) == 0
     capsys.readouterr()
     assert main(["settings", "--json", *at], {}) == 0
@@ -52,3 +55,68 @@ async def test_a_server_warns_at_its_start_that_the_catalog_has_another_setting(
         stopped = await server.stop()
     assert config["properties"]["idempotency-key-supported"] == "true"
     assert "catalog 'arco' uses the polaris dialect, and this server's variables set the iceberg" in stopped.err
+
+
+@pytest.fixture
+def old_table(tmp_path: Path) -> str:
+    """The metadata file of a table in another place than the catalog's."""
+    url = (tmp_path / "old").as_uri()
+    fixture = CatalogFixture(LocalStore(tmp_path / "old"), settings=Settings("arco"), url=url)
+
+    async def make() -> str:
+        await fixture.namespace("db")
+        return (await fixture.table("t")).metadata_location
+
+    return asyncio.run(make())
+
+
+def test_commands_need_no_flag_after_a_registration_at_another_place(
+    tmp_path: Path, old_table: str, capsys: Captured
+) -> None:
+    at, old = ["--store", (tmp_path / "lake").as_uri()], (tmp_path / "old").as_uri()
+    assert main(["init", *at], {}) == 0
+    assert main(["register", "db.t", old_table, "--parents", "--allowed-location", old, *at], {}) == 0
+    capsys.readouterr()
+    assert main(["settings", "--json", *at], {}) == 0
+    assert json.loads(capsys.readouterr().out)["allowed_locations"] == [old]
+    assert main(["info", "db.t", *at], {}) == 0
+    assert main(["settings", "--remove-location", old, *at], {}) == 0
+    capsys.readouterr()
+    assert main(["info", "db.t", *at], {}) == 1
+    assert "allow its place (--allowed-location" in capsys.readouterr().err
+
+
+def test_a_new_catalog_keeps_the_locations_of_the_server_that_makes_it(tmp_path: Path, capsys: Captured) -> None:
+    at, old = ["--store", (tmp_path / "lake").as_uri()], (tmp_path / "old").as_uri()
+    assert main(["init", "--allowed-location", old, *at], {}) == 0
+    capsys.readouterr()
+    assert main(["settings", *at], {}) == 0
+    assert old in capsys.readouterr().out
+
+
+async def test_a_server_allows_the_recorded_locations(tmp_path: Path, old_table: str) -> None:
+    store, old = (tmp_path / "lake").as_uri(), (tmp_path / "old").as_uri()
+    assert await asyncio.to_thread(main, ["init", "--store", store], {}) == 0
+    assert await asyncio.to_thread(main, ["settings", "--add-location", old, "--store", store], {}) == 0
+    async with serving(store) as server:
+        await server.call("POST", "/v1/arco/namespaces", {"namespace": ["db"]})
+        body = {"name": "t", "metadata-location": old_table}
+        status, _ = await server.call("POST", "/v1/arco/namespaces/db/register", body)
+    assert status == 200
+
+
+def test_a_mistyped_warehouse_is_reported_with_those_that_the_store_has(tmp_path: Path, capsys: Captured) -> None:
+    at = ["--store", tmp_path.as_uri()]
+    assert main(["init", *at], {}) == 0
+    assert main(["init", "--warehouse", "sales", *at], {}) == 0
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["ls", "--warehouse", "slaes", *at], {}) == 2
+    assert "The store has other catalogs: 'arco', 'sales' (check --warehouse)" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+async def test_a_server_of_a_new_catalog_names_those_beside_it(tmp_path: Path) -> None:
+    assert await asyncio.to_thread(main, ["init", "--store", tmp_path.as_uri()], {}) == 0
+    async with serving(tmp_path.as_uri(), "--warehouse", "acro") as server:
+        printed = (await server.stop()).out
+    assert "New catalog: nothing was ever made in it. The store has another catalog: 'arco'" in printed

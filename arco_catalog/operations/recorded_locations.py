@@ -1,0 +1,53 @@
+"""The locations besides its folder where a catalog outside of realms allows tables, as HEAD records them
+(docs/operating.md#allowed-locations)."""
+
+from collections.abc import Callable, Sequence
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.state.locations import Location
+from storage_backends import Applied
+
+CHANGE = "allowed-locations"
+"""The kind of a registry commit that changes nothing but these."""
+
+
+async def record_locations(session: Session) -> Sequence[str]:
+    """Adds the locations with which this process opened the catalog. Raises `StoreError`, and `CommitStateUnknown`."""
+    return await change_locations(session, added=session.catalog.given_locations)
+
+
+async def change_locations(
+    session: Session, *, added: Sequence[str] = (), removed: Sequence[str] = ()
+) -> Sequence[str]:
+    """Adds and removes locations. Returns all of them. Raises `BadRequest` for a malformed one, or for a catalog of a
+    realm, `StoreError`, and `CommitStateUnknown`."""
+    if session.catalog.entry is not None:
+        if added or removed:
+            raise BadRequest("A catalog of a realm has its locations in the realm: use arco catalogs update")
+        return ()
+    new, old = [Location.parse(each).uri for each in added], {Location.parse(each).normal for each in removed}
+
+    def change(recorded: Sequence[str]) -> Sequence[str]:
+        return [each for each in dict.fromkeys([*recorded, *new]) if Location.parse(each).normal not in old]
+
+    return await _commit(session, change)
+
+
+async def _commit(session: Session, change: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
+    state = session.state
+    async with session.lock_registry():
+        while True:
+            head = await state.head()
+            locations = change(head.allowed_locations)
+            if [*locations] == [*head.allowed_locations]:
+                return locations
+            listed: list[JsonValue] = [*locations]
+            detail: JsonObject = {"allowed_locations": listed}
+            commit = await internal_commit(session, CHANGE, detail, head.with_allowed_locations(locations), {})
+            await commit.put()
+            if isinstance(await commit.swap(), Applied):
+                return locations
+            await state.pause()
