@@ -28,7 +28,7 @@ from arco_catalog.config.variables import (
     VENDING_LIFETIME,
     WAREHOUSE,
 )
-from arco_catalog.operations.open import build_with_recorded, open_catalog
+from arco_catalog.operations.open import build_catalog, build_with_recorded, open_catalog
 from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
@@ -108,11 +108,13 @@ async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> 
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test.
+    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test, nor
+    for a read of the locations that HEAD records: the variables of the function have those it allows.
     Any other store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises
     what `catalog_from_env` does, and `StoreError` if the store does not answer."""
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
-        catalog = await catalog_from_env(environment, runtime)
+        (url, *allowed), opener = _urls(environment), opener_in(environment)
+        catalog = build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
     else:
         catalog = await _open_tested(environment, runtime)
     return _notifying(catalog, environment, runtime)
