@@ -108,10 +108,10 @@ async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> 
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test, nor
-    for a read of the locations that HEAD records: the variables of the function have those it allows.
-    Any other store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises
-    what `catalog_from_env` does, and `StoreError` if the store does not answer."""
+    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test,
+    nor for a read of the locations that HEAD records: the function's variables have those that it allows. Any other
+    store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises what
+    `catalog_from_env` does, and `StoreError` if the store does not answer."""
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
         (url, *allowed), opener = _urls(environment), opener_in(environment)
         catalog = build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
