@@ -15,10 +15,11 @@ from arco_catalog.operations.catalogs import realm_exists
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
-from arco_catalog.operations.realms import DEFAULT_REALM, Deployment, Realm, make_catalog
+from arco_catalog.operations.realms import Deployment, Realm, make_catalog
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.locations import Location
+from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url, opener_in
 from storage_backends.probe import honours_conditions

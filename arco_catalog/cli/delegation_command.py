@@ -15,6 +15,7 @@ OPTIONS = (
     ALLOWED,
     MultiOption("--delegation-location", variables.DELEGATION_ALLOWED_LOCATIONS),
     MultiOption("--delegation-endpoint", variables.DELEGATION_ALLOWED_ENDPOINTS),
+    MultiOption("--delegation-realm", variables.DELEGATION_REALMS),
     MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
     Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
     Option("--log-format", variables.LOG_FORMAT),

@@ -26,6 +26,7 @@ from arco_catalog.http.delegation_service.app import create_delegation_app
 from arco_catalog.http.delegation_service.authentication import CertificateCallers, ForTasks
 from arco_catalog.http.delegation_service.shapes import BASE
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.realms import POLARIS_REALM
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.delegation_service.places import Places
@@ -36,6 +37,7 @@ from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
+from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.logs import configure_logging
@@ -56,6 +58,7 @@ class DelegationOptions:
     allowed_locations: Sequence[str]
     delegation_locations: Sequence[str]
     delegation_endpoints: Sequence[str]
+    delegation_realms: Sequence[str]
     allowed_hosts: Sequence[str]
     dialect: Dialect
     log_format: str
@@ -87,6 +90,7 @@ class DelegationOptions:
             allowed_locations=parsed.allowed_location,
             delegation_locations=parsed.delegation_location,
             delegation_endpoints=parsed.delegation_endpoint,
+            delegation_realms=parsed.delegation_realm,
             allowed_hosts=parsed.allowed_host,
             dialect=Dialect(parsed.idempotency_dialect),
             log_format=parsed.log_format,
@@ -215,7 +219,10 @@ def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:
     except (CatalogError, ValueError) as error:
         raise CliError(str(error)) from error
     places = Places(allowed, location_of(url), lambda: deployed_catalogs(catalog, url, options.realm))
-    access = Access(places, options.environment, options.delegation_endpoints)
+    realms = frozenset(options.realm or (DEFAULT_REALM, POLARIS_REALM))
+    others = frozenset(options.delegation_realms)
+    ways, endpoints = options.environment, options.delegation_endpoints
+    access = Access(places, ways, endpoints, realms=realms, other_realms=others)
     return DelegationService(service_state(catalog), access, policies)
 
 

@@ -564,6 +564,13 @@ SERVER: tuple[Variable[object], ...] = (
     TLS_KEY,
     TLS_CLIENT_CA,
 )
+DELEGATION_REALMS = Variable(
+    "ARCO_DELEGATION_REALMS",
+    "realm of another deployment whose tasks are executed, too; comma-separated",
+    split_csv,
+    "",
+    "NAME",
+)
 DELEGATION: tuple[Variable[object], ...] = (
     PURGE_EXECUTOR,
     DELEGATION_URL,
@@ -574,6 +581,7 @@ DELEGATION: tuple[Variable[object], ...] = (
     DELEGATION_PORT,
     DELEGATION_ALLOWED_LOCATIONS,
     DELEGATION_ALLOWED_ENDPOINTS,
+    DELEGATION_REALMS,
 )
 """Who deletes the files of purged tables: read by whatever works on tasks, and by `arco delegation-service`."""
 FUNCTIONS: tuple[Variable[object], ...] = (

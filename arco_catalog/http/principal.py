@@ -24,6 +24,8 @@ class Caller:
     unidentified_because: str | None = None
     identity: Identity | None = None
     name: str | None = None
+    realm: str | None = None
+    """The realm that holds the principal; None where an issuer or a gateway vouches for the caller."""
 
     @property
     def shown(self) -> str:
@@ -52,7 +54,8 @@ async def authenticated_caller(
     `NotAuthorized`, and `Unavailable` if nobody can tell."""
     found = await authentication.authenticate(Presented(headers, event))
     identity = found.identity if judged else None
-    return found.realm, Caller(found.identity.principal, found.session, identity=identity, name=found.name)
+    realm = None if found.identity.issued else found.realm
+    return found.realm, Caller(found.identity.principal, found.session, None, identity, found.name, realm)
 
 
 def caller_of(scope: Scope) -> Caller:

@@ -29,7 +29,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
-from arco_catalog.state.paths import REALM_FOLDER, Paths
+from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
@@ -42,8 +42,6 @@ if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
 
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
-DEFAULT_REALM = "default"
-"""What the one realm of a store is called that has no prefix of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +202,7 @@ class Realm:
             background_tasks=deployment.background_tasks,
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
             notify_workers=deployment.notify_workers,
+            realm=self.name,
             entry=entry,
             storage=storage or {},
         )

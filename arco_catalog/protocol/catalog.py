@@ -32,7 +32,7 @@ from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
-from arco_catalog.state.paths import Paths
+from arco_catalog.state.paths import DEFAULT_REALM, Paths
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
@@ -102,6 +102,8 @@ class Catalog:
     table_locks: AdvisoryLocks | None = None
     notify_workers: NotifyWorkers | None = None
     """None: workers find tasks by looking."""
+    realm: str = DEFAULT_REALM
+    """The name of its realm."""
     entry: tuple[str, int] | None = None
     """Its id and version in the realm's registry, if it is one of a realm."""
     storage: JsonObject = field(default_factory=dict)

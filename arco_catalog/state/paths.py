@@ -10,6 +10,8 @@ _HINT = re.compile(r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)")
 _LINEAGE = "openlineage"
 REALM_FOLDER = "_realm"
 """What holds the registry of a realm."""
+DEFAULT_REALM = "default"
+"""The name of the realm at a store's root, and of a store without a realm where others want a name."""
 
 
 @dataclass(frozen=True)

@@ -267,6 +267,11 @@ def table_identity(payload: JsonObject) -> JsonObject:
     return mapping(mapping(payload, "operation_parameters"), "table_identity")
 
 
+def name_in_log(task: Task) -> str:
+    """The name of a task in a log line: its id, and the correlation id of the request that made it."""
+    return f"task {task.id} (correlation id {correlation_id(task.payload)})"
+
+
 def correlation_id(payload: JsonObject) -> str | None:
     """The id by which the submitter of a task finds it in logs; None if its payload has none."""
     common = mapping(payload, "common_payload")

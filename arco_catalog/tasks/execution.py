@@ -10,7 +10,7 @@ from typing import Protocol
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.task import LEASED, Task
+from arco_catalog.state.task import LEASED, Task, name_in_log
 from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 from storage_backends import StoreError
@@ -191,7 +191,7 @@ class Execution:
             try:
                 await self.renew()
             except StoreError as error:  # the lease is what it was: there is time to try again
-                _LOG.warning("the lease of task %s was not renewed: %s", self.task.id, error)
+                _LOG.warning("the lease of %s was not renewed: %s", name_in_log(self.task), error)
 
 
 def task_session(catalog: Catalog, task: str, deadline_ms: int) -> Session:

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.evidence import fence_registry
-from arco_catalog.state.task import ENDED, LEASED, Status, Task, correlation_id
+from arco_catalog.state.task import ENDED, LEASED, Status, Task, name_in_log
 from arco_catalog.state.task_log import (
     Hint,
     StoredTask,
@@ -68,6 +68,8 @@ class Worker:
         self._submission = submission
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
+        self._met: Task | None = None
+        """The task that it read last, whose name is logged if the rest fails."""
         self._waits_until_ms: int | None = None
         """Until when the task that it was at last has to wait for earlier leases, if that is soon."""
         self.stats = WorkStats()
@@ -104,7 +106,9 @@ class Worker:
                     executed += await self.meet(hint)
                 except (StoreError, CatalogError) as error:
                     self.stats.waits(hint.now_ms - hint.not_before_ms)
-                    _LOG.warning("task %s is left for later: %s", hint.task, error)
+                    met = self._met if self._met is not None and self._met.id == hint.task else None
+                    name = f"task {hint.task}" if met is None else name_in_log(met)
+                    _LOG.warning("%s is left for later: %s", name, error)
             if due.after is None:
                 return executed
             due = await due_hints(self._session("open").state, due.after)
@@ -137,6 +141,7 @@ class Worker:
             if stored is None:
                 await remove_hint(session.state, hint.key)
                 return False
+        self._met = stored.task
         if stored.task.status in ENDED:
             if hint.is_of_the_past(stored.task):
                 await remove_hint(session.state, hint.key)
@@ -165,7 +170,7 @@ class Worker:
         self.stats.waits(stored.now_ms - task.next_run_ms)
         executor = self._executors.get(task.kind)
         if executor is None:
-            _LOG.error("task %s is of the type %s, which this program can't do", task.id, task.kind)
+            _LOG.error("%s is of the type %s, which this program can't do", name_in_log(task), task.kind)
             return False
         if not executor.takes(task):
             self._left.add(task)
@@ -183,7 +188,7 @@ class Worker:
         self._waits_until_ms = None
         if taken.status is task.status:
             self.stats.leases_lost += 1
-            _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
+            _LOG.warning("%s is taken over: its worker's lease has run out", name_in_log(task))
         execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms)
         try:
             if taken.attempts >= policy.max_attempts:
@@ -191,7 +196,7 @@ class Worker:
             else:
                 await self._execute(execution, executor)
         except LeaseLost as lost:
-            _LOG.warning("task %s is left to others: %s", task.id, lost)
+            _LOG.warning("%s is left to others: %s", name_in_log(task), lost)
         except asyncio.CancelledError:
             giving_back = asyncio.create_task(self._give_back(execution))
             await asyncio.wait([giving_back], timeout=GIVE_BACK_SECONDS)
@@ -210,7 +215,8 @@ class Worker:
             await self._schedule(execution, now_ms, execution.task.failed_attempts(), "Its worker was stopped", None)
             self.stats.given_back += 1
         except (LeaseLost, StoreError, CatalogError) as error:
-            _LOG.warning("task %s was not given back, others wait for the lease's end: %s", execution.task.id, error)
+            name = name_in_log(execution.task)
+            _LOG.warning("%s was not given back, others wait for the lease's end: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
         try:
@@ -240,7 +246,7 @@ class Worker:
         summary = f"{type(error).__name__}: {error}"
         extended = "".join(traceback.format_exception(error))
         if not isinstance(error, StoreError | CatalogError):
-            _LOG.error("task %s failed unexpectedly", execution.task.id, exc_info=error)
+            _LOG.error("%s failed unexpectedly", name_in_log(execution.task), exc_info=error)
         if failed >= policy.max_attempts:
             await self._fail(execution, executor, summary, extended)
         else:
@@ -273,8 +279,7 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        correlation = correlation_id(execution.task.payload)
-        _LOG.error("task %s (correlation id %s) has failed: %s", execution.task.id, correlation, reason)
+        _LOG.error("%s has failed: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, Finished(reason, {}), extended)
 

@@ -56,7 +56,7 @@ async def test_tokens_of_the_scope_for_tasks_are_let_in_and_no_others(tmp_path: 
     store, theirs = f"file:{tmp_path}/store", tmp_path / "theirs"
     root = await bootstrapped(store)
     tables = [foreign_table(theirs, name) for name in ("first", "second")]
-    options = ("--delegation-location", f"file:{theirs}")
+    options = ("--delegation-location", f"file:{theirs}", "--delegation-realm", "theirs")
     async with (
         serving(store, "--workers", "1", **LOGINS) as catalog,
         delegation_service(store, *options, **LOGINS) as service,
@@ -105,7 +105,7 @@ async def test_certificates_of_the_right_authority_are_let_in_and_no_others(tmp_
     tables = [foreign_table(theirs, name) for name in ("first", "second")]
     options = (
         *("--tls-cert", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(right.file)),
-        *("--delegation-location", f"file:{theirs}", "--host", "0.0.0.0"),
+        *("--delegation-location", f"file:{theirs}", "--delegation-realm", "theirs", "--host", "0.0.0.0"),
     )
     async with delegation_service(f"file:{tmp_path}/store", *options) as service:
         port = service.uri.split(":")[2].partition("/")[0]

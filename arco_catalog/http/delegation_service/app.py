@@ -86,6 +86,7 @@ class Tasks:
         if context.body is None:
             raise InternalError("a submission has no body")
         purge = DelegatedPurge.parse(context.body)
+        self.service.check_realm(purge.realm, context.caller.realm)
         return await self.service.submit(self._session(context, purge), purge, context.caller.principal)
 
     def _session(self, context: RequestContext, purge: DelegatedPurge | None = None) -> Session:

@@ -10,7 +10,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.shapes import INT, NAME, OBJECT, STRING, STRINGS, Fields, ShapeError, list_of, one_of
 from arco_catalog.state.characters import first_control_character
-from arco_catalog.state.fields import text, texts
+from arco_catalog.state.fields import optional_text, text, texts
 from arco_catalog.state.task import TABLE_PURGE, Task, table_identity
 
 SYNCHRONOUS_TABLE_PURGE = "SYNCHRONOUS_TABLE_PURGE"
@@ -93,6 +93,11 @@ class DelegatedPurge:
         if len(dumps([purge.asked, purge.told])) > MAX_BYTES or len(dumps({**purge.config})) > MAX_BYTES:
             raise BadRequest(f"Invalid request: what is asked for, and config, may have {MAX_BYTES:,} bytes each")
         return purge
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The id by which the caller finds its request in logs, if it sent one."""
+        return optional_text(self.told, "polaris_correlation_id")
 
     @property
     def asked(self) -> JsonObject:

@@ -72,9 +72,13 @@ class Places:
             for location in locations:
                 holder = await carry_out(session.state, index, _holder(index, location, tombstone))
                 if holder is not None:
-                    raise Held(f"{location.uri} overlaps what {holder} of catalog {each.name} holds or held")
-        if not handed_over and any(each.inside(self.own) or self.own.inside(each) for each in locations):
-            raise Held(f"{self.own.uri} is where catalogs of this service lie, and none of them hands this table over")
+                    _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
+                    # The caller is the catalog's own worker if that hands the table over: others learn no names.
+                    named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
+                    raise Held(f"{location.uri} overlaps a location that {named} holds or held")
+        inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
+        if inside and not handed_over:
+            raise Held(f"{inside[0].uri} is where catalogs of this service lie, and none of them hands this table over")
 
     async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
         """The catalogs, each opened. The caller of the service can mend nothing here, and knows nothing of them: the

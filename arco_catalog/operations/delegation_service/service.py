@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from arco_catalog.iceberg.errors import CatalogError, NotFound, TooManyRequests
+from arco_catalog.iceberg.errors import CatalogError, Forbidden, NotFound, TooManyRequests
 from arco_catalog.operations.delegation_service.executor import DelegatedPurgeExecutor, WithoutCredentials
 from arco_catalog.operations.delegation_service.payload import DelegatedPurge, submitter_of
 from arco_catalog.operations.delegation_service.places import Places
@@ -47,12 +47,15 @@ RETRY_AFTER_S = 10
 @dataclass(frozen=True, slots=True)
 class Access:
     """What the operator lets the service do: `environment` has the ways to stores, of which only those to `endpoints`
-    and its own are gone."""
+    and its own are gone. It executes tasks of the realms of its store, `realms`, and of `other_realms`; without
+    `realms`, of any."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoints: Sequence[str] = ()
     opens: Opens = opener_in
+    realms: frozenset[str] | None = None
+    other_realms: frozenset[str] = frozenset()
 
 
 class DelegationService:
@@ -68,6 +71,20 @@ class DelegationService:
     def state(self) -> Catalog:
         """Where its tasks are kept."""
         return self._state
+
+    def check_realm(self, realm: str, of_caller: str | None) -> None:
+        """Returns if a task of this realm may be submitted by a caller from the realm `of_caller`, None for one that no
+        realm holds. Raises `Forbidden`."""
+        realms = self._access.realms
+        if realms is None or realm in self._access.other_realms:
+            return
+        if realm not in realms:
+            raise Forbidden(
+                f"This service executes no tasks of the realm {realm!r}: its operator allows others by "
+                "--delegation-realm"
+            )
+        if of_caller is not None and of_caller != realm:
+            raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
         """Takes a purge in, and executes it beside the answer. Returns the task as it is then: one purge is one task,
@@ -156,20 +173,20 @@ class DelegationService:
         catalog = replace(self._state, mounts=mounts, files=ByteCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
-            while not await self._attempted(worker, task):
+            while not await self._attempted(worker, task, purge):
                 await self._state.runtime.sleep(LOOK_SECONDS)
         finally:
             del self._running[task]
             for mount in mounts:
                 await mount.store.close()
 
-    async def _attempted(self, worker: Worker, task: str) -> bool:
+    async def _attempted(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
         """One attempt, if its time has come. Returns whether the task has ended."""
         try:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)
         except (StoreError, CatalogError) as error:
-            _LOG.warning("task %s is left for later: %s", task, error)
+            _LOG.warning("task %s (correlation id %s) is left for later: %s", task, purge.correlation_id, error)
             return False
         return stored is None or stored.task.status in ENDED
 

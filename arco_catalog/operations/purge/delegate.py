@@ -218,7 +218,6 @@ async def _metadata(execution: Execution, pointer: Pointer) -> JsonObject | None
 def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metadata: JsonObject) -> JsonObject:
     """What the service is told, without credentials."""
     catalog = execution.catalog.settings.warehouse
-    common = mapping(execution.task.payload, "common_payload")
     identity: JsonObject = {
         "table_entity_id": tombstone.entity,
         "catalog_name": catalog,
@@ -228,7 +227,7 @@ def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metad
     return {
         "common_payload": {
             "operation_type": "SYNCHRONOUS_TABLE_PURGE",
-            "realm_identifier": optional_text(common, "realm_identifier") or catalog,
+            "realm_identifier": execution.catalog.realm,
             "polaris_correlation_id": tombstone.operation,
         },
         "operation_parameters": {

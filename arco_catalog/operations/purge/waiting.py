@@ -36,9 +36,9 @@ async def wait_for_purge(session: Session, namespace: Namespace, name: str, atte
         _LOG.warning("%s was dropped, and whether its purge has ended can't be read: %s", name_said, error)
         return
     if ended is None:
-        _LOG.warning("%s was dropped, and its purge goes on as task %s", name_said, tombstone.task)
+        _LOG.warning("%s was dropped, and its purge goes on as %s", name_said, _in_log(tombstone))
     elif ended is Status.FAILURE:
-        _LOG.error("%s was dropped, and its purge has failed: see task %s", name_said, tombstone.task)
+        _LOG.error("%s was dropped, and its purge has failed: see %s", name_said, _in_log(tombstone))
         # The task's reason may name tables that the caller must not know of.
         raise PurgeFailed(
             f"The table {name_said} was dropped, but its purge has failed and its files are not all deleted. "
@@ -67,3 +67,8 @@ async def _end_of(session: Session, task: str) -> Status | None:
             return None
         await session.runtime.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _in_log(tombstone: Tombstone) -> str:
+    """The name of a purge in a log line."""
+    return f"task {tombstone.task} (correlation id {tombstone.operation})"

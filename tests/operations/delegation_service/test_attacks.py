@@ -195,10 +195,12 @@ async def test_a_place_that_a_catalog_here_holds_or_held_is_refused(
         await drop_table(services.ours.session(), NS, "ours", purge=True)
     before = table.files()
 
-    with pytest.raises(Held):
+    with pytest.raises(Held, match="a location that a catalog of this service holds or held") as refused:
         await submit(services, table.payload())
 
     assert table.files() == before
+    assert "wh" not in str(refused.value).split(" overlaps ")[1]
+    assert "entity" not in str(refused.value)
 
 
 async def test_a_place_that_became_ours_is_left(services: Services, table: ForeignTable) -> None:

@@ -24,6 +24,7 @@ from arco_catalog.state.index import Index, relation_key, released_key
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
@@ -309,3 +310,13 @@ def test_keys_are_version_7_uuids_of_now() -> None:
     for key in keys:
         parsed = IdempotencyKey.parse(key, Dialect.ICEBERG)
         assert parsed.refusal(runtime.now_ms()) is None
+
+
+async def test_the_service_learns_the_name_of_the_realm(purges: Purges, service: InProcess) -> None:
+    await made(purges)
+    await dropped(purges)
+    await run(purges, Delegate(service, NEVER))
+    [payload] = service.payloads
+    common = payload["common_payload"]
+    assert isinstance(common, dict)
+    assert common["realm_identifier"] == DEFAULT_REALM
