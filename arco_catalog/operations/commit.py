@@ -17,6 +17,7 @@ from arco_catalog.protocol.relation_committer import RelationCommitter
 from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation, relation
 from arco_catalog.protocol.reservations import reserve_locations
 from arco_catalog.protocol.writing import writes
+from arco_catalog.state.access import POINTER_AGE_MS
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
@@ -93,11 +94,12 @@ class CommitRelation(Mutation[RelationReadSet]):
         return await self.read_again() if moved else fresher
 
     async def has_moved(self, read_set: RelationReadSet) -> bool:
-        """Whether a pointer from the cache has another version by now."""
+        """Whether the pointer has another version by now, by what was read or made here within a second, else by
+        another read."""
         state, pointer = self.session.state, read_set.pointer
-        if pointer is None or read_set.pointer_fresh or state.has_young_pointer(pointer.entity):
+        if pointer is None:
             return False
-        now = await state.pointer(pointer.entity)
+        now = state.cached_pointer(pointer.entity, POINTER_AGE_MS) or await state.pointer(pointer.entity)
         return now is None or now.version != pointer.version
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:

@@ -1,6 +1,6 @@
 """The attempts of one request in this process: which is under way, what each declared that it may change."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
@@ -26,6 +26,8 @@ class Attempts:
         self._correction_ms = 0
         self._tried: dict[str, WriteSet] = {}
         self._in_doubt: set[str] = set()
+        self._ruled_out: set[str] = set()
+        """Attempts that have not committed, and can no longer: no evidence of them is searched."""
         self.current = self._fresh()
 
     def _fresh(self) -> Attempt:
@@ -68,15 +70,28 @@ class Attempts:
         there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
         self._tried[self.current.id] = write_set
         self._in_doubt.add(self.current.id)
+        self._ruled_out.discard(self.current.id)
 
     def confirm_absent(self) -> None:
-        """No attempt has committed, by a read that was made after every compare-and-swap sent was refused."""
+        """No attempt has committed, by a read that was made after every compare-and-swap sent was refused: what was
+        sent can never apply any more."""
+        self._ruled_out |= self._in_doubt
         self._in_doubt.clear()
+
+    def rule_out(self, attempts: Iterable[str]) -> None:
+        """These attempts were fenced, and had not committed by then."""
+        self._ruled_out.update(attempts)
 
     @property
     def any_in_doubt(self) -> bool:
         """Whether one of our own attempts may have committed, or may yet."""
         return bool(self._in_doubt)
+
+    @property
+    def alone_with_key(self) -> bool:
+        """Whether no other sending of the request can have committed: one of ours has a slot, and every attempt of
+        others in the slots up to it was fenced."""
+        return bool(self._guard.slots) and self.known().keys() <= self._session.request.attempts
 
     @property
     def declared(self) -> WriteSet | None:
@@ -91,4 +106,5 @@ class Attempts:
     def known(self) -> dict[str, WriteSet]:
         """Every attempt that may have committed something for this request, with its write set. A claim names numbers
         as old as the cache of who put it; those of our own tries are newer."""
-        return {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
+        known = {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
+        return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._ruled_out}

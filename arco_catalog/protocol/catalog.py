@@ -241,11 +241,13 @@ class Session:
         attempt = self.runtime.ulid()
         return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 
-    def check_deadline(self) -> None:
-        """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed: what
-        that means is for the driver to say, as if the store had not answered."""
+    def check_deadline(self, ahead_ms: int = 0) -> None:
+        """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed, or
+        is less than `ahead_ms` ahead: what that means is for the driver to say, as if the store had not answered."""
         if self.late():
             raise StoreUnavailable("the request's deadline has passed")
+        if self.runtime.now_ms() + ahead_ms >= self.request.deadline_ms:
+            raise StoreUnavailable("the request's deadline is too near")
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (docs/design/commit.md#rule-5)."""

@@ -30,6 +30,12 @@ from storage_backends.backoff import growing_pause_s
 
 V = TypeVar("V", bound=ReadSet)
 
+OUTCOME_MS = 1_000
+"""How much time a compare-and-swap must have until the deadline: for its answer, and to read whether a refusal is the
+echo of our own write."""
+MAX_PAUSE_IN_DOUBT_S = 0.25
+"""How long a pause may be while a refusal may be the echo of our own write."""
+
 
 class CommitLoop(Generic[V]):
     """Makes one request's commit, or refuses it. For one request only."""
@@ -46,6 +52,8 @@ class CommitLoop(Generic[V]):
         """Whether the version that the plan relies on was read after our claim, and the next slot not read since
         (docs/design/commit.md#rule-1)."""
         self.rounds = 0
+        self.postponed_s = 0.0
+        """A pause that waits for the search for evidence."""
 
     async def run(self, freshness: Freshness) -> Answer:
         """Tries until something is decided. Raises `Superseded` when somebody else decides."""
@@ -59,6 +67,10 @@ class CommitLoop(Generic[V]):
                 return await self.answer_on_evidence(committed)
             self.attempts.confirm_absent()
             check_key_settings(self.session, read_set.head)
+            if self.postponed_s:
+                await self.pause(self.postponed_s)
+                read_set = None
+                continue
             self.attempts.time_current()
             try:
                 await self.judge(read_set.head)
@@ -190,7 +202,7 @@ class CommitLoop(Generic[V]):
             if plan.ready is not None:
                 await plan.ready()
             # Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5).
-            self.session.check_deadline()
+            self.session.check_deadline(OUTCOME_MS)
             if await self.swap(plan):
                 self.session.stats.outcome = "moved"
                 await self.follow_up(plan)
@@ -239,11 +251,20 @@ class CommitLoop(Generic[V]):
         return await self.find_evidence(read_set) is None
 
     async def back_off(self) -> None:
-        """Full jitter after a lost compare-and-swap."""
+        """Full jitter after a lost compare-and-swap. A pause in which the deadline may pass, or the evidence may be
+        forgotten, follows the read that shows whether the refusal was our own echo."""
         self.session.stats.conflicts += 1
         pause = growing_pause_s(self.session.runtime.random(), self.rounds)
         self.rounds += 1
-        await self.session.runtime.sleep(pause)
+        if self.attempts.any_in_doubt and pause > min(MAX_PAUSE_IN_DOUBT_S, self.session.seconds_left() / 2):
+            self.postponed_s = pause
+        else:
+            await self.pause(pause)
+
+    async def pause(self, seconds: float) -> None:
+        """Waits before the next try."""
+        self.postponed_s = 0.0
+        await self.session.runtime.sleep(seconds)
 
     # Answers.
 

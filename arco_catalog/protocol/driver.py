@@ -48,13 +48,13 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         reason = str(error) if isinstance(error, OutOfMemory) else f"The object store failed: {error}"
         if driver.may_have_changed_something:
             raise CommitStateUnknown(reason) from error
-        raise Unavailable(reason) from error
+        raise driver.nothing_changed(reason) from error
     except CatalogChanged:
         raise  # whoever made the request makes it again at once, with the same attempts to pass over
     except Unavailable as error:
-        if driver.guard.marker is not None:  # of us that is true; another try under the same key may be doing it
-            raise KeyInProgress(error.message) from error
-        raise
+        if driver.attempts.any_in_doubt:
+            raise CommitStateUnknown(error.message) from error
+        raise driver.nothing_changed(error.message) from error
 
 
 class Driver(Generic[V]):
@@ -69,8 +69,16 @@ class Driver(Generic[V]):
 
     @property
     def may_have_changed_something(self) -> bool:
-        """Whether a failure to answer leaves the outcome open."""
-        return self.guard.marker is not None or self.attempts.any_in_doubt
+        """Whether a failure to answer leaves the outcome open: one of our own attempts may have committed, or, under a
+        key, that of another sending."""
+        if self.guard.marker is None:
+            return self.attempts.any_in_doubt
+        return self.attempts.any_in_doubt or not self.attempts.alone_with_key
+
+    def nothing_changed(self, reason: str) -> Unavailable | KeyInProgress:
+        """The error of a request that has changed nothing. Under a key another sending may be about to: the client
+        sends again, and learns it."""
+        return Unavailable(reason) if self.guard.marker is None else KeyInProgress(reason)
 
     async def run(self) -> Answer:
         """Answers the request: carries it out, joins another sending of it, or takes over from one."""
@@ -121,6 +129,7 @@ class Driver(Generic[V]):
         committed = await self.fence(earlier)
         if committed is not None:
             return await self.loop.answer_on_evidence(committed)
+        self.attempts.rule_out(earlier)
         return await self.loop.run(Freshness.FRESH)
 
     async def fence(self, earlier: Mapping[str, WriteSet]) -> str | None:
@@ -132,7 +141,7 @@ class Driver(Generic[V]):
         such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
         `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
         unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
-        if self.attempts.tried:
+        if self.attempts.any_in_doubt:
             raise unknown from error
         if self.guard.claims is None:
             return

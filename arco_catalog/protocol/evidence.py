@@ -1,7 +1,8 @@
 """Evidence and fences: how a process learns whether an attempt committed, and makes sure that it no longer can
 (docs/design/commit.md#rule-2, docs/design/commit.md#evidence)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.protocol.catalog import Session
@@ -45,18 +46,34 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
     return write_set.registry is not None and await moved_registry(state, await state.head(), attempt, write_set)
 
 
-async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str | None:
-    """The one of these attempts that has committed by now. One whose evidence is lost hides no other: raises
-    `CommitStateUnknown` only if none is found."""
-    lost: CommitStateUnknown | None = None
-    for attempt, write_set in attempts.items():
+class LostEvidence:
+    """What a search for evidence could not find out: it goes on to the end, and only then is the outcome unknown."""
+
+    def __init__(self) -> None:
+        self._last: CommitStateUnknown | None = None
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Runs one step of the search, and keeps the `CommitStateUnknown` that it raises."""
         try:
+            yield
+        except CommitStateUnknown as unknown:
+            self._last = unknown
+
+    def check_none(self) -> None:
+        """Raises the last `CommitStateUnknown` of the search, if there was one."""
+        if self._last is not None:
+            raise self._last
+
+
+async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str | None:
+    """The one of these attempts that is seen to have committed by now; None if there is none, or if evidence is lost.
+    No answer rests on None: before one does, a takeover fences."""
+    lost = LostEvidence()
+    for attempt, write_set in attempts.items():
+        with lost.collect():
             if await has_committed(state, attempt, write_set):
                 return attempt
-        except CommitStateUnknown as unknown:
-            lost = unknown
-    if lost is not None:
-        raise lost
     return None
 
 
@@ -64,8 +81,9 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
     """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
     transactions, and moves everything else that they name to a fresh version.
 
-    Raises `CommitStateUnknown` if a pointer is gone, which counts as fenced and tells nothing, or if an undecided
-    intent stands in the way for too long.
+    Raises `CommitStateUnknown` if none is seen to have committed and the evidence of one is lost, or a pointer is gone,
+    which counts as fenced and tells nothing, or an undecided intent stands in the way for too long: all others are
+    fenced by then.
     """
     state, runtime = session.state, session.runtime
     closed: dict[str, bool] = {}
@@ -76,21 +94,26 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
             closed[write_set.transaction] = False
     if closed:
         await try_to_settle(session, closed)  # their coordinator may be dead, and we may refuse before we meet them
+    lost = LostEvidence()
     by_entity: dict[str, list[str]] = {}
     for attempt, write_set in attempts.items():
         for entity in write_set.pointers:
             by_entity.setdefault(entity, []).append(attempt)
     for entity in sorted(by_entity):
-        pointer = await fence_pointer(session, entity)
-        for attempt in by_entity[entity]:
-            if moved_pointer(pointer, attempt, attempts[attempt]):
-                return attempt
+        with lost.collect():
+            pointer = await fence_pointer(session, entity)
+            for attempt in by_entity[entity]:
+                with lost.collect():
+                    if moved_pointer(pointer, attempt, attempts[attempt]):
+                        return attempt
     if any(write_set.registry is not None for write_set in attempts.values()):
         async with session.lock_registry():
             head = await fence_registry(state, runtime)
         for attempt, write_set in attempts.items():
-            if await moved_registry(state, head, attempt, write_set):
-                return attempt
+            with lost.collect():
+                if await moved_registry(state, head, attempt, write_set):
+                    return attempt
+    lost.check_none()
     return None
 
 

@@ -33,7 +33,7 @@ from arco_catalog.protocol.mutation import (
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.protocol.writing import writes
-from arco_catalog.state.access import State
+from arco_catalog.state.access import CLAIM_AGE_MS, State
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Steps
@@ -88,7 +88,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
-        head = self.state.cached_head() if freshness is Freshness.CACHED else None
+        head = self.state.cached_head(CLAIM_AGE_MS) if freshness is Freshness.CACHED else None
         if head is not None:
             return RegistryReadSet(self.state, head, fresh=False)
         return RegistryReadSet(self.state, await self.state.head(), fresh=True)

@@ -9,7 +9,7 @@ from arco_catalog.protocol.decisions import resolve_for_read, resolve_for_write,
 from arco_catalog.protocol.evidence import moved_pointer
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import Freshness, ReadSet
-from arco_catalog.state.access import State
+from arco_catalog.state.access import CLAIM_AGE_MS, State
 from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
 from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Namespace, relation_key
@@ -138,7 +138,9 @@ async def read_relation_under(
     followed = Followed.of(entry.json)
     if followed is not None:
         return RelationReadSet(head, entry, followed.pointer(entry.entity, entry.kind), head_fresh, pointer_fresh=True)
-    pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.CACHED else None
+    # Without a key no claim is put: the pointer may be of any age until the swap (docs/design/commit.md#rule-6).
+    max_age_ms = None if session.request.key is None else CLAIM_AGE_MS
+    pointer = session.state.cached_pointer(entry.entity, max_age_ms) if freshness is Freshness.CACHED else None
     fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory
     if fresh:
         already = read is not None and entry.entity in read

@@ -76,6 +76,9 @@ _instants = count(1)
 
 POINTER_AGE_MS = 1_000
 """How old a pointer may be that a swap names without another read: too young for more moves than it remembers."""
+CLAIM_AGE_MS = 60_000
+"""How old a cached pointer or HEAD may be whose sequence number an attempt declares: evidence of it is searched from
+there, by whoever comes after it (docs/design/commit.md#rule-7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +155,17 @@ class State:
 
     # Registry
 
-    def cached_head(self) -> RegistryState | None:
-        """HEAD as this process saw it last: good enough to plan a compare-and-swap, never to answer a client from."""
+    def _is_young(self, cached: CacheEntry[T], max_age_ms: int) -> bool:
+        """Whether a value was read, or made here, within this time. A clock that was set back makes it old."""
+        return 0 <= self._runtime.now_ms() - cached.at.wall_ms < max_age_ms
+
+    def cached_head(self, max_age_ms: int | None = None) -> RegistryState | None:
+        """HEAD as this process saw it last, if that is not longer ago than `max_age_ms`: good enough to plan a
+        compare-and-swap, never to answer a client from."""
         known = self._caches.head
-        return None if known is None else self._view(known.value)
+        if known is None or (max_age_ms is not None and not self._is_young(known, max_age_ms)):
+            return None
+        return self._view(known.value)
 
     async def head(self) -> RegistryState:
         """HEAD as it is now. Raises `HeadLost`."""
@@ -172,8 +182,10 @@ class State:
                 head = RegistryState.parse(body, version, key)
                 self.cache_head(head, sent)
                 return self._view(head)
-            case Unchanged() if known is not None:
-                return self._view(known)
+            case Unchanged() if cached is not None:
+                if sent.order > cached.at.order:
+                    cached.at = sent
+                return self._view(cached.value)
             case _:
                 return RegistryState.empty()
 
@@ -313,17 +325,13 @@ class State:
 
     # Pointers
 
-    def cached_pointer(self, entity: str) -> Pointer | None:
-        """The pointer as this process saw it last: good enough to plan a compare-and-swap, never to answer a client
-        from."""
+    def cached_pointer(self, entity: str, max_age_ms: int | None = None) -> Pointer | None:
+        """The pointer as this process saw it last, if that is not longer ago than `max_age_ms`: good enough to plan a
+        compare-and-swap, never to answer a client from."""
         cached = self._caches.pointers.get(entity)
-        return None if cached is None else cached.value
-
-    def has_young_pointer(self, entity: str) -> bool:
-        """Whether the cached pointer was read, or made here, within the last second. A clock that was set back makes it
-        old."""
-        cached = self._caches.pointers.get(entity)
-        return cached is not None and 0 <= self._runtime.now_ms() - cached.at.wall_ms < POINTER_AGE_MS
+        if cached is None or (max_age_ms is not None and not self._is_young(cached, max_age_ms)):
+            return None
+        return cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
         """The pointer as it is now; None if there is none."""

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown
+from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, KeyInProgress
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
@@ -15,6 +15,7 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import Document
+from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import pointer as pointer_module
 from arco_catalog.state import registry as registry_module
@@ -348,13 +349,11 @@ async def left_in_progress(fixture: CatalogFixture, key: str, body: JsonObject) 
     assert await marker.put(Slot("died", write_set, marker.identity.to_json(), None))
 
 
-@pytest.mark.parametrize("in_progress_ms", [0, 25_000])
-async def test_what_a_pointer_no_longer_remembers_is_unknown_and_leaves_the_marker_as_it_is(
-    store: Script, monkeypatch: pytest.MonkeyPatch, in_progress_ms: int
-) -> None:
+async def forgotten_commit(
+    fixture: CatalogFixture, store: Script, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, JsonObject]:
+    """A commit without a final slot that its pointer no longer remembers: its key and body."""
     monkeypatch.setattr(pointer_module, "RECENT_MOVES", 3)
-    fixture = CatalogFixture(store, store.clock, Settings("wh", in_progress_ms=in_progress_ms))
-    await fixture.namespace("db")
     await fixture.table("t")
     key, body = fixture.key(), set_property("a", "mine")
     store.rules = [Rule(put("/1.json"), fails=DOWN)]
@@ -362,16 +361,96 @@ async def test_what_a_pointer_no_longer_remembers_is_unknown_and_leaves_the_mark
     store.rules = []
     for value in "12345":
         await fixture.commit(set_property("a", value))
+    return key, body
+
+
+async def property_of(fixture: CatalogFixture) -> JsonValue:
+    metadata = as_object(loads((await load_table(fixture.session(), NS, "t")).metadata))
+    return as_object(metadata["properties"])["a"]
+
+
+async def test_what_a_pointer_no_longer_remembers_is_in_progress_as_long_as_its_slot_is_young(
+    store: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixture = CatalogFixture(store, store.clock)
+    await fixture.namespace("db")
+    key, body = await forgotten_commit(fixture, store, monkeypatch)
+    before = await slots_of(fixture, key)
+
+    with pytest.raises(KeyInProgress):
+        await fixture.another().commit(body, key=key)
+
+    assert await slots_of(fixture, key) == before
+    assert await property_of(fixture) == "5"
+
+
+async def test_what_a_pointer_no_longer_remembers_is_unknown_behind_a_fence_and_has_no_final_slot(
+    fixture: CatalogFixture, store: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, body = await forgotten_commit(fixture, store, monkeypatch)
     before = len(await slots_of(fixture, key))
+    entity = (await load_table(fixture.session(), NS, "t")).entity
+    sequence = (await pointer_of(fixture, entity)).sequence
 
     with pytest.raises(CommitStateUnknown, match="Too much has happened"):
         await fixture.another().commit(body, key=key)
 
-    assert not any(slot.final for slot in await slots_of(fixture, key))
-    assert len(await slots_of(fixture, key)) == before
-    assert (
-        as_object(as_object(loads((await load_table(fixture.session(), NS, "t")).metadata))["properties"])["a"] == "5"
-    )
+    slots = await slots_of(fixture, key)
+    assert len(slots) == before + 1
+    assert not any(slot.final for slot in slots)
+    assert (await pointer_of(fixture, entity)).sequence == sequence + 1
+    assert await property_of(fixture) == "5"
+
+
+async def test_a_takeover_fences_everything_before_it_calls_an_outcome_unknown(
+    fixture: CatalogFixture, store: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pointer of the first slot is gone; the attempt of the second has committed."""
+    await fixture.table("t")
+    key, body = fixture.key(), set_property("a", "mine")
+    await fixture.commit(body)
+    entity = (await load_table(fixture.session(), NS, "t")).entity
+    pointer = await pointer_of(fixture, entity)
+    marker = fixture.session(body, key=key, path="/commit/t").marker()
+    assert marker is not None
+    gone = WriteSet(pointers={"gone": 1})
+    assert await marker.put(Slot("died", gone, marker.identity.to_json(), None))
+    committed = WriteSet(pointers={entity: pointer.sequence - 1})
+
+    first = await evidence.fence(fixture.session(), {"died": gone, pointer.recent[0]: committed})
+    assert first == pointer.recent[0]
+    with pytest.raises(CommitStateUnknown, match="no longer"):
+        await evidence.fence(fixture.session(), {"died": gone, "other": committed})
+    assert (await pointer_of(fixture, entity)).sequence == pointer.sequence + 2
+
+
+async def test_an_attempt_that_was_fenced_is_ruled_out_however_often_the_pointer_moves_then(
+    fixture: CatalogFixture, store: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A takeover loses its compare-and-swap to so many commits that the dead attempt would be forgotten."""
+    monkeypatch.setattr(pointer_module, "RECENT_MOVES", 4)
+    await fixture.table("t")
+    key, body = fixture.key(), set_property("a", "mine")
+    await left_in_progress(fixture, key, body)
+    others = fixture.another()
+
+    async def move() -> None:
+        for value in "12":
+            await others.commit(set_property("a", value))
+
+    fenced: list[object] = []
+
+    async def before_each_swap() -> None:
+        fenced.append(None)
+        if len(fenced) in (2, 3):  # the first compare-and-swap is the fence
+            store.rules = []
+            await move()
+            store.rules = [rule]
+
+    rule = Rule(swap(POINTERS), first=before_each_swap)
+    store.rules = [rule]
+    await fixture.another().commit(body, key=key)
+    assert await property_of(fixture) == "mine"
 
 
 async def test_what_the_history_of_the_registry_no_longer_reaches_is_unknown(

@@ -195,7 +195,7 @@ async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(fixture: Cata
 
     changes = [change(name, set_property("p", "1")) for name in "ab"]
     store.rules = [Rule(put("/transactions/"), first=what_was_sent_beside_it_lands, fails=DOWN, times=1)]
-    with pytest.raises(CommitStateUnknown):
+    with pytest.raises(KeyInProgress):
         await transact(fixture, changes, key)  # it claims, and so has the smaller rank
     clock.ms += fixture.settings.in_progress_ms
     await dies_before_its_decision(fixture, change("a", set_property("p", "2")), creation("c"))

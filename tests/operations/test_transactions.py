@@ -10,6 +10,7 @@ from arco_catalog.iceberg.errors import (
     BadRequest,
     CommitFailed,
     CommitStateUnknown,
+    KeyInProgress,
     NamespaceNotEmpty,
     NoSuchTable,
     Unavailable,
@@ -186,7 +187,7 @@ async def break_at(fixture: CatalogFixture, part: str, changes: list[TableChange
     """A transaction whose process loses the store when it writes a key that holds `part`."""
     assert isinstance(fixture.store, ScriptedStore)
     fixture.store.rules = [Rule(put(part), fails=DOWN)]
-    with pytest.raises((CommitStateUnknown, StoreUnavailable)):
+    with pytest.raises((CommitStateUnknown, KeyInProgress, StoreUnavailable)):
         await transact(fixture.another(), changes, key)
     fixture.store.rules = []
 

@@ -226,6 +226,10 @@ async def busy() -> Stored:
         await register_table(
             made.session(path=f"/register/{name}"), NS, f"{name}-again", last.metadata_location, overwrite=False
         )
+    await update_properties(made.another().session(), NS, [], {"owner": "grace"})
+    await update_properties(
+        made.session(), NS, [], {"owner": "joan"}
+    )  # plans on the HEAD before that, in vain at first
     await tell_lengths(store)
     await reconcile(made.session())
     clock.ms += HOUR_MS
