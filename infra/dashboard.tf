@@ -1,7 +1,7 @@
 locals {
   catalog_graphs = local.metrics_namespace == "" ? [] : [
     for graph in [
-      { title = "Requests", stat = "Sum", metrics = ["Requests", "ServerErrors", "Conflicts"] },
+      { title = "Requests", stat = "Sum", metrics = ["Requests", "ServerErrors", "Conflicts", "UnknownOutcomes"] },
       { title = "Latency, ms", stat = "p99", metrics = ["Latency"] },
       { title = "Store calls and depth a request", stat = "Average", metrics = ["StoreCalls", "StoreDepth", "CacheHits"] },
       { title = "Bytes of the store", stat = "Sum", metrics = ["StoreBytesRead", "StoreBytesWritten"] },

@@ -170,5 +170,6 @@ def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitSt
     """What a body that did not arrive means: a refusal, but where another sending may have been applied, whose marker
     can't be looked for without the body."""
     if resent or route.commits:
-        return CommitStateUnknown(f"{reason}: if the request was sent before, it may have been applied")
+        message = f"{reason}: if the request was sent before, it may have been applied"
+        return CommitStateUnknown(message, "request-lost")
     return BadRequest(reason)

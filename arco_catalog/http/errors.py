@@ -57,6 +57,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.PurgeFailed: (500, "InternalServerError"),
     e.InternalError: (500, "InternalServerError"),
 }
+UNKNOWN_TYPE = TABLE[e.CommitStateUnknown][1]
 
 _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyReused: (422, "idempotency_key_conflict"),
@@ -93,6 +94,11 @@ def error_response(
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure("The server failed unexpectedly; its log says how", commits)
+
+
+def unknown_reason(error: Exception) -> e.UnknownReason:
+    """Why the outcome of a request that raised this is unknown."""
+    return error.reason if isinstance(error, e.CommitStateUnknown) else "internal"
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:

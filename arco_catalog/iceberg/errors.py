@@ -30,6 +30,7 @@ The HTTP layer maps each class to a status and to the type name of the Iceberg R
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 MESSAGE_LENGTH = 8 << 10
 """Characters of a message: enough for the longest name of a namespace and more. Markers keep what clients are told."""
@@ -201,8 +202,28 @@ class CatalogChanged(Unavailable):
     """The catalog's own settings are not what this process took them for: nothing was done."""
 
 
+UnknownReason = Literal[
+    "no-answer",
+    "evidence-lost",
+    "undecided",
+    "answer-lost",
+    "request-lost",
+    "denied",
+    "key-expired",
+    "key-settings",
+    "read-only",
+    "internal",
+]
+"""Why an outcome is unknown (docs/observability.md#unknown-outcomes)."""
+
+
 class CommitStateUnknown(CatalogError):
-    """The change may have been made, or may yet be made. Never answered as anything else."""
+    """The change may have been made, or may yet be made. Never answered as anything else. `reason` is for logs and
+    metrics."""
+
+    def __init__(self, message: str, reason: UnknownReason = "no-answer") -> None:
+        super().__init__(message)
+        self.reason: UnknownReason = reason
 
 
 class PurgeFailed(CatalogError):

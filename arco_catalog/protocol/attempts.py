@@ -72,6 +72,11 @@ class Attempts:
         self._in_doubt.add(self.current.id)
         self._ruled_out.discard(self.current.id)
 
+    def abandon_current(self) -> None:
+        """The current attempt has not committed, and never can."""
+        self._in_doubt.discard(self.current.id)
+        self.rule_out([self.current.id])
+
     def confirm_absent(self) -> None:
         """No attempt has committed, by a read that was made after every compare-and-swap sent was refused: what was
         sent can never apply any more."""

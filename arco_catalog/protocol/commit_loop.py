@@ -208,6 +208,7 @@ class CommitLoop(Generic[V]):
                 await self.follow_up(plan)
                 return True, None
         except AttemptAborted:
+            self.attempts.abandon_current()
             self.new_attempt()
         await self.back_off()
         return False, None
@@ -305,7 +306,7 @@ class CommitLoop(Generic[V]):
             answer = await self.mutation.answer_on_evidence(attempt, write_set)
         except Refusal as refusal:
             raise CommitStateUnknown(
-                f"The change was made, but its answer cannot be given: {refusal.message}"
+                f"The change was made, but its answer cannot be given: {refusal.message}", "answer-lost"
             ) from refusal
         kept = self.guard.keep_answer(attempt, write_set, encode_answer(answer))
         await self.best_effort("the final slot", kept)

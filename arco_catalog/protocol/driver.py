@@ -37,6 +37,14 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     `Unavailable` where nothing was done, `CatalogChanged` where the catalog is to be opened again first, and
     `KeyInProgress` or `KeyReused` for the key itself.
     """
+    try:
+        return await _run(session, mutation)
+    except CommitStateUnknown as unknown:
+        session.stats.unknown_outcome = unknown.reason
+        raise
+
+
+async def _run(session: Session, mutation: Mutation[V]) -> Answer:
     await session.identify()
     driver = Driver(session, mutation)
     try:
@@ -53,7 +61,7 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         raise  # whoever made the request makes it again at once, with the same attempts to pass over
     except Unavailable as error:
         if driver.attempts.any_in_doubt:
-            raise CommitStateUnknown(error.message) from error
+            raise CommitStateUnknown(error.message, "undecided") from error
         raise driver.nothing_changed(error.message) from error
 
 
@@ -140,7 +148,7 @@ class Driver(Generic[V]):
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
         such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
         `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
-        unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
+        unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}", "denied")
         if self.attempts.any_in_doubt:
             raise unknown from error
         if self.guard.claims is None:

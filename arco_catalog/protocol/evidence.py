@@ -25,7 +25,7 @@ def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
         return False
     committed = pointer.has_committed(attempt, since)
     if committed is None:
-        raise CommitStateUnknown(FORGOTTEN)
+        raise CommitStateUnknown(FORGOTTEN, "evidence-lost")
     return committed
 
 
@@ -125,7 +125,8 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
         if pointer is None:
             raise CommitStateUnknown(
                 f"Whether the change was made is unknown: the pointer of entity {entity}, which would tell, no longer "
-                "exists. Look whether the change is there before you make it again"
+                "exists. Look whether the change is there before you make it again",
+                "evidence-lost",
             )
         fenced = pointer.fenced(session.runtime.ulid())
         if isinstance(await session.state.move_pointer(fenced, pointer.version), Applied):
@@ -139,7 +140,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
     try:
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
-        raise CommitStateUnknown(undecided.message) from undecided
+        raise CommitStateUnknown(undecided.message, "undecided") from undecided
 
 
 async def fence_registry(state: State, runtime: Runtime) -> RegistryState:

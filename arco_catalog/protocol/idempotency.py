@@ -61,7 +61,7 @@ class IdempotencyGuard:
         none any more."""
         slots = [] if self.claims is None else await self.claims.read()
         if not slots:
-            raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists")
+            raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
         return slots
 
     def check_not_expired(self) -> None:
@@ -69,7 +69,7 @@ class IdempotencyGuard:
         slot goes before its first one (docs/design/collection.md#rule-6)."""
         kept_ms = self._session.settings.retention.markers_ms
         if self.marker is not None and self.marker.now_ms - self.marker.slots[0].written_ms >= kept_ms:
-            raise CommitStateUnknown(EXPIRED)
+            raise CommitStateUnknown(EXPIRED, "key-expired")
 
     @property
     def may_be_taken_over(self) -> bool:

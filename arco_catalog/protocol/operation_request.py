@@ -59,7 +59,8 @@ class IdempotencyKey:
             return None
         if self.made_ms > now_ms:
             return BadRequest("Idempotency-Key is more than five minutes in the future: correct the client's clock")
-        return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
+        message = "Idempotency-Key is older than a day: it may have been applied and forgotten"
+        return CommitStateUnknown(message, "key-expired")
 
 
 @dataclass(slots=True)  # not frozen: made for every request, and that would cost three times as much

@@ -124,7 +124,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         head = await self.state.head()
         commit_id = await self.state.commit_of(head, attempt, write_set.registry)
         if commit_id is None:
-            raise CommitStateUnknown(FORGOTTEN)
+            raise CommitStateUnknown(FORGOTTEN, "evidence-lost")
         commit = head if commit_id == head.id else await self.state.registry_commit(commit_id)
         operation = commit.operation(attempt)
         kept = (

@@ -16,7 +16,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
     rebuilt."""
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
-        raise CommitStateUnknown(EXPIRED)
+        raise CommitStateUnknown(EXPIRED, "key-expired")
     if CLOSED in kept:
         raise await _closed(session)
     match decode_answer(kept):
@@ -28,7 +28,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
             try:
                 return await rebuilt(session, answer)
             except (Refusal, InternalError) as lost:
-                raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
+                raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}", "answer-lost") from lost
 
 
 async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
@@ -37,7 +37,8 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
     if head.key_settings != session.request.key_settings:
         return CatalogChanged(CHANGED)
     return CommitStateUnknown(
-        "This catalog has read idempotency keys in another way meanwhile: the request may have been applied then"
+        "This catalog has read idempotency keys in another way meanwhile: the request may have been applied then",
+        "key-settings",
     )
 
 
@@ -49,5 +50,6 @@ async def answer_read_only(session: Session, claims: SlotClaims | None, reason: 
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")
     if slots[-1].answer is None:
-        raise CommitStateUnknown(f"This catalog has become read-only ({reason}) after this request had started")
+        message = f"This catalog has become read-only ({reason}) after this request had started"
+        raise CommitStateUnknown(message, "read-only")
     return await replay(session, slots[-1].answer)

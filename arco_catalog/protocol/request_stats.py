@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
+from arco_catalog.iceberg.errors import UnknownReason
 from storage_backends.wrappers.measuring import Measurement
 
 Outcome = Literal["moved", "unchanged", "evidence", "replayed"]
@@ -27,7 +28,7 @@ class RequestStats:
     planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
     principal may not speak. `denied` is the privilege that its principal lacks, and on what. `vended` is what a cloud
     answered that was asked for credentials. `stale_key`: the client sent its idempotency key more than a day after it
-    had made it.
+    had made it. `unknown_outcome` is why nobody knows whether the change was made.
     """
 
     store: Measurement | None = None
@@ -42,6 +43,7 @@ class RequestStats:
     tries: int = 0
     conflicts: int = 0
     outcome: Outcome | None = None
+    unknown_outcome: UnknownReason | None = None
     dropped_writes: int = 0
     vended: str | None = None
 

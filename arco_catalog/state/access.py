@@ -240,7 +240,8 @@ class State:
         key = self.paths.registry_commit(commit_id)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise CommitStateUnknown(f"The registry's history no longer reaches back to commit {commit_id}")
+            message = f"The registry's history no longer reaches back to commit {commit_id}"
+            raise CommitStateUnknown(message, "evidence-lost")
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 
     def loaded_segment(self, segment: str) -> Segment | None:

@@ -25,6 +25,7 @@ _OF_ALL: Metrics = {
     "Conflicts": "Count",
     "CacheHits": "Count",
     "Denials": "Count",
+    "UnknownOutcomes": "Count",
 }
 REQUESTS: Directives = ((("Warehouse",), _OF_ALL), (("Warehouse", "Operation"), _OF_AN_OPERATION))
 """Dimensions of a request's metrics. The log lines have more fields for queries."""

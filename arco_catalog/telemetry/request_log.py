@@ -106,6 +106,7 @@ class RequestLog:
             "Conflicts": stats.conflicts,
             "CacheHits": called.unchanged,
             "Denials": int(stats.denied is not None),
+            "UnknownOutcomes": int(stats.unknown_outcome is not None),
             "request_id": self.request_id,
         }
         optional: tuple[tuple[str, JsonValue], ...] = (
@@ -116,6 +117,7 @@ class RequestLog:
             ("attempt", stats.attempt),
             ("tries", stats.tries or None),
             ("outcome", stats.outcome),
+            ("unknown_outcome", stats.unknown_outcome),
             ("dropped_writes", stats.dropped_writes or None),
             ("vended", stats.vended),
             ("key", stats.key),

@@ -43,6 +43,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "attempt": "arco.attempt",
     "tries": "arco.tries",
     "outcome": "arco.outcome",
+    "unknown_outcome": "arco.unknown_outcome",
     "dropped_writes": "arco.dropped_writes",
     "key": "arco.key",
     "principal": "arco.principal",

@@ -26,7 +26,7 @@ from arco_catalog.telemetry.reconcile_line import reconcile_line
 from arco_catalog.telemetry.request_log import RequestLog
 from arco_catalog.telemetry.tasks_line import TaskLines, tasks_line
 from arco_catalog.telemetry.telemetry import Telemetry
-from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
+from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Unknown, Version
 from tests.http.logged_service import NAMESPACE, LoggedService
 from tests.http.specification import polaris_endpoints
 from tests.support.fake_runtime import FakeRuntime
@@ -102,6 +102,7 @@ class TestALoad:
             "Conflicts": 0,
             "CacheHits": 3,
             "Denials": 0,
+            "UnknownOutcomes": 0,
             "answer_bytes": len(answer.body),
             "table_uuid": table_uuid(answer),
             "principal": "anonymous",
@@ -219,6 +220,41 @@ class TestACommit:
         line = service.last
         assert (answer.status, line["status"], line["error_type"]) == (500, 500, "CommitStateUnknownException")
         assert (line["level"], line["ServerErrors"], line["error"]) == ("info", 0, "CommitStateUnknown")
+        assert (line["UnknownOutcomes"], line["unknown_outcome"]) == (1, "key-expired")
+
+    async def test_whose_outcome_the_store_does_not_tell_is_counted_with_the_reason(
+        self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put = service.store.put
+
+        async def silent(key: str, *rest: object) -> object:
+            outcome = await put(key, *rest)  # type: ignore[arg-type]
+            return Unknown("lost") if "/iceberg_pointers/" in key else outcome
+
+        monkeypatch.setattr(service.store, "put", silent)
+        answer = await commit(service.client, "1")
+
+        line = service.last
+        assert (answer.status, line["error_type"]) == (500, "CommitStateUnknownException")
+        assert (line["UnknownOutcomes"], line["unknown_outcome"]) == (1, "no-answer")
+
+    async def test_that_fails_unexpectedly_is_an_unknown_outcome_by_a_fault_of_ours(
+        self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def put(key: str, *rest: object) -> object:
+            raise LookupError("hunter2")
+
+        monkeypatch.setattr(service.store, "put", put)
+        monkeypatch.setattr(logging.getLogger("arco_catalog.http.errors"), "disabled", True)
+        await commit(service.client, "1")
+
+        assert (service.last["UnknownOutcomes"], service.last["unknown_outcome"]) == (1, "internal")
+
+    async def test_of_which_the_outcome_is_known_has_no_reason(self, service: LoggedService) -> None:
+        await commit(service.client, "1")
+
+        assert service.last["UnknownOutcomes"] == 0
+        assert "unknown_outcome" not in service.last
 
     async def test_whose_answer_was_lost_is_told_as_found_by_its_evidence(self, service: LoggedService) -> None:
         key = service.key()
@@ -643,6 +679,7 @@ METRICS = {
     "Conflicts": "Count",
     "CacheHits": "Count",
     "Denials": "Count",
+    "UnknownOutcomes": "Count",
 }
 OF_AN_OPERATION = {name: METRICS[name] for name in ("Requests", "ServerErrors", "Latency")}
 UNITS = {"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Percent", "Count", "None"}

@@ -11,7 +11,7 @@ from arco_catalog.operations.governance import govern_relation, relation_governa
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state.access import POINTER_AGE_MS
+from arco_catalog.state.access import CLAIM_AGE_MS, POINTER_AGE_MS
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
@@ -132,6 +132,20 @@ async def test_a_commit_on_a_pointer_of_a_second_ago_that_moved_on_is_three_deep
     await counted.another().commit(set_property("b", "1"))
     counted.runtime.ms += POINTER_AGE_MS
     assert within(await cost(counted, counted.commit(set_property("a", "2"), key=counted.key())), 3 + 3, 7 + 8)
+
+
+async def test_a_commit_with_a_key_on_a_pointer_of_a_minute_ago_is_one_deeper(counted: CountingFixture) -> None:
+    assert isinstance(counted.runtime, FakeRuntime)
+    await counted.commit(set_property("a", "0"))
+    counted.runtime.ms += CLAIM_AGE_MS
+    assert within(await cost(counted, counted.commit(set_property("a", "1"), key=counted.key())), 3 + 1, 7 + 1)
+
+
+async def test_a_create_on_a_head_of_a_minute_ago_is_one_deeper(counted: CountingFixture) -> None:
+    assert isinstance(counted.runtime, FakeRuntime)
+    for name, key, calls in (("u", None, 7), ("v", counted.key(), 9)):
+        counted.runtime.ms += CLAIM_AGE_MS
+        assert within(await cost(counted, counted.table(name, key=key)), 3 + 1, calls)
 
 
 async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: CountingFixture) -> None:

@@ -74,7 +74,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.seed = seed
         self._selector = _Clock(self, max_steps, max_seconds)
-        self._clock_resolution = 1e-9  # the host's own would make runs differ between machines
+        # The host's own would make runs differ between machines. Months have no nanoseconds in a float.
+        self._clock_resolution = 1e-9 if max_seconds <= MAX_SECONDS else 1e-6
         self._tasks: list[SimulatedTask] = []  # asyncio holds them weakly: garbage collection would decide who lives
         self._dead: set[str] = set()
         self._suspended_until: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """Turns every failure into an error in Iceberg's shape."""
 
-from arco_catalog.http.errors import error_response
+from arco_catalog.http.errors import UNKNOWN_TYPE, error_response, unknown_reason
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.responses import Response
 from arco_catalog.iceberg.errors import Refusal
@@ -28,4 +28,7 @@ class Errors:
             commits = request.route is not None and request.route.commits
             catalog = request.catalog
             policy = self._policy if catalog is None else catalog.key_settings(self._policy).policy
-            return error_response(error, commits=commits, dialect=policy.dialect)
+            response = error_response(error, commits=commits, dialect=policy.dialect)
+            if response.error_type == UNKNOWN_TYPE:
+                current_stats().unknown_outcome = unknown_reason(error)
+            return response

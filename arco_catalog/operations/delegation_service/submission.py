@@ -33,7 +33,7 @@ async def bind_key(session: Session, task: str) -> bool:
     except Superseded:
         pass
     if not await claims.read():
-        raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists")
+        raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
     return True
 
 
@@ -51,7 +51,7 @@ async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, a
         await put_hint(session.state, task, following.next_run_ms)
         if await append_task(session.state, following) is not None:
             return following
-    raise CommitStateUnknown(f"Task {task} is being changed again and again: ask for its status")
+    raise CommitStateUnknown(f"Task {task} is being changed again and again: ask for its status", "undecided")
 
 
 def lacks_credentials(task: Task) -> bool:
