@@ -203,12 +203,12 @@ class CatalogChanged(Unavailable):
 
 
 UnknownReason = Literal[
-    "no-answer",
+    "store-timeout",
     "evidence-lost",
     "undecided",
-    "answer-lost",
+    "result-lost",
     "request-lost",
-    "denied",
+    "forbidden",
     "key-expired",
     "key-settings",
     "read-only",
@@ -221,7 +221,7 @@ class CommitStateUnknown(CatalogError):
     """The change may have been made, or may yet be made. Never answered as anything else. `reason` is for logs and
     metrics."""
 
-    def __init__(self, message: str, reason: UnknownReason = "no-answer") -> None:
+    def __init__(self, message: str, reason: UnknownReason = "store-timeout") -> None:
         super().__init__(message)
         self.reason: UnknownReason = reason
 

@@ -79,11 +79,11 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     try:
         last = await current_file(session, entity)
         if last is None:
-            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists", "answer-lost")
+            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists", "result-lost")
         return TableState(entity, last[0].location, last[1], created=False)
     except (StoreError, Refusal) as error:  # as they are, these errors would say that nothing was done
         message = f"The table was unregistered, but its last metadata can't be read: {error}"
-        raise CommitStateUnknown(message, "answer-lost") from error
+        raise CommitStateUnknown(message, "result-lost") from error
 
 
 class Drop(RegistryMutation):

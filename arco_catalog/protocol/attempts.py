@@ -26,7 +26,7 @@ class Attempts:
         self._correction_ms = 0
         self._tried: dict[str, WriteSet] = {}
         self._in_doubt: set[str] = set()
-        self._ruled_out: set[str] = set()
+        self._excluded: set[str] = set()
         """Attempts that have not committed, and can no longer: no evidence of them is searched."""
         self.current = self._fresh()
 
@@ -70,22 +70,22 @@ class Attempts:
         there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
         self._tried[self.current.id] = write_set
         self._in_doubt.add(self.current.id)
-        self._ruled_out.discard(self.current.id)
+        self._excluded.discard(self.current.id)
 
     def abandon_current(self) -> None:
         """The current attempt has not committed, and never can."""
         self._in_doubt.discard(self.current.id)
-        self.rule_out([self.current.id])
+        self.exclude([self.current.id])
 
     def confirm_absent(self) -> None:
         """No attempt has committed, by a read that was made after every compare-and-swap sent was refused: what was
         sent can never apply any more."""
-        self._ruled_out |= self._in_doubt
+        self._excluded |= self._in_doubt
         self._in_doubt.clear()
 
-    def rule_out(self, attempts: Iterable[str]) -> None:
+    def exclude(self, attempts: Iterable[str]) -> None:
         """These attempts were fenced, and had not committed by then."""
-        self._ruled_out.update(attempts)
+        self._excluded.update(attempts)
 
     @property
     def any_in_doubt(self) -> bool:
@@ -112,4 +112,4 @@ class Attempts:
         """Every attempt that may have committed something for this request, with its write set. A claim names numbers
         as old as the cache of who put it; those of our own tries are newer."""
         known = {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
-        return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._ruled_out}
+        return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._excluded}

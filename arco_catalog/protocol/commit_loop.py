@@ -306,7 +306,7 @@ class CommitLoop(Generic[V]):
             answer = await self.mutation.answer_on_evidence(attempt, write_set)
         except Refusal as refusal:
             raise CommitStateUnknown(
-                f"The change was made, but its answer cannot be given: {refusal.message}", "answer-lost"
+                f"The change was made, but its answer cannot be given: {refusal.message}", "result-lost"
             ) from refusal
         kept = self.guard.keep_answer(attempt, write_set, encode_answer(answer))
         await self.best_effort("the final slot", kept)

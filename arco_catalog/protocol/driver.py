@@ -137,7 +137,7 @@ class Driver(Generic[V]):
         committed = await self.fence(earlier)
         if committed is not None:
             return await self.loop.answer_on_evidence(committed)
-        self.attempts.rule_out(earlier)
+        self.attempts.exclude(earlier)
         return await self.loop.run(Freshness.FRESH)
 
     async def fence(self, earlier: Mapping[str, WriteSet]) -> str | None:
@@ -148,7 +148,9 @@ class Driver(Generic[V]):
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
         such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
         `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
-        unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}", "denied")
+        unknown = CommitStateUnknown(
+            f"The object store refused a step of what may have been done: {error}", "forbidden"
+        )
         if self.attempts.any_in_doubt:
             raise unknown from error
         if self.guard.claims is None:

@@ -138,7 +138,7 @@ async def read_relation_under(
     followed = Followed.of(entry.json)
     if followed is not None:
         return RelationReadSet(head, entry, followed.pointer(entry.entity, entry.kind), head_fresh, pointer_fresh=True)
-    # Without a key no claim is put: the pointer may be of any age until the swap (docs/design/commit.md#rule-6).
+    # Without a key no claim is put: the pointer may be of any age until the swap.
     max_age_ms = None if session.request.key is None else CLAIM_AGE_MS
     pointer = session.state.cached_pointer(entry.entity, max_age_ms) if freshness is Freshness.CACHED else None
     fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory

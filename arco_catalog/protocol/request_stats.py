@@ -28,7 +28,7 @@ class RequestStats:
     planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
     principal may not speak. `denied` is the privilege that its principal lacks, and on what. `vended` is what a cloud
     answered that was asked for credentials. `stale_key`: the client sent its idempotency key more than a day after it
-    had made it. `unknown_outcome` is why nobody knows whether the change was made.
+    had made it. `unknown_outcome` is why it is open whether the change was made.
     """
 
     store: Measurement | None = None

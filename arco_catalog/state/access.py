@@ -78,7 +78,7 @@ POINTER_AGE_MS = 1_000
 """How old a pointer may be that a swap names without another read: too young for more moves than it remembers."""
 CLAIM_AGE_MS = 60_000
 """How old a cached pointer or HEAD may be whose sequence number an attempt declares: evidence of it is searched from
-there, by whoever comes after it (docs/design/commit.md#rule-7)."""
+there, by each process that comes after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ class TestACommit:
 
         line = service.last
         assert (answer.status, line["error_type"]) == (500, "CommitStateUnknownException")
-        assert (line["UnknownOutcomes"], line["unknown_outcome"]) == (1, "no-answer")
+        assert (line["UnknownOutcomes"], line["unknown_outcome"]) == (1, "store-timeout")
 
     async def test_that_fails_unexpectedly_is_an_unknown_outcome_by_a_fault_of_ours(
         self, service: LoggedService, monkeypatch: pytest.MonkeyPatch

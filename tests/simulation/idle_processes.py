@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from tests.simulation.clients import AS_DEPLOYED
@@ -83,9 +84,9 @@ async def a_commit_whose_idle_process_dies_behind_its_claim(world: World) -> Non
 
 async def a_create_whose_idle_process_dies_behind_its_claim(world: World) -> None:
     """Its key is answered."""
-    body = {"name": "mine", "schema": schema("x")}
+    body: JsonObject = {"name": "mine", "schema": schema("x")}
 
     async def send(fixture: CatalogFixture, key: str) -> object:
-        return await create_table(fixture.session({**body}, key=key, path="/create"), NS, {**body})
+        return await create_table(fixture.session(body, key=key, path="/create"), NS, body)
 
     await _dies_behind_its_claim(world, send)

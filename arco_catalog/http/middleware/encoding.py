@@ -50,7 +50,7 @@ def _too_large(
         ways = [*([] if packable else ["accept gzip"]), *_smaller("" if route is None else route.template)]
         return AnswerTooLarge(": ".join([what, *filter(None, [", or ".join(ways)])]))
     made = f"{what}. The change was made: load the table again with Accept-Encoding: gzip"
-    return CommitStateUnknown(made, "answer-lost") if route.commits else InternalError(made)
+    return CommitStateUnknown(made, "result-lost") if route.commits else InternalError(made)
 
 
 def _smaller(template: str) -> list[str]:
