@@ -53,7 +53,8 @@ class IdempotencyKey:
         none may have been applied without a marker."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
             return CommitStateUnknown(
-                "Idempotency-Key was made while this catalog read no keys: the request may have been applied then"
+                "Idempotency-Key was made while this catalog read no keys: the request may have been applied then",
+                "key-settings",
             )
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
