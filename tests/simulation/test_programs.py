@@ -138,6 +138,12 @@ def test_the_faults_that_a_run_met_give_the_same_run_again() -> None:
     assert met > 10
 
 
+def test_a_receipt_that_two_collections_delete_is_deleted_once() -> None:
+    """The slower one deletes nothing, when the commit has no receipt any more."""
+    plan = FaultPlan.parse("p3@9:freeze,p2@4:echo,p3@27:echo,p1@96:duplicate")
+    assert not Schedule("collecting", 731001150).played(plan).wrong
+
+
 def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     whole = Campaign(0)
     for first in (0, 10):
