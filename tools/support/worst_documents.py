@@ -120,7 +120,7 @@ def avro(schema: JsonObject, blocks: list[tuple[int, bytes]]) -> bytes:
 
 
 LISTS: Mapping[str, Make] = {
-    "10,000,000 records of two bytes": lambda: avro(
+    "as many records as a file may have, of two bytes": lambda: avro(
         MANIFESTS, [(1_000_000, bytes(2_000_000))] * (MAX_FILE_RECORDS // 1_000_000)
     ),
     "blocks of 64 MB in records of 4 MB": lambda: avro(

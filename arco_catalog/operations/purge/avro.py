@@ -36,7 +36,9 @@ MAX_RECORD_BYTES = 4 << 20
 """Bytes of a record: one with all statistics of 10,000 columns has 700 KB."""
 MAX_FILE_BYTES = 1 << 30
 """Bytes of all blocks of a file, unpacked."""
-MAX_FILE_RECORDS = 10_000_000
+MAX_FILE_RECORDS = 2_000_000
+"""Records of a file. Iceberg begins a new manifest at 8 MB, which is some 100,000 files; reading so many takes seconds,
+and each purge reads what other tables have."""
 SLICE_RECORDS: Final = 4_096
 SLICE_BYTES: Final = 1 << 20
 """How many records, and bytes of records, are decoded at a time."""
