@@ -242,7 +242,8 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
         async with saying_that_it_waits(options.store):
             catalog = await open_catalog(_settings(options), url, allowed, runtime, opener)
     else:
-        catalog = await _built(_settings(options), opener(url), url, allowed, runtime, opener)
+        async with saying_that_it_waits(options.store):
+            catalog = await _built(_settings(options), opener(url), url, allowed, runtime, opener)
     try:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -254,11 +255,15 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
 async def _built(
     settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime, opener: StoreOpener
 ) -> Catalog:
-    """A catalog over a store that was not probed. One that can't be read is reported by the first command that does."""
+    """A catalog over a store that was not probed. Raises `NotThere` if the store can't be read. One that denies the
+    read of this HEAD may allow what a realm has."""
     try:
         return await build_with_recorded(settings, store, url, allowed, runtime, opener)
-    except StoreError:
+    except StoreDenied:
         return build_catalog(settings, store, url, allowed, runtime, opener)
+    except StoreError as error:
+        await store.close()
+        raise NotThere(f"cannot read the store {url}: {error}") from error
 
 
 async def _deployed(catalog: Catalog, options: CatalogOptions) -> Sequence[DeployedCatalog]:
