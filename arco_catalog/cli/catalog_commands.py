@@ -8,7 +8,10 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 EXAMPLES = """\
 A realm has any number of catalogs, which clients pick by name as the warehouse.
 Works at the store, and asks for no login; servers see each change with the next
-request. A catalog has to be empty to be dropped.
+request. A catalog has to be empty to be dropped, without a purge that has not
+ended, unless --cancel-purges keeps the files of those tables. undrop brings a
+catalog back, with roles, grants and tombstones, unless another one has taken
+its locations.
 
 examples:
   arco catalogs list --store s3://bucket/lake
@@ -17,13 +20,15 @@ examples:
       --storage-config '{"roleArn": "arn:aws:iam::123456789012:role/sales"}'
   arco catalogs show sales --json --store s3://bucket/lake
   arco catalogs drop sales --store s3://bucket/lake
+  arco catalogs list --dropped --store s3://bucket/lake
+  arco catalogs undrop sales --store s3://bucket/lake
 """
-ACTIONS = ("list", "create", "show", "update", "drop")
+ACTIONS = ("list", "create", "show", "update", "drop", "undrop")
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares what can be said of a catalog."""
-    parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, update or drop")
+    parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, update, drop or undrop")
     parser.add_argument("name", metavar="CATALOG", nargs="?", help="which catalog, unless they are listed")
     parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="of a new catalog [default INTERNAL]")
     parser.add_argument(
@@ -52,6 +57,20 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "--remove-property", action="append", default=[], metavar="KEY", help="of an update: takes one away"
     )
+    parser.add_argument(
+        "--cancel-purges",
+        action="store_true",
+        help="of a drop: cancel the purges that have not begun, and name the tables. Their files stay",
+    )
+    parser.add_argument(
+        "--dropped", action="store_true", help="of a list: catalogs without a name, and where their state is"
+    )
+    parser.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="of an undrop: where the state of the catalog is, as `list --dropped` and `arco fsck --all` name it "
+        "[default that of the only dropped catalog of this name]",
+    )
     add_catalog(parser, environment)
     add_json(parser, "catalogs as the management API shows them")
 
@@ -63,14 +82,19 @@ def run(parsed: argparse.Namespace) -> int:
     if (parsed.name is None) != (parsed.action == "list"):
         parsed.parser.error("list takes no CATALOG" if parsed.action == "list" else f"{parsed.action} takes a CATALOG")
     said = catalogs.Said(
-        parsed.type or "INTERNAL",
+        parsed.type,
         parsed.default_base_location,
         parsed.catalog_location,
         parsed.storage_config,
         parsed.property,
         parsed.remove_property,
+        parsed.cancel_purges,
+        parsed.folder,
     )
-    return catalogs.run(CatalogOptions.of(parsed), parsed.action, parsed.name, said, as_json=parsed.json)
+    options = CatalogOptions.of(parsed)
+    return catalogs.run(options, parsed.action, parsed.name, said, dropped=parsed.dropped, as_json=parsed.json)
 
 
-COMMAND = Command("catalogs", "list, make, show, change and drop catalogs of a realm", EXAMPLES, add_arguments, run)
+COMMAND = Command(
+    "catalogs", "list, make, show, change, drop and undrop catalogs of a realm", EXAMPLES, add_arguments, run
+)

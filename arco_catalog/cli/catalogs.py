@@ -13,19 +13,25 @@ from arco_catalog.cli.session import carry_out, managing, operator_request
 from arco_catalog.config.parsing import parse_warehouse
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalog_drops import end_catalog, remove_catalog
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
     CatalogRequest,
-    end_catalog,
     existing_catalog,
     get_catalog,
     list_catalogs,
-    remove_catalog,
     shown_catalog,
     storage_type_of,
 )
 from arco_catalog.operations.management.entities import looked_up
 from arco_catalog.operations.realms import Realm, change_catalog, make_catalog
+from arco_catalog.operations.stray_catalogs import (
+    StrayCatalog,
+    UndropRequest,
+    find_stray,
+    stray_catalogs,
+    undrop_catalog,
+)
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, text, texts
@@ -35,6 +41,7 @@ from arco_catalog.vending.storage_config import parse_storage_config
 from storage_backends.open import canonical_url
 
 HEADINGS = ("NAME", "TYPE", "STORAGE", "DEFAULT BASE LOCATION")
+STRAY_HEADINGS = ("FOLDER", "NAME", "LAST CHANGE (UTC)", "DEFAULT BASE LOCATION")
 READS = ("list", "show")
 
 
@@ -42,19 +49,25 @@ READS = ("list", "show")
 class Said:
     """What was said of a catalog; what is None, or empty, stays as it is or takes its default."""
 
-    kind: str
+    kind: str | None
     base: str | None
     locations: Sequence[str]
     storage: str | None
     properties: Sequence[str]
     removed: Sequence[str]
+    cancel_purges: bool = False
+    root: str | None = None
 
 
-def run(options: CatalogOptions, action: str, name: str | None, said: Said, *, as_json: bool) -> int:
-    """Lists, makes, shows, changes or drops. Raises `CliError`."""
+def run(
+    options: CatalogOptions, action: str, name: str | None, said: Said, *, dropped: bool = False, as_json: bool
+) -> int:
+    """Lists, makes, shows, changes, drops or undrops; with `dropped` lists those without names. Raises `CliError`."""
 
     async def work() -> JsonValue:
         async with managing(options, f"catalogs {action}", writes=action not in READS) as (realm, session):
+            if action == "list" and dropped:
+                return [_describe_stray(each) for each in await stray_catalogs(realm, session)]
             if name is None:
                 return [shown_catalog(entry) for entry in await list_catalogs(session)]
             try:
@@ -63,7 +76,7 @@ def run(options: CatalogOptions, action: str, name: str | None, said: Said, *, a
                 raise NotThere(error.message) from error
 
     shown = carry_out(work)
-    print(json_text(shown) if as_json else _as_text(action, shown))
+    print(json_text(shown) if as_json else _as_text(action, shown, dropped=dropped))
     return 0
 
 
@@ -72,17 +85,61 @@ async def _one(
 ) -> JsonObject:
     match action:
         case "create":
-            return shown_catalog(await make_catalog(realm, session, _request(realm, options, name, said)))
+            return await make_catalog(realm, session, _request(realm, options, name, said))
         case "show":
             return await get_catalog(session, name)
         case "update":
             return await _update(realm, session, options, name, said)
+        case "undrop":
+            return await _undrop(realm, session, options, name, said)
         case _:
             entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
             request = operator_request(session.runtime, "catalogs drop")
-            await end_catalog(realm.catalog(entry).session(request))
+            opened = realm.catalog(entry).session(request)
+            cancelled = await end_catalog(opened, entry, cancel_purges=said.cancel_purges)
             await remove_catalog(session, entry)
-            return shown_catalog(entry)
+            return {**shown_catalog(entry), "cancelledPurges": [*cancelled]}
+
+
+async def _undrop(realm: Realm, session: Session, options: CatalogOptions, name: str, values: Said) -> JsonObject:
+    properties: dict[str, JsonValue] = {**_pairs(values.properties)}
+    if values.base is not None:
+        properties[BASE_LOCATION] = canonical_url(values.base, options.environment)
+    storage = {
+        **({"allowedLocations": _locations(options, values)} if values.locations else {}),
+        **_object(values.storage),
+    }
+    stray = await _stray(realm, session, name, values.root)
+    base = properties.get(BASE_LOCATION)
+    if stray.state.catalog is None and isinstance(base, str):
+        storage = {"storageType": storage_type_of(Location.parse(base)), **storage}
+    request = UndropRequest(name, values.kind, properties, storage)
+    result = await undrop_catalog(realm, session, stray, request)
+    return {**result.catalog, "cancelledPurges": [*result.cancelled_purges]}
+
+
+async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
+    """The catalog with this root, or the only dropped one of this name. Raises `CliError`."""
+    if root is not None:
+        return await find_stray(realm, session, root)
+    found = [each for each in await stray_catalogs(realm, session) if each.name == name]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotThere(f"there is no dropped catalog {name!r}: arco catalogs list --dropped lists all")
+    raise CliError(f"there are several dropped catalogs {name!r}: give --folder {' or '.join(e.root for e in found)}")
+
+
+def _describe_stray(stray: StrayCatalog) -> JsonObject:
+    recorded = stray.state.catalog or {}
+    return {
+        "folder": stray.root,
+        "name": stray.name,
+        "closed": stray.state.is_closed,
+        "lastChange": stray.head.at_ms,
+        "properties": mapping(recorded, "properties"),
+        "storageConfigInfo": mapping(recorded, "storage"),
+    }
 
 
 def _request(realm: Realm, options: CatalogOptions, name: str, said: Said) -> CatalogRequest:
@@ -94,7 +151,7 @@ def _request(realm: Realm, options: CatalogOptions, name: str, said: Said) -> Ca
         **_object(said.storage),
     }
     parse_storage_config(storage)
-    return CatalogRequest(name, said.kind, properties, storage)
+    return CatalogRequest(name, said.kind or "INTERNAL", properties, storage)
 
 
 def _default_base(realm: Realm, name: str) -> str:
@@ -143,21 +200,38 @@ def _object(said: str | None) -> JsonObject:
     return parsed
 
 
-def _as_text(action: str, shown: JsonValue) -> str:
+def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
     match shown:
         case list():
-            lines = [_columns(each) for each in shown if isinstance(each, dict)]
-            return table(HEADINGS, lines) if lines else "This realm has no catalogs."
+            found = [each for each in shown if isinstance(each, dict)]
+            if dropped:
+                return table(STRAY_HEADINGS, [*map(_stray_columns, found)]) if found else "No catalog here was dropped."
+            return table(HEADINGS, [*map(_columns, found)]) if found else "This realm has no catalogs."
         case dict():
-            done = {"create": "Made", "update": "Changed", "drop": "Dropped"}.get(action)
-            return _facts(shown) if done is None else escaped(f"{done} catalog {shown.get('name')!r}.")
+            done = {"create": "Made", "update": "Changed", "drop": "Dropped", "undrop": "Restored"}.get(action)
+            if done is None:
+                return _facts(shown)
+            return "\n".join([escaped(f"{done} catalog {shown.get('name')!r}."), *_cancelled(shown)])
     raise TypeError(f"neither a catalog nor several: {shown!r}")
+
+
+def _cancelled(shown: JsonObject) -> Sequence[str]:
+    """A line on each purge that was cancelled."""
+    return [
+        escaped(f"The purge of {table} was cancelled: its files stay.") for table in texts(shown, "cancelledPurges")
+    ]
 
 
 def _columns(shown: JsonObject) -> tuple[str, ...]:
     storage = mapping(shown, "storageConfigInfo")
     base = mapping(shown, "properties").get(BASE_LOCATION)
     return text(shown, "name"), text(shown, "type"), format_text(storage.get("storageType")), format_text(base)
+
+
+def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
+    base = mapping(shown, "properties").get(BASE_LOCATION)
+    name = format_text(shown.get("name"))
+    return text(shown, "folder"), name, format_time(shown.get("lastChange")), format_text(base)
 
 
 def _facts(shown: JsonObject) -> str:

@@ -70,6 +70,7 @@ examples:
   arco tasks --store s3://bucket/catalog
   arco tasks show TASK --follow --store s3://bucket/catalog
   arco tasks list --status failure --store s3://bucket/catalog
+  arco tasks list --stuck --store s3://bucket/catalog
   arco tasks run --store s3://bucket/catalog
   arco tasks run --all --seconds 600 --store s3://bucket/catalog
   arco tasks run TASK --spark --store s3://bucket/catalog
@@ -244,6 +245,11 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id; of run: this one, else what is due")
     parser.add_argument("--status", type=str.upper, metavar="STATUS", help="with list: tasks in this status alone")
+    parser.add_argument(
+        "--stuck",
+        action="store_true",
+        help="with list: purges that failed half-way. Each holds its table's locations and its catalog until retried",
+    )
     parser.add_argument("--correlation-id", metavar="ID", help="with list: tasks with this correlation id alone")
     parser.add_argument("--follow", action="store_true", help="with show: print the task until it has ended")
     parser.add_argument(
@@ -275,7 +281,7 @@ def _tasks(parsed: argparse.Namespace) -> int:
     if parsed.spark:
         return tasks.run_on_spark(options, task, every=parsed.all)
     if parsed.action == "list":
-        return tasks.run_list(options, parsed.status, parsed.correlation_id, as_json=parsed.json)
+        return tasks.run_list(options, parsed.status, parsed.correlation_id, stuck=parsed.stuck, as_json=parsed.json)
     if parsed.action == "show":
         return tasks.run_show(options, task, follow=parsed.follow, as_json=parsed.json)
     if parsed.action == "run" and parsed.all:

@@ -19,26 +19,31 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.state.task import ENDED, Task, correlation_id, table_identity
+from arco_catalog.state.task import ENDED, correlation_id, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
 
 DAY_MS = 24 * 60 * 60 * 1000
 FOLLOW_SECONDS = 2.0
 UNDONE = "The drop was undone: nothing will be deleted"
+STUCK = "It holds the table's locations until it succeeds: arco tasks retry {}"
 HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT")
 
 
-def run_list(options: CatalogOptions, status: str | None, correlation: str | None, *, as_json: bool) -> int:
-    """Prints all tasks, or those in one status or with one correlation id, those first that are due first. Raises
-    `CliError`."""
+def run_list(
+    options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
+) -> int:
+    """Prints all tasks, or those in one status or with one correlation id, or the purges that failed half-way, those
+    first that are due first. Raises `CliError`."""
 
-    def matches(task: Task) -> bool:
-        return status in (None, task.status.value) and correlation in (None, correlation_id(task.payload))
+    def matches(listed: ListedTask) -> bool:
+        task = listed.task
+        selected = status in (None, task.status.value) and correlation in (None, correlation_id(task.payload))
+        return selected and (listed.is_stuck or not stuck)
 
     async def work() -> list[ListedTask]:
         async with reading(options, "tasks") as session:
-            return [found async for found in tasks(session) if matches(found.task)]
+            return [found async for found in tasks(session) if matches(found)]
 
     found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
     documents: list[JsonValue] = [to_json(listed) for listed in found]
@@ -139,8 +144,15 @@ def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
 
 
 def to_json(listed: ListedTask) -> JsonObject:
-    """What is printed of a task with `--json`: its record, whether a worker is at it, and whether it was undone."""
-    return {**listed.task.document, "task_payload": listed.task.payload, "held": listed.held, "undone": listed.undone}
+    """What is printed of a task with `--json`: its record, whether a worker is at it, whether it was undone, and
+    whether it has failed half-way."""
+    return {
+        **listed.task.document,
+        "task_payload": listed.task.payload,
+        "held": listed.held,
+        "undone": listed.undone,
+        "stuck": listed.is_stuck,
+    }
 
 
 def about(listed: ListedTask) -> str:
@@ -160,8 +172,15 @@ def row(listed: ListedTask) -> Sequence[str]:
         task.status.value,
         str(task.attempts),
         format_time(task.next_run_ms) if waits else "",
-        format_text(UNDONE if listed.undone else task.summary),
+        format_text(_result(listed)),
     )
+
+
+def _result(listed: ListedTask) -> str | None:
+    if listed.undone:
+        return UNDONE
+    summary = listed.task.summary
+    return f"{summary}. {STUCK.format(listed.task.id)}" if listed.is_stuck else summary
 
 
 def as_text(listed: ListedTask) -> str:
@@ -177,7 +196,7 @@ def as_text(listed: ListedTask) -> str:
         ("attempts", f"{task.attempts} failed"),
         ("begins", format_time(task.next_run_ms)),
         ("progress", json_text(task.checkpoint)),
-        ("result", UNDONE if listed.undone else task.summary or ""),
+        ("result", _result(listed) or ""),
         ("details", optional_text(task.document, "result_extended") or ""),
     ]
     return "\n".join(f"{name:<12} {escaped(value)}" for name, value in lines if value)

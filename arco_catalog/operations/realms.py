@@ -246,11 +246,12 @@ def realms_beside(
 
 async def make_catalog(
     realm: Realm, session: Session, request: CatalogRequest, root: str | None = None, *, owned: bool = False
-) -> CatalogEntry:
-    """Makes a catalog: first its registry, in a folder that no other catalog ever had, then its name. If the process
-    dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
-    already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one
-    with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations that it may not have."""
+) -> JsonObject:
+    """Makes a catalog, and returns it as answers show it: first its registry, in a folder that no other catalog ever
+    had, then its name. If the process dies in between, that folder has no name and nobody looks there. `root` is the
+    folder of a catalog that exists already, which is taken into the realm; `owned`: its managers may also read and
+    write all tables. `session` is one with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations
+    that it may not have."""
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)
     admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request), SERVICE_ADMIN)

@@ -12,18 +12,20 @@ from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
-from arco_catalog.state.tombstone import DROPPED, Tombstone
+from arco_catalog.state.tombstone import DROPPED, PURGING, Tombstone
 from storage_backends import Found
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
     """A task, and whether a worker is at it. `undone` says that it purges nothing, because its drop was undone: at its
-    time it ends so."""
+    time it ends so. `is_stuck`: it is a purge that has failed after its first delete. Until it has succeeded it holds
+    the table's locations, and its catalog can't be dropped."""
 
     task: Task
     held: bool
     undone: bool = False
+    is_stuck: bool = False
 
 
 async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
@@ -38,7 +40,8 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
     """One task; None if there is none."""
     stored = await read_task(session.state, task)
     if stored is not None:
-        return ListedTask(stored.task, stored.is_held, await _is_undone(session, stored.task))
+        undone, is_stuck = await _is_undone(session, stored.task), await _is_stuck(session, stored.task)
+        return ListedTask(stored.task, stored.is_held, undone, is_stuck)
     first = await submitted_purge(session, task)
     return None if first is None else ListedTask(first, held=False)
 
@@ -48,6 +51,13 @@ async def _is_undone(session: Session, task: Task) -> bool:
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
         return False
     return await _tombstone(session, task.id) is None
+
+
+async def _is_stuck(session: Session, task: Task) -> bool:
+    if task.kind != TABLE_PURGE or task.status is not Status.FAILURE:
+        return False
+    tombstone = await _tombstone(session, task.id)
+    return tombstone is not None and tombstone.state == PURGING
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:

@@ -1,14 +1,71 @@
-"""Whether a catalog still takes new namespaces: said in its own registry, since its name is in another."""
+"""Whether a catalog still takes new namespaces: recorded in its own registry, since its name is in another."""
 
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.fields import mapping, optional_text, texts
 from arco_catalog.state.index import Index, level
 
 CATALOG_STATE = level("catalog", ()) + "state"
 """Key of the entry."""
 DROPPING = "dropping"
 """The state of a catalog that is empty and stays so: its name is about to be taken away."""
+OPEN = "open"
+"""The state of a catalog after an undrop. One that was never dropped has no entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """The entry; an empty one for a catalog that was never dropped."""
+
+    json: JsonObject
+
+    @classmethod
+    def of(cls, index: Index) -> "CatalogState":
+        """The state in an index in which the entry is loaded."""
+        return cls(index.get(CATALOG_STATE) or {})
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing may be made in the catalog any more."""
+        return self.json.get("state") == DROPPING
+
+    @property
+    def catalog(self) -> JsonObject | None:
+        """The catalog's entry in the realm when it was closed. None for one that an earlier version closed, and for one
+        that was never closed."""
+        return mapping(self.json, "catalog") or None
+
+    @property
+    def closed_by(self) -> str | None:
+        """The catalog's id when it was closed."""
+        entry = self.catalog
+        return None if entry is None else optional_text(entry, "entity")
+
+    @property
+    def cancelled(self) -> tuple[str, ...]:
+        """The tables of the purges that were cancelled when the catalog was closed."""
+        return texts(self.json, "cancelled_purges")
+
+    @property
+    def former(self) -> tuple[str, ...]:
+        """The catalog's ids before each undrop. A drop by one of them is too late."""
+        return texts(self.json, "former")
+
+    def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:
+        """The state that closes the catalog, with this entry in the realm."""
+        changed: JsonObject = {**self.json, "catalog": entry, "state": DROPPING, "cancelled_purges": cancelled}
+        return {**changed, "former": self._former(None)} if self.is_closed else changed
+
+    def reopened(self, retired: str | None) -> JsonObject:
+        """The state after an undrop; `retired` is the id by which the realm knew the catalog until now."""
+        return {"state": OPEN, "former": self._former(retired)}
+
+    def _former(self, retired: str | None) -> list[JsonValue]:
+        ids = (*self.former, *(each for each in (self.closed_by, retired) if each is not None))
+        return [*dict.fromkeys(ids)]
 
 
 def is_dropping(index: Index) -> bool:
     """Whether nothing may be made in the catalog any more; the entry is loaded."""
-    entry = index.get(CATALOG_STATE)
-    return entry is not None and entry.get("state") == DROPPING
+    return CatalogState.of(index).is_closed

@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.realm_service import RealmApp, on_catalog
+from tests.support.realm_service import RealmApp, on_catalog, table_request
 from tests.support.scripted_store import Rule, ScriptedStore, put
 from tools.support.asgi_client import Client
 
@@ -47,6 +47,43 @@ class Servers:
 @pytest.fixture
 async def servers() -> Servers:
     return await Servers().start()
+
+
+async def test_a_creation_is_answered_with_the_catalog_that_it_made(servers: Servers) -> None:
+    assert (await servers.realm.manage("DELETE", "catalogs/lake")).status == 204
+
+    async def change() -> None:
+        properties: JsonObject = {"default-base-location": "memory:///lake", "owner": "another"}
+        await servers.realm.ok("PUT", "catalogs/lake", {"properties": properties}, client=servers.other)
+
+    made = [Rule(put("_realm/core/manifest.json", b"create-catalog"), then=change, times=1)]
+    servers.store.rules = made
+    storage: JsonObject = {"storageType": "FILE", "allowedLocations": ["memory:///lake"]}
+    catalog: JsonObject = {
+        "name": "lake",
+        "type": "INTERNAL",
+        "properties": {"default-base-location": "memory:///lake"},
+        "storageConfigInfo": storage,
+    }
+    answer = await servers.realm.ok("POST", "catalogs", {"catalog": catalog})
+    assert (answer["entityVersion"], answer["properties"]) == (1, catalog["properties"])
+
+
+async def test_a_drop_is_refused_while_purges_are_yet_to_begin(servers: Servers) -> None:
+    await servers.realm.ok(
+        "PUT",
+        "catalogs/lake/catalog-roles/catalog_admin/grants",
+        {"grant": on_catalog("CATALOG_MANAGE_CONTENT")},
+    )
+    root = servers.realm.root
+    assert (await root.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
+    assert (await root.post("/v1/lake/namespaces/db/tables", table_request("t"))).status == 200
+    assert (await root.send("DELETE", "/v1/lake/namespaces/db/tables/t?purgeRequested=true", b"", {})).status == 204
+    assert (await root.send("DELETE", "/v1/lake/namespaces/db", b"", {})).status == 204
+    answer = await servers.realm.manage("DELETE", "catalogs/lake")
+    assert answer.status == 409
+    assert b"db.t is purged by task" in answer.body
+    assert (await servers.realm.manage("GET", "catalogs/lake")).status == 200
 
 
 async def test_a_drop_leaves_the_catalog_alone_that_was_made_under_the_name_since(servers: Servers) -> None:

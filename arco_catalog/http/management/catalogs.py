@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, one_of
 from arco_catalog.operations.management import catalogs
+from arco_catalog.operations.management.catalog_drops import end_catalog, remove_catalog
 from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
 from arco_catalog.operations.realms import change_catalog, make_catalog
 from arco_catalog.protocol.catalog import Session
@@ -35,8 +36,7 @@ async def create(context: RequestContext) -> Response:
     session = context.realm_session()
     await session.head()  # judged, before anybody is told what the operator allows
     _check_storage(context, request.storage)
-    made = await make_catalog(context.required_realm, session, request)
-    return json_response(shown_catalog(made), 201)
+    return json_response(await make_catalog(context.required_realm, session, request), 201)
 
 
 async def get(context: RequestContext) -> Response:
@@ -73,13 +73,13 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops an empty catalog."""
+    """Drops an empty catalog, all of whose purges have ended."""
     name = context.params["catalog"]
     session = await context.catalog_session(name)
     await session.head()  # judged before anything of the realm is read
     entry = await catalogs.find_entry(context.judged_realm_session(), name, _entity_of(session))
-    await catalogs.end_catalog(session)
-    await catalogs.remove_catalog(context.judged_realm_session(), entry)
+    await end_catalog(session, entry)
+    await remove_catalog(context.judged_realm_session(), entry)
     return NO_CONTENT
 
 

@@ -290,7 +290,7 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     Code.CATALOG_STRAY: Diagnosis(
         Severity.NOTE,
         "a folder holds the state of a catalog that has no name: it was dropped, or its making died",
-        _NONE,
+        "none is needed; to bring the catalog back, run `arco catalogs undrop NAME --folder FOLDER`",
     ),
     Code.CATALOG_COPY: Diagnosis(
         Severity.NOTE,

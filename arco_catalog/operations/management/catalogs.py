@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NamespaceNotEmpty, NotFound
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.entities import (
     EntityChange,
@@ -19,15 +18,11 @@ from arco_catalog.operations.management.entities import (
     looked_up,
 )
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.names import dotted
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.lookup import entries_in
-from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING
-from arco_catalog.state.entries import purge_began
 from arco_catalog.state.fields import texts
-from arco_catalog.state.index import Edits, Index, namespaces_in
+from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
@@ -39,7 +34,6 @@ from arco_catalog.state.roles import (
     grant_edits,
     usage_edits,
 )
-from arco_catalog.state.tombstone import PURGED, Tombstone
 
 _LOG = logging.getLogger(__name__)
 
@@ -179,12 +173,12 @@ async def check_free(session: Session, name: str) -> None:
 
 async def create_catalog(
     session: Session, request: CatalogRequest, entity: str, root: str, *, overlap: bool
-) -> CatalogEntry:
-    """Gives a name to a catalog whose registry exists under `root`. Raises `AlreadyExists`, and `BadRequest` for a
-    location that lies in or around another catalog's unless `overlap` allows that."""
+) -> JsonObject:
+    """Gives a name to a catalog whose registry exists under `root`. Returns the catalog as that commit made it, for
+    answers. Raises `AlreadyExists`, and `BadRequest` for a location that lies in or around another catalog's unless
+    `overlap` allows that."""
     check_entity_properties(request.properties, "catalog")
-    await run(session, _Create(session, request, entity, root, overlap))
-    return existing_catalog(await looked_up(session, [catalog_key(request.name)]), request.name)
+    return body_of(await run(session, _Create(session, request, entity, root, overlap)))
 
 
 async def update_catalog(
@@ -214,37 +208,6 @@ async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = Fal
     await run(session, _Begin(session, admin, owned))
 
 
-async def end_catalog(session: Session) -> None:
-    """Lets nothing more be made in a catalog, if it is empty. The log names the purges of dropped tables that have yet
-    to end: nobody works on them any more (docs/design/collection.md#dropped-catalogs). Raises `NamespaceNotEmpty`."""
-    await run(session, _End(session))
-    left = await _unfinished_purges(session)
-    if left:
-        _LOG.warning(
-            "catalog %s is dropped before %s of its tables are purged, and their files stay: %s",
-            session.settings.warehouse,
-            len(left),
-            ", ".join(left[:MAX_NAMED]),
-        )
-
-
-async def _unfinished_purges(session: Session) -> Sequence[str]:
-    """The names of the tables of a catalog whose purge has not ended."""
-    left: list[str] = []
-    async with aclosing(entries_in(session.state, (await session.state.head()).index, "tombstone\n")) as entries:
-        async for _, entry in entries:
-            tombstone = Tombstone(entry)
-            if tombstone.task is not None and tombstone.state != PURGED:
-                left.append(dotted(tombstone.namespace, tombstone.name))
-    return left
-
-
-async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
-    """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
-    belongs to another catalog by now (docs/design/access.md#management)."""
-    await run(session, _Remove(session, entry))
-
-
 class _Create(EntityChange):
     kind = "create-catalog"
     status = 201
@@ -269,7 +232,7 @@ class _Create(EntityChange):
             root=self.root,
             storage=with_base(self.request.properties, self.request.storage),
         )
-        return {catalog_key(self.request.name): entry.json}, None
+        return {catalog_key(self.request.name): entry.json}, shown_catalog(entry)
 
 
 class _Update(EntityChange):
@@ -331,52 +294,22 @@ class _Begin(EntityChange):
         yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
         if index.get(catalog_role_key(CATALOG_ADMIN)) is not None:
             return {}, None
-        role = RoleEntry.new(entity=attempt.entity, name=CATALOG_ADMIN, properties={}, at_ms=attempt.now_ms)
-        privileges = [Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value]
-        if self.owned:
-            privileges.append(Privilege.CATALOG_MANAGE_CONTENT.value)
-        grant = GrantEntry.new(securable=CATALOG, kind="catalog", namespace=(), name=None, privileges=privileges)
-        edits: Edits = {
-            catalog_role_key(CATALOG_ADMIN): role.json,
-            **grant_edits(role.entity, grant),
-            **usage_edits(self.admin, role),
-        }
-        return edits, None
+        return (yield from admin_edits(index, attempt, self.admin, owned=self.owned)), None
 
 
-class _End(EntityChange):
-    kind = "end-catalog"
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session, {})
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        purges = Scan("tombstone\n", until=purge_began)
-        yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True), purges])
-        if index.any_in(namespaces_in(())):
-            raise NamespaceNotEmpty(
-                f"Catalog {self.session.settings.warehouse} is not empty: drop its namespaces first"
-            )
-        purging = next((Tombstone(each) for _, each in index.scan("tombstone\n") if purge_began(each)), None)
-        if purging is not None:
-            raise NamespaceNotEmpty(
-                f"Catalog {self.session.settings.warehouse} is not empty: "
-                f"{dotted(purging.namespace, purging.name)} is being purged. Wait until task {purging.task} has "
-                "succeeded (see `arco tasks`), then try again"
-            )
-        return {CATALOG_STATE: {"state": DROPPING}}, None
-
-
-class _Remove(EntityChange):
-    kind = "drop-catalog"
-
-    def __init__(self, session: Session, entry: CatalogEntry) -> None:
-        super().__init__(session, {"name": entry.name, "catalog": entry.entity})
-        self.entry = entry
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        key = catalog_key(self.entry.name)
-        yield Needs(keys=[key])
-        found = find_catalog(index, self.entry.name)
-        is_ended = found is not None and (found.entity, found.root) == (self.entry.entity, self.entry.root)
-        return ({key: None} if is_ended else {}), None
+def admin_edits(index: Index, attempt: Attempt, admin: RoleEntry, *, owned: bool = False) -> Steps[Edits]:
+    """Edits by which a principal role has the role that manages a catalog, which is made if there is none."""
+    yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
+    stored = index.get(catalog_role_key(CATALOG_ADMIN))
+    if stored is not None:
+        return usage_edits(admin, RoleEntry(stored))
+    role = RoleEntry.new(entity=attempt.entity, name=CATALOG_ADMIN, properties={}, at_ms=attempt.now_ms)
+    privileges = [Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value]
+    if owned:
+        privileges.append(Privilege.CATALOG_MANAGE_CONTENT.value)
+    grant = GrantEntry.new(securable=CATALOG, kind="catalog", namespace=(), name=None, privileges=privileges)
+    return {
+        catalog_role_key(CATALOG_ADMIN): role.json,
+        **grant_edits(role.entity, grant),
+        **usage_edits(admin, role),
+    }

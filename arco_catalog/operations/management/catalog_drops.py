@@ -1,0 +1,140 @@
+"""Drops a catalog by two commits: its own registry is closed, if it is empty; then the realm gives up the name
+(docs/design/access.md#management)."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from arco_catalog.iceberg.errors import CatalogChanged, InternalError, NamespaceNotEmpty
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.entities import EntityChange, body_of
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
+from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
+from arco_catalog.state.fields import texts
+from arco_catalog.state.index import Edits, Index, namespaces_in
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
+from arco_catalog.state.task import Status
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
+
+MAX_NAMED = 20
+"""Tables that a refusal names."""
+TOMBSTONES = Scan("tombstone\n")
+
+
+async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: bool = False) -> Sequence[str]:
+    """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` those
+    that have not begun become plain drops in the same commit. Returns the names of their tables. Raises `NamespaceNotEmpty`, and `CatalogChanged` if the catalog was
+    dropped and undropped since `entry` was read."""
+    return texts(body_of(await run(session, _End(session, entry, cancel_purges))), "cancelled-purges")
+
+
+async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
+    """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
+    belongs to another catalog by now."""
+    await run(session, _Remove(session, entry))
+
+
+def unfinished_purges(index: Index) -> Sequence[Tombstone]:
+    """The tombstones of purges that have not ended, those first that have begun; `TOMBSTONES` are loaded."""
+    found = (Tombstone(entry) for _, entry in index.scan(TOMBSTONES.prefix))
+    unfinished = [each for each in found if each.task is not None and each.state != PURGED]
+    return sorted(unfinished, key=lambda each: each.state != PURGING)
+
+
+def table_names(tombstones: Sequence[Tombstone]) -> list[JsonValue]:
+    """The names of tables that have these tombstones, in order."""
+    return [*sorted(dotted(each.namespace, each.name) for each in tombstones)]
+
+
+class _End(EntityChange):
+    kind = "end-catalog"
+    status = 200
+
+    def __init__(self, session: Session, entry: CatalogEntry, cancel_purges: bool) -> None:
+        super().__init__(session, {})
+        self.entry, self.cancel_purges = entry, cancel_purges
+        self._statuses: dict[str, Status | None] = {}
+        """Those of the tasks that a refusal would name; None for one that no worker has met yet."""
+
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
+        index = read_set.head.index
+        return bool(index.missing(Needs(scans=[TOMBSTONES])) or self._unread(index))
+
+    async def load_base(self, read_set: RegistryReadSet) -> None:
+        index = read_set.head.index
+        await load(self.state, index, Needs(scans=[TOMBSTONES]))
+        tasks = self._unread(index)
+        self._statuses |= zip(tasks, await gather(*map(self._status, tasks)), strict=True)
+
+    def _unread(self, index: Index) -> list[str]:
+        named = unfinished_purges(index)[:MAX_NAMED]
+        return [str(each.task) for each in named if each.task not in self._statuses]
+
+    async def _status(self, task: str) -> Status | None:
+        try:
+            stored = await read_task(self.state, task)
+        except InternalError:  # `arco fsck` reports it; the refusal names the task all the same
+            return None
+        return None if stored is None else stored.task.status
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True), TOMBSTONES])
+        state = CatalogState.of(index)
+        if self.entry.entity in state.former:
+            raise CatalogChanged(f"Catalog {self.entry.name} was dropped and undropped just now: try again")
+        if state.is_closed and state.closed_by == self.entry.entity:
+            return {}, {"cancelled-purges": [*state.cancelled]}
+        if index.any_in(namespaces_in(())):
+            raise NamespaceNotEmpty(f"Catalog {self.entry.name} is not empty: drop its namespaces first")
+        unfinished = unfinished_purges(index)
+        if unfinished and (not self.cancel_purges or unfinished[0].state == PURGING):
+            raise NamespaceNotEmpty(self._refusal(unfinished))
+        edits: dict[str, JsonObject | None] = {}
+        for each in unfinished:
+            edits |= each.without_purge()
+        cancelled = table_names(unfinished)
+        edits[CATALOG_STATE] = state.closed(self.entry.json, cancelled)
+        return edits, {"cancelled-purges": cancelled}
+
+    def _refusal(self, unfinished: Sequence[Tombstone]) -> str:
+        name = self.entry.name
+        listed = "; ".join(self._describe(each) for each in unfinished[:MAX_NAMED])
+        more = f"; and {len(unfinished) - MAX_NAMED} more" if len(unfinished) > MAX_NAMED else ""
+        cancel = f", or cancel those that have not begun: arco catalogs drop {name} --cancel-purges"
+        return (
+            f"Catalog {name} is not empty: purges have not ended: {listed}{more}. "
+            f"Wait until their tasks have succeeded (arco tasks --warehouse {name})"
+            f"{'' if unfinished[-1].state == PURGING else cancel}"
+        )
+
+    def _describe(self, tombstone: Tombstone) -> str:
+        table, task = dotted(tombstone.namespace, tombstone.name), tombstone.task
+        if self._statuses.get(str(task)) is Status.FAILURE:
+            again = f"arco tasks retry {task} --warehouse {self.entry.name}"
+            return f"the purge of {table} has failed, and is submitted again by: {again}"
+        if tombstone.state == PURGING:
+            return f"{table} is being purged by task {task}"
+        after = datetime.fromtimestamp(tombstone.purge_after_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"{table} is purged by task {task} after {after} UTC"
+
+
+class _Remove(EntityChange):
+    kind = "drop-catalog"
+
+    def __init__(self, session: Session, entry: CatalogEntry) -> None:
+        super().__init__(session, {"name": entry.name, "catalog": entry.entity})
+        self.entry = entry
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        key = catalog_key(self.entry.name)
+        yield Needs(keys=[key])
+        found = find_catalog(index, self.entry.name)
+        is_ended = found is not None and (found.entity, found.root) == (self.entry.entity, self.entry.root)
+        return ({key: None} if is_ended else {}), None

@@ -1,0 +1,144 @@
+"""Undoes the drop of a catalog: names it in the realm again, and opens it (docs/design/access.md#rule-13)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalog_drops import TOMBSTONES, table_names, unfinished_purges
+from arco_catalog.operations.management.catalogs import (
+    BASE_LOCATION,
+    admin_edits,
+    locations_of,
+    shown_catalog,
+    with_base,
+)
+from arco_catalog.operations.management.entities import EntityChange
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
+from arco_catalog.state.roles import RoleEntry, catalog_role_key
+
+CheckLocations = Callable[[JsonObject, JsonObject], None]
+"""Raises `BadRequest` for properties and a storage configuration that the operator does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndropResult:
+    """A catalog as answers show it, and the tables of the purges that were cancelled."""
+
+    catalog: JsonObject
+    cancelled_purges: tuple[str, ...]
+
+
+class NameCatalog(EntityChange):
+    """Gives a name in the realm to a catalog that has none, or that is closed: there an undrop was interrupted, or a
+    drop. The catalog has the fresh id `entity`; the answer also has the id that this one replaces."""
+
+    kind = "undrop-catalog"
+    status = 200
+
+    def __init__(
+        self,
+        session: Session,
+        entry: CatalogEntry,
+        entity: str,
+        closed: CatalogState,
+        check: CheckLocations,
+        *,
+        disjoint: bool,
+    ) -> None:
+        super().__init__(session, {"name": entry.name, "catalog": entity})
+        self.entry, self.entity, self.closed, self.disjoint, self.check = entry, entity, closed, disjoint, check
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        entry = self.entry
+        yield Needs(keys=[catalog_key(entry.name)], scans=[Scan(catalogs())])
+        others = [CatalogEntry(stored) for _, stored in index.scan(catalogs())]
+        same = next((each for each in others if each.root == entry.root), None)
+        if same is not None and (not self.closed.is_closed or same.name != entry.name):
+            raise BadRequest(f"{entry.root} belongs to catalog {same.name}, which exists")
+        if same is None and find_catalog(index, entry.name) is not None:
+            raise AlreadyExists(f"Catalog already exists: {entry.name}. Choose another name")
+        self.check(entry.properties, entry.storage)
+        for each in others:
+            if each is not same and self.disjoint:
+                _require_apart(entry, each)
+        named = entry.updated(attempt.now_ms, entity=self.entity)
+        retired = None if same is None else same.entity
+        return {catalog_key(entry.name): named.json}, {"catalog": shown_catalog(named), "retired": retired}
+
+
+def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
+    """Raises `BadRequest` if another catalog has taken a location of this one since."""
+    for theirs in locations_of(other.properties, other.storage):
+        for ours in locations_of(entry.properties, entry.storage):
+            if ours.inside(theirs) or theirs.inside(ours):
+                raise BadRequest(
+                    f"{ours.uri} overlaps {theirs.uri}, a location of catalog {other.name}. Drop that catalog, or take "
+                    "the location from it (arco catalogs update), or undrop with other locations "
+                    "(--default-base-location, --catalog-location)"
+                )
+
+
+class ReopenCatalog(EntityChange):
+    """Opens the registry of a catalog again, for the id `entity`. Purges that have not ended become plain drops: files
+    at locations that were free may belong to another catalog by now. The principal role `admin` manages the catalog, as
+    it does a new one."""
+
+    kind = "reopen-catalog"
+    status = 200
+
+    def __init__(self, session: Session, entity: str | None, retired: str | None, admin: RoleEntry) -> None:
+        super().__init__(session, {"catalog": entity})
+        self.entity, self.retired, self.admin = entity, retired, admin
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[CATALOG_STATE, catalog_role_key(CATALOG_ADMIN)], scans=[TOMBSTONES])
+        state = CatalogState.of(index)
+        if self.entity in state.former:
+            raise CommitFailed("Another command undid the drop meanwhile")
+        if state.is_closed and self.entity is not None and state.closed_by == self.entity:
+            raise CommitFailed("The catalog was dropped again meanwhile")
+        unfinished = unfinished_purges(index)
+        edits: dict[str, JsonObject | None] = dict((yield from admin_edits(index, attempt, self.admin)))
+        for each in unfinished:
+            edits |= each.without_purge()
+        edits[CATALOG_STATE] = state.reopened(self.retired)
+        cancelled: list[JsonValue] = [*dict.fromkeys((*state.cancelled, *map(str, table_names(unfinished))))]
+        return edits, {"cancelled-purges": cancelled}
+
+
+def entry_to_undrop(
+    state: CatalogState,
+    root: str,
+    name: str,
+    kind: str | None,
+    properties: JsonObject,
+    storage: JsonObject,
+    at_ms: int,
+) -> CatalogEntry:
+    """The entry that was recorded when the catalog was closed, with this name, and these properties and this storage
+    configuration in place of the recorded ones where they name something. Raises `BadRequest`."""
+    recorded = state.catalog or {}
+    merged = {**mapping(recorded, "properties"), **properties}
+    if BASE_LOCATION not in merged:
+        raise BadRequest(f"Where the tables of the catalog in {root} lie is not recorded: give --default-base-location")
+    entry = CatalogEntry(
+        {
+            "created_ms": at_ms,
+            "version": 0,
+            **recorded,
+            "name": name,
+            "type": kind or recorded.get("type") or "INTERNAL",
+            "root": root,
+            "properties": merged,
+            "storage": with_base(merged, {**mapping(recorded, "storage"), **storage}),
+        }
+    )
+    locations_of(entry.properties, entry.storage)
+    return entry

@@ -1,0 +1,132 @@
+"""Catalogs without a name: finds them by their state in the store, and undoes the drop of one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.catalog_undrop import (
+    NameCatalog,
+    ReopenCatalog,
+    UndropResult,
+    entry_to_undrop,
+)
+from arco_catalog.operations.management.catalogs import CatalogRequest, list_catalogs
+from arco_catalog.operations.management.entities import body_of, check_entity_name, check_entity_properties
+from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
+from arco_catalog.operations.realms import Realm
+from arco_catalog.operations.recovery.backup import beside
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import load
+from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
+from arco_catalog.state.fields import mapping, optional_text, texts
+from arco_catalog.state.needs import Needs
+from arco_catalog.state.realm import SERVICE_ADMIN
+from arco_catalog.state.registry import RegistryState
+from storage_backends import Cursor
+
+SETTLING_MS = 10 * 60_000
+"""What is younger, and was never closed, may be a catalog that is being made."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrayCatalog:
+    """A catalog's registry to which no name of the realm leads."""
+
+    root: str
+    head: RegistryState
+    state: CatalogState
+
+    @property
+    def name(self) -> str | None:
+        """The name under which the catalog was closed, if that is recorded."""
+        return optional_text(self.state.catalog or {}, "name")
+
+
+@dataclass(frozen=True, slots=True)
+class UndropRequest:
+    """A catalog's new name, and other values than those that were recorded when it was closed."""
+
+    name: str
+    kind: str | None
+    properties: JsonObject
+    storage: JsonObject
+
+
+async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
+    """All catalogs without a name that have state in the realm, in order."""
+    prefix = realm.root_of("")
+    roots: set[str] = set()
+    after: Cursor | None = None
+    while True:
+        page = await session.state.store.list(prefix, after)
+        roots |= {prefix + each.key.removeprefix(prefix).partition("/")[0] for each in page.entries}
+        after = page.after
+        if after is None:
+            break
+    named = {each.root for each in await list_catalogs(session)}
+    found = [await _read(session, root) for root in sorted(roots - named)]
+    return [each for each in found if each is not None]
+
+
+async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
+    """The catalog whose state is at this prefix of the store, or has this last level. Raises `NotFound`, and
+    `BadRequest` for a prefix at which no catalog of the realm can be."""
+    whole, parent = place.strip("/"), realm.root_of("")
+    if "/" in whole and not whole.startswith(parent):
+        raise BadRequest(f"{place} can't be the state of a catalog of this realm: that begins with {parent}")
+    roots = [whole] if "/" in whole else [realm.root_of(whole), f"{realm.prefix}/{whole}".strip("/")]
+    for root in roots:
+        found = await _read(session, root)
+        if found is not None:
+            return found
+    raise NotFound(f"There is no state of a catalog in {roots[0]}: `arco catalogs list --dropped` lists what there is")
+
+
+async def _read(session: Session, root: str) -> StrayCatalog | None:
+    state = beside(session, root)
+    head = await state.head()
+    if head.version is None:
+        return None
+    await load(state, head.index, Needs(keys=[CATALOG_STATE]))
+    return StrayCatalog(root, head, CatalogState.of(head.index))
+
+
+async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
+    """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
+    that have not ended become plain drops, and are named in the answer. `session` is one with the realm's registry. Raises
+    `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being made, and for
+    locations that are not allowed, or that another catalog has taken since."""
+    check_entity_name(request.name, "catalog")
+    check_entity_properties({key: str(value) for key, value in request.properties.items()}, "catalog")
+    now_ms = session.now_ms()
+    if not stray.state.is_closed:
+        await _require_abandoned(session, stray, now_ms)
+    entry = entry_to_undrop(
+        stray.state, stray.root, request.name, request.kind, request.properties, request.storage, now_ms
+    )
+    properties = {key: str(value) for key, value in entry.properties.items()}
+    catalog_request = CatalogRequest(entry.name, entry.kind, properties, entry.storage)
+    catalog = realm.unnamed(catalog_request, stray.root).session(session.request)
+    admin = await PRINCIPAL_ROLE.find(session, SERVICE_ADMIN)
+    entity = session.runtime.ulid()
+    disjoint = not session.settings.allow_catalog_overlap
+    naming = NameCatalog(session, entry, entity, stray.state, realm.check_locations, disjoint=disjoint)
+    if stray.state.is_closed:
+        named = body_of(await run(session, naming))
+        retired = optional_text(named, "retired")
+        reopened = await run(catalog, ReopenCatalog(catalog, entity, retired, admin))
+    else:
+        reopened = await run(catalog, ReopenCatalog(catalog, None, None, admin))
+        named = body_of(await run(session, naming))
+    return UndropResult(mapping(named, "catalog"), texts(body_of(reopened), "cancelled-purges"))
+
+
+async def _require_abandoned(session: Session, stray: StrayCatalog, now_ms: int) -> None:
+    """Raises `BadRequest` for an open catalog that has a name, or may be about to get one."""
+    for each in await list_catalogs(session):
+        if each.root == stray.root:
+            raise BadRequest(f"{stray.root} belongs to catalog {each.name}, which exists")
+    if stray.head.at_ms > now_ms - SETTLING_MS:
+        raise BadRequest(f"The catalog in {stray.root} may be one that is being made: try again in ten minutes")
