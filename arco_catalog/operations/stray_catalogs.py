@@ -95,9 +95,9 @@ async def _read(session: Session, root: str) -> StrayCatalog | None:
 
 async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
-    that have not ended become plain drops, and are named in the answer. `session` is one with the realm's registry. Raises
-    `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being made, and for
-    locations that are not allowed, or that another catalog has taken since."""
+    that have not ended become plain drops, and are named in the answer. `session` is one with the realm's registry.
+    Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being made, and
+    for locations that are not allowed, or that another catalog has taken since."""
     check_entity_name(request.name, "catalog")
     check_entity_properties({key: str(value) for key, value in request.properties.items()}, "catalog")
     now_ms = session.now_ms()

@@ -14,7 +14,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from arco_catalog.cli.session import writing
 from arco_catalog.operations.create import create_table
-from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.namespaces import create_namespace, drop_namespace
 from arco_catalog.state.locations import Location
 from tests.cli.process import TIMEOUT_SECONDS, arco, serving
 from tests.support.served_realms import LOGINS, Root
@@ -47,6 +47,15 @@ class Store:
         """The document that it prints."""
         assert main([*command, *self.options, "--json"], {}) == code
         return json.loads(self.captured.readouterr().out)
+
+    def without_namespace(self, catalog: str) -> None:
+        """Drops `db` of a catalog."""
+
+        async def drop() -> None:
+            async with writing(CatalogOptions(self.url, catalog, realm=self.realm), "test") as session:
+                await drop_namespace(session, ("db",))
+
+        asyncio.run(drop())
 
     def table(self, catalog: str, name: str) -> None:
         """Makes a table in `db` of a catalog."""
@@ -336,3 +345,34 @@ def test_all_of_a_store_without_a_realm_is_its_one_catalog(tmp_path: Path, capsy
     assert "Nothing is wrong." in capsys.readouterr().out
     assert main(["fsck", "--all", "--data", "--table", "db.t", "--store", store], {}) == 1
     assert "leave --all out" in capsys.readouterr().err
+
+
+def test_a_dropped_catalog_is_listed_and_undropped(store: Store) -> None:
+    store.run("catalogs", "create", "stock", "--property", "owner=ada")
+    store.run("catalogs", "drop", "stock")
+    store.run("catalogs", "create", "stock", "--default-base-location", f"{store.url}/{store.realm or 'other'}/other")
+    [dropped] = store.json("catalogs", "list", "--dropped")
+    assert (dropped["name"], dropped["properties"]["owner"]) == ("stock", "ada")
+    assert "give" not in store.run("catalogs", "undrop", "old", "--folder", dropped["folder"])
+    assert store.json("catalogs", "show", "old")["properties"]["owner"] == "ada"
+    assert store.run("catalogs", "list", "--dropped") == "No catalog here was dropped.\n"
+
+
+def test_a_name_that_several_dropped_catalogs_have_takes_a_folder(store: Store) -> None:
+    for _ in range(2):
+        store.run("catalogs", "create", "stock")
+        store.run("catalogs", "drop", "stock")
+    folders = [each["folder"] for each in store.json("catalogs", "list", "--dropped")]
+    message = store.run("catalogs", "undrop", "stock", code=1)
+    assert all(folder in message for folder in folders)
+    store.run("catalogs", "undrop", "stock", "--folder", folders[0])
+    assert "no dropped catalog 'new'" in store.run("catalogs", "undrop", "new", code=2)
+
+
+def test_purges_are_cancelled_by_a_drop_that_names_them(store: Store) -> None:
+    store.run("catalogs", "create", "stock")
+    store.table("stock", "t")
+    store.run("drop", "db.t", "--purge", "--warehouse", "stock")
+    store.without_namespace("stock")
+    assert "--cancel-purges" in store.run("catalogs", "drop", "stock", code=1)
+    assert "The purge of db.t was cancelled" in store.run("catalogs", "drop", "stock", "--cancel-purges")

@@ -29,9 +29,9 @@ TOMBSTONES = Scan("tombstone\n")
 
 
 async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: bool = False) -> Sequence[str]:
-    """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` those
-    that have not begun become plain drops in the same commit. Returns the names of their tables. Raises `NamespaceNotEmpty`, and `CatalogChanged` if the catalog was
-    dropped and undropped since `entry` was read."""
+    """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` those that
+    have not begun become plain drops in the same commit. Returns the names of their tables. Raises `NamespaceNotEmpty`,
+    and `CatalogChanged` if the catalog was dropped and undropped since `entry` was read."""
     return texts(body_of(await run(session, _End(session, entry, cancel_purges))), "cancelled-purges")
 
 
