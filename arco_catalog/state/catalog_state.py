@@ -59,7 +59,8 @@ class CatalogState:
 
     def reopened(self, retired: str | None) -> JsonObject:
         """The state after an undrop; `retired` is the id by which the realm knew the catalog until now."""
-        return {"state": OPEN, "former": self._former(retired)}
+        reopened: JsonObject = {"state": OPEN, "catalog": {}, "cancelled_purges": [], "former": self._former(retired)}
+        return {**self.json, **reopened}
 
     def _former(self, retired: str | None) -> list[JsonValue]:
         ids = (*self.former, *(each for each in (self.closed_by, retired) if each is not None))

@@ -17,9 +17,11 @@ from arco_catalog.operations import rename
 from arco_catalog.operations.adopt import adopt
 from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.management import entities
-from arco_catalog.operations.management.catalogs import end_catalog, list_catalogs
+from arco_catalog.operations.management.catalog_drops import end_catalog
+from arco_catalog.operations.management.catalogs import find_entry, list_catalogs
 from arco_catalog.operations.policies import attachments
 from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
@@ -532,9 +534,22 @@ async def drop_catalog(world: World) -> Answer:
     """One that is closed already."""
     name = f"other{next(world.numbers)}"
     await world.lake.app.catalog(name)
-    await end_catalog(await world.session(name))
+    entry = await find_entry(world.lake.app.session(world.lake.app.realms()["r"]), name)
+    await end_catalog(await world.session(name), entry)
     await world.mark()
     return await world.manage("DELETE", f"catalogs/{name}")
+
+
+@operation
+async def undrop_a_catalog(world: World) -> None:
+    name = f"other{next(world.numbers)}"
+    await world.lake.app.catalog(name)
+    await world.manage("DELETE", f"catalogs/{name}")
+    await world.mark()
+    realm = world.lake.app.realms()["r"]
+    session = world.lake.app.session(realm)
+    [stray] = [each for each in await stray_catalogs(realm, session) if each.name == name]
+    await undrop_catalog(realm, session, stray, UndropRequest(name, None, {}, {}))
 
 
 @operation

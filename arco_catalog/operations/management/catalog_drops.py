@@ -2,6 +2,7 @@
 (docs/design/access.md#management)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from arco_catalog.iceberg.errors import CatalogChanged, InternalError, NamespaceNotEmpty
@@ -9,6 +10,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.entities import EntityChange, body_of
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import dotted
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.driver import run
@@ -53,7 +55,19 @@ def table_names(tombstones: Sequence[Tombstone]) -> list[JsonValue]:
     return [*sorted(dotted(each.namespace, each.name) for each in tombstones)]
 
 
-class _End(EntityChange):
+class PurgeCancellation(EntityChange):
+    """A change that makes plain drops of purges: those tombstones lose the fields of a purge, and no others."""
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        planned = yield from super().change(read_set, attempt)
+        plain: dict[str, JsonObject | None] = {}
+        for each in unfinished_purges(index):
+            plain |= each.without_purge()
+        return replace(planned, edits={**planned.edits, **plain})
+
+
+class _End(PurgeCancellation):
     kind = "end-catalog"
     status = 200
 
@@ -96,12 +110,8 @@ class _End(EntityChange):
         unfinished = unfinished_purges(index)
         if unfinished and (not self.cancel_purges or unfinished[0].state == PURGING):
             raise NamespaceNotEmpty(self._refusal(unfinished))
-        edits: dict[str, JsonObject | None] = {}
-        for each in unfinished:
-            edits |= each.without_purge()
         cancelled = table_names(unfinished)
-        edits[CATALOG_STATE] = state.closed(self.entry.json, cancelled)
-        return edits, {"cancelled-purges": cancelled}
+        return {CATALOG_STATE: state.closed(self.entry.json, cancelled)}, {"cancelled-purges": cancelled}
 
     def _refusal(self, unfinished: Sequence[Tombstone]) -> str:
         name = self.entry.name

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.management.catalog_drops import TOMBSTONES, table_names, unfinished_purges
+from arco_catalog.operations.management.catalog_drops import (
+    TOMBSTONES,
+    PurgeCancellation,
+    table_names,
+    unfinished_purges,
+)
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
     admin_edits,
@@ -85,7 +90,7 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
                 )
 
 
-class ReopenCatalog(EntityChange):
+class ReopenCatalog(PurgeCancellation):
     """Opens the registry of a catalog again, for the id `entity`. Purges that have not ended become plain drops: files
     at locations that were free may belong to another catalog by now. The principal role `admin` manages the catalog, as
     it does a new one."""
@@ -105,10 +110,7 @@ class ReopenCatalog(EntityChange):
         if state.is_closed and self.entity is not None and state.closed_by == self.entity:
             raise CommitFailed("The catalog was dropped again meanwhile")
         unfinished = unfinished_purges(index)
-        edits: dict[str, JsonObject | None] = dict((yield from admin_edits(index, attempt, self.admin)))
-        for each in unfinished:
-            edits |= each.without_purge()
-        edits[CATALOG_STATE] = state.reopened(self.retired)
+        edits = {**(yield from admin_edits(index, attempt, self.admin)), CATALOG_STATE: state.reopened(self.retired)}
         cancelled: list[JsonValue] = [*dict.fromkeys((*state.cancelled, *map(str, table_names(unfinished))))]
         return edits, {"cancelled-purges": cancelled}
 
