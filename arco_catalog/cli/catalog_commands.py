@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     )
     parser.add_argument(
         "--folder",
-        metavar="FOLDER",
+        dest="root",
+        metavar="PREFIX",
         help="of an undrop: where the state of the catalog is, as `list --dropped` and `arco fsck --all` name it "
         "[default that of the only dropped catalog of this name]",
     )
@@ -89,7 +90,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.property,
         parsed.remove_property,
         parsed.cancel_purges,
-        parsed.folder,
+        parsed.root,
     )
     options = CatalogOptions.of(parsed)
     return catalogs.run(options, parsed.action, parsed.name, said, dropped=parsed.dropped, as_json=parsed.json)

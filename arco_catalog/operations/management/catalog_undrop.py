@@ -13,7 +13,7 @@ from arco_catalog.operations.management.catalog_drops import (
 )
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
-    admin_edits,
+    admin_entries,
     locations_of,
     shown_catalog,
     with_base,
@@ -110,9 +110,12 @@ class ReopenCatalog(PurgeCancellation):
         if state.is_closed and self.entity is not None and state.closed_by == self.entity:
             raise CommitFailed("The catalog was dropped again meanwhile")
         unfinished = unfinished_purges(index)
-        edits = {**(yield from admin_edits(index, attempt, self.admin)), CATALOG_STATE: state.reopened(self.retired)}
+        entries = {
+            **(yield from admin_entries(index, attempt, self.admin)),
+            CATALOG_STATE: state.reopened(self.retired),
+        }
         cancelled: list[JsonValue] = [*dict.fromkeys((*state.cancelled, *map(str, table_names(unfinished))))]
-        return edits, {"cancelled-purges": cancelled}
+        return entries, {"cancelled-purges": cancelled}
 
 
 def entry_to_undrop(

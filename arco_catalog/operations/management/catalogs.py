@@ -294,11 +294,11 @@ class _Begin(EntityChange):
         yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
         if index.get(catalog_role_key(CATALOG_ADMIN)) is not None:
             return {}, None
-        return (yield from admin_edits(index, attempt, self.admin, owned=self.owned)), None
+        return (yield from admin_entries(index, attempt, self.admin, owned=self.owned)), None
 
 
-def admin_edits(index: Index, attempt: Attempt, admin: RoleEntry, *, owned: bool = False) -> Steps[Edits]:
-    """Edits by which a principal role has the role that manages a catalog, which is made if there is none."""
+def admin_entries(index: Index, attempt: Attempt, admin: RoleEntry, *, owned: bool = False) -> Steps[Edits]:
+    """Entries by which a principal role has the role that manages a catalog, which is made if there is none."""
     yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
     stored = index.get(catalog_role_key(CATALOG_ADMIN))
     if stored is not None:
