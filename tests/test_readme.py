@@ -14,6 +14,7 @@ from tests.simulation import (
     rule_mutations_for_polaris,
     rule_mutations_for_programs,
     rule_mutations_for_purges,
+    rule_mutations_for_realms,
 )
 from tests.tasks import test_leases_left_out
 from tools.support.environment import PROJECT
@@ -41,6 +42,7 @@ def planted() -> set[str]:
         rule_mutations_for_polaris,
         rule_mutations_for_programs,
         rule_mutations_for_purges,
+        rule_mutations_for_realms,
         test_anti_join_left_out,
         test_leases_left_out,
         test_neighbours_left_out,

@@ -16,6 +16,7 @@ from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
 from arco_catalog.operations.realms import Deployment, Realm, make_catalog
+from arco_catalog.operations.stray_catalogs import UndropRequest, read_catalog, undrop_catalog
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.locations import Location
@@ -35,14 +36,14 @@ class Credentials:
     secret: str
 
 
-def run(options: CatalogOptions, *, reset_root: bool, as_json: bool) -> int:
-    """Bootstraps, or replaces the root's credentials. Raises `CliError`."""
+def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: bool) -> int:
+    """Bootstraps, with `reopen` also a dropped realm, or replaces the root's credentials. Raises `CliError`."""
     if options.store.startswith("memory:"):
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
     async def work() -> Credentials:
         async with _realm(options) as (realm, session):
-            return await (_reset(session) if reset_root else _bootstrap(realm, session, options))
+            return await (_reset(session) if reset_root else _bootstrap(realm, session, options, reopen=reopen))
 
     made = carry_out(work)
     told: JsonObject = {"realm": options.realm, "client_id": made.client_id, "client_secret": made.secret}
@@ -56,7 +57,7 @@ def run(options: CatalogOptions, *, reset_root: bool, as_json: bool) -> int:
     return 0
 
 
-async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions) -> Credentials:
+async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
             f"there is a realm at the root of {options.store}, which is then the only one: leave out --realm"
@@ -68,8 +69,13 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions) ->
     request = CatalogRequest(options.warehouse, "INTERNAL", {BASE_LOCATION: location.uri}, storage)
     realm.check_locations({**request.properties}, storage)
     credentials, kept = await _credentials()
-    await bootstrap(session, kept)
-    await make_catalog(realm, session, request, root, owned=True)
+    await bootstrap(session, kept, reopen=reopen)
+    stray = await read_catalog(session, root)
+    if stray is not None and stray.state.is_closed:
+        again = UndropRequest(request.name, request.kind, {BASE_LOCATION: location.uri}, storage)
+        await undrop_catalog(realm, session, stray, again)
+    else:
+        await make_catalog(realm, session, request, root, owned=True)
     return credentials
 
 

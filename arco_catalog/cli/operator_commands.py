@@ -119,6 +119,7 @@ examples:
   arco bootstrap --store file:/var/lib/arco
   arco bootstrap --store s3://bucket/catalog --realm acme --json
   arco bootstrap --store file:/var/lib/arco --reset-root
+  arco bootstrap --store file:/var/lib/arco --reopen
 """
 FSCK_EXAMPLES = """\
 Reads everything that the catalog has stored (registry, pointers, current
@@ -337,13 +338,16 @@ def _init(parsed: argparse.Namespace) -> int:
 def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
     parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
+    parser.add_argument("--reopen", action="store_true", help="make a realm anew that was dropped")
     add_json(parser, "the credentials, as a JSON object")
 
 
 def _bootstrap(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import bootstrap
 
-    return bootstrap.run(CatalogOptions.of(parsed), reset_root=parsed.reset_root, as_json=parsed.json)
+    return bootstrap.run(
+        CatalogOptions.of(parsed), reset_root=parsed.reset_root, reopen=parsed.reopen, as_json=parsed.json
+    )
 
 
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

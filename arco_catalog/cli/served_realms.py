@@ -10,7 +10,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService, Served
-from arco_catalog.operations.catalogs import realm_exists
+from arco_catalog.operations.catalogs import realm_exists, realm_was_dropped
 from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
@@ -63,6 +63,11 @@ async def served(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> Asyn
                 raise CliError(_without_realm(asked, missing))
             yield Served(authentication=authentication)
             return
+        for realm in realms:
+            if await realm_was_dropped(realm):
+                raise CliError(
+                    f"realm {realm.name} in {asked.store} was dropped: `arco bootstrap --reopen` makes it anew"
+                )
         if wanted is None and asked.host != "localhost" and not is_loopback(asked.host):
             raise CliError(
                 f"other machines can reach {asked.host}: say who is let in by --auth; --auth none lets in anybody"

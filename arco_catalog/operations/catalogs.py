@@ -12,7 +12,7 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import SERVICE
-from arco_catalog.state.realm import CatalogEntry, catalogs
+from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped
 
 
 class Owner(StrEnum):
@@ -53,6 +53,14 @@ class Inventory:
 async def realm_exists(realm: Realm) -> bool:
     """Whether it was bootstrapped."""
     return (await realm.lookups().head()).version is not None
+
+
+async def realm_was_dropped(realm: Realm) -> bool:
+    """Whether it was dropped, and not made anew since."""
+    state = realm.lookups()
+    head = await state.head()
+    await load(state, head.index, Needs(keys=[REALM_STATE]))
+    return is_dropped(head.index)
 
 
 async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Sequence[DeployedCatalog]:

@@ -66,7 +66,7 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
         if after is None:
             break
     named = {each.root for each in await list_catalogs(session)}
-    found = [await _read(session, root) for root in sorted(roots - named)]
+    found = [await read_catalog(session, root) for root in sorted(roots - named)]
     return [each for each in found if each is not None]
 
 
@@ -78,13 +78,14 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
         raise BadRequest(f"{place} can't be the state of a catalog of this realm: that begins with {parent}")
     roots = [whole] if "/" in whole else [realm.root_of(whole), f"{realm.prefix}/{whole}".strip("/")]
     for root in roots:
-        found = await _read(session, root)
+        found = await read_catalog(session, root)
         if found is not None:
             return found
     raise NotFound(f"There is no state of a catalog in {roots[0]}: `arco catalogs list --dropped` lists what there is")
 
 
-async def _read(session: Session, root: str) -> StrayCatalog | None:
+async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
+    """The catalog with this root, whether it has a name or not; None if there is no state of one."""
     state = beside(session, root)
     head = await state.head()
     if head.version is None:

@@ -26,6 +26,16 @@ RUN_PIPELINE = "arco.pipeline"
 """The property by which a principal is registered to write to the namespace of the pipeline's tables: `true`."""
 
 
+REALM_STATE = level("realm", ()) + "state"
+"""Key of the entry that a realm has once it was dropped."""
+
+
+def is_dropped(index: Index) -> bool:
+    """Whether the realm was dropped; the entry is loaded."""
+    entry = index.get(REALM_STATE)
+    return entry is not None and entry.get("state") == "dropped"
+
+
 def catalogs() -> str:
     """Prefix of the keys of all catalogs."""
     return level("catalog", ())

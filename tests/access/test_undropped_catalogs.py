@@ -3,7 +3,14 @@
 import pytest
 
 from arco_catalog.http.realms import catalog_of
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, CommitStateUnknown, NotFound
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CatalogChanged,
+    CommitFailed,
+    CommitStateUnknown,
+    NotFound,
+)
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management import catalog_drops
 from arco_catalog.operations.management.catalog_drops import end_catalog, remove_catalog
@@ -177,6 +184,26 @@ async def test_a_slow_drop_of_the_catalog_leaves_the_restored_one_alone(lake: La
     with pytest.raises(CatalogChanged):
         await end_catalog(slow, before)
     assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
+
+
+async def test_a_catalog_that_is_dropped_again_before_it_was_opened_stays_closed(lake: Lake) -> None:
+    root = await lake.drop()
+    lake.store.rules = [Rule(put("/core/commits/", b"reopen-catalog"), first=lake.drop, times=1)]
+    with pytest.raises(CommitFailed, match="dropped again"):
+        await lake.restore(root)
+    with pytest.raises(NotFound):
+        await lake.entry()
+    await lake.restore(root)
+    assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
+
+
+async def test_of_two_undrops_at_once_the_later_one_counts(lake: Lake) -> None:
+    root = await lake.drop()
+    lake.store.rules = [Rule(put("/core/commits/", b"reopen-catalog"), first=lambda: lake.restore(root), times=1)]
+    with pytest.raises(CommitFailed, match="Another command"):
+        await lake.restore(root)
+    assert (await lake.ann.post("/v1/lake/namespaces", {"namespace": ["db"], "properties": {}})).status == 200
+    assert (await lake.entry()).root == root
 
 
 async def test_a_restored_catalog_is_dropped_and_restored_once_more(lake: Lake) -> None:

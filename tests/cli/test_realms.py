@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from arco_catalog.cli.bootstrap import storage_of
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from arco_catalog.cli.session import writing
+from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
 from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
 from arco_catalog.state.locations import Location
 from tests.cli.process import TIMEOUT_SECONDS, arco, serving
@@ -47,6 +50,19 @@ class Store:
         """The document that it prints."""
         assert main([*command, *self.options, "--json"], {}) == code
         return json.loads(self.captured.readouterr().out)
+
+    def empty(self, catalog: str) -> None:
+        """Drops all tables of `db`, and `db`, if the catalog has it."""
+
+        async def drop() -> None:
+            async with writing(CatalogOptions(self.url, catalog, realm=self.realm), "test") as session:
+                for name in ("t", "u"):
+                    with suppress(NoSuchTable, NoSuchNamespace):
+                        await drop_table(session, ("db",), name, purge=False)
+                with suppress(NoSuchTable, NoSuchNamespace):
+                    await drop_namespace(session, ("db",))
+
+        asyncio.run(drop())
 
     def without_namespace(self, catalog: str) -> None:
         """Drops `db` of a catalog."""
@@ -376,3 +392,19 @@ def test_purges_are_cancelled_by_a_drop_that_names_them(store: Store) -> None:
     store.without_namespace("stock")
     assert "--cancel-purges" in store.run("catalogs", "drop", "stock", code=1)
     assert "The purge of db.t was cancelled" in store.run("catalogs", "drop", "stock", "--cancel-purges")
+
+
+def test_a_realm_is_listed_dropped_and_made_anew(store: Store) -> None:
+    [found] = store.json("realms", "list")
+    assert (found["realm"], found["dropped"]) == (store.realm or "", False)
+    assert "sales" in store.run("realms", "drop", "--principals-are-lost", code=1)
+    for name in found["catalogs"]:
+        store.empty(name)
+        store.run("catalogs", "drop", name)
+    assert "--principals-are-lost" in store.run("realms", "drop", code=1)
+    assert "Dropped realm" in store.run("realms", "drop", "--principals-are-lost")
+    assert store.json("realms", "show")["dropped"] is True
+    assert "--reopen" in store.run("catalogs", "create", "stock", code=1)
+    assert "--reopen" in store.run("bootstrap", code=1)
+    store.run("bootstrap", "--reopen")
+    assert store.json("realms", "show")["principals"] == 1

@@ -1,7 +1,7 @@
 """The first commit of a realm: its root principal, and the role that manages the realm. Made by an operator at the
 store, never over HTTP."""
 
-from arco_catalog.iceberg.errors import AlreadyExists
+from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import EntityChange
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials
@@ -12,8 +12,10 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.realm import (
+    REALM_STATE,
     SERVICE_ADMIN,
     PrincipalEntry,
+    is_dropped,
     membership_edits,
     principal_edits,
     principal_key,
@@ -22,20 +24,24 @@ from arco_catalog.state.realm import (
 from arco_catalog.state.roles import ROOT, GrantEntry, RoleEntry, grant_edits
 
 
-async def bootstrap(session: Session, credentials: NewCredentials) -> None:
-    """Makes the realm. Raises `AlreadyExists` if it was made already, and changes nothing then."""
-    await run(session, _Bootstrap(session, credentials))
+async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bool = False) -> None:
+    """Makes the realm; with `reopen` also one that was dropped. Raises `AlreadyExists` if it was made already, and
+    `CommitFailed` if it was dropped, and changes nothing then."""
+    await run(session, _Bootstrap(session, credentials, reopen))
 
 
 class _Bootstrap(EntityChange):
     kind = "bootstrap"
+    revives_realm = True
 
-    def __init__(self, session: Session, credentials: NewCredentials) -> None:
+    def __init__(self, session: Session, credentials: NewCredentials, reopen: bool) -> None:
         super().__init__(session, {"name": ROOT_PRINCIPAL})
-        self.credentials = credentials
+        self.credentials, self.reopen = credentials, reopen
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[principal_key(ROOT_PRINCIPAL)])
+        yield Needs(keys=[principal_key(ROOT_PRINCIPAL), REALM_STATE])
+        if is_dropped(index) and not self.reopen:
+            raise CommitFailed("This realm was dropped: --reopen makes it anew, with a new root principal")
         if index.get(principal_key(ROOT_PRINCIPAL)) is not None:
             raise AlreadyExists("This realm was bootstrapped already: --reset-root replaces the root's credentials")
         root = PrincipalEntry.new(
@@ -57,5 +63,6 @@ class _Bootstrap(EntityChange):
             principal_role_key(SERVICE_ADMIN): admin.json,
             **grant_edits(admin.entity, grant),
             **membership_edits(root, admin),
+            **({REALM_STATE: None} if is_dropped(index) else {}),
         }
         return edits, None

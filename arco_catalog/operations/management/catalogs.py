@@ -16,6 +16,7 @@ from arco_catalog.operations.management.entities import (
     entries,
     listing,
     looked_up,
+    require_realm,
 )
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.privileges import Privilege
@@ -25,7 +26,7 @@ from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
-from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
+from arco_catalog.state.realm import CATALOG_ADMIN, REALM_STATE, CatalogEntry, catalog_key, catalogs, find_catalog
 from arco_catalog.state.roles import (
     CATALOG,
     GrantEntry,
@@ -167,7 +168,9 @@ def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
 async def check_free(session: Session, name: str) -> None:
     """Raises `AlreadyExists` if a catalog has the name: before anything is made for another."""
     check_entity_name(name, "catalog")
-    if find_catalog(await looked_up(session, [catalog_key(name)]), name) is not None:
+    index = await looked_up(session, [catalog_key(name), REALM_STATE])
+    require_realm(index)
+    if find_catalog(index, name) is not None:
         raise AlreadyExists(f"Catalog already exists: {name}")
 
 

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, InternalError
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
@@ -15,6 +15,8 @@ from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.paths import REALM_FOLDER
+from arco_catalog.state.realm import REALM_STATE, is_dropped
 from arco_catalog.state.roles import Described
 from arco_catalog.state.stored_fields import keep_stored_fields
 
@@ -34,6 +36,8 @@ class EntityChange(RegistryMutation):
     """One change of a registry that is answered with a document, or with none."""
 
     status = 204
+    revives_realm = False
+    """Whether it may be made in a realm that was dropped."""
 
     def __init__(self, session: Session, detail: JsonObject) -> None:
         super().__init__(session)
@@ -46,9 +50,18 @@ class EntityChange(RegistryMutation):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
+        if self.session.state.paths.folder == REALM_FOLDER and not self.revives_realm:
+            yield Needs(keys=[REALM_STATE])
+            require_realm(index)
         edits, body = yield from self.edits(index, attempt)
         kept = yield from keep_stored_fields(index, edits)
         return Change(edits=kept, answer=Document(self.status, body), detail=self.detail)
+
+
+def require_realm(index: Index) -> None:
+    """Raises `Forbidden` if the realm was dropped; `REALM_STATE` is loaded."""
+    if is_dropped(index):
+        raise Forbidden("This realm was dropped: `arco bootstrap --reopen` makes it anew")
 
 
 def check_entity_name(name: str, what: str) -> str:

@@ -1,0 +1,86 @@
+"""`arco realms`: the realms of a store, directly at the store."""
+
+from collections.abc import Sequence
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.output import facts, table
+from arco_catalog.cli.session import carry_out, managing, outside_realms
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.realm_drop import RealmSummary, drop_realm, realms_in, summarize_realm
+from arco_catalog.state.characters import escaped
+
+HEADINGS = ("REALM", "STATE", "CATALOGS", "PRINCIPALS", "PRINCIPAL ROLES")
+AT_ROOT = "(the store's root)"
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def run_list(options: CatalogOptions, *, as_json: bool) -> int:
+    """Prints the realms of a store. Raises `CliError`."""
+
+    async def work() -> Sequence[RealmSummary]:
+        async with outside_realms(options, "realms list", DAY_MS) as session:
+            return await realms_in(session)
+
+    found = carry_out(work)
+    shown: list[JsonValue] = [_to_json(each) for each in found]
+    if as_json:
+        print(json_text(shown))
+    else:
+        print(table(HEADINGS, [_row(each) for each in found]) if found else f"There is no realm in {options.store}.")
+    return 0
+
+
+def run_show(options: CatalogOptions, *, as_json: bool) -> int:
+    """Prints one realm. Raises `CliError`."""
+
+    async def work() -> RealmSummary:
+        async with managing(options, "realms show", writes=False) as (realm, session):
+            return await summarize_realm(session.state, realm.prefix)
+
+    found = carry_out(work)
+    if as_json:
+        print(json_text(_to_json(found)))
+    else:
+        print(facts(list(zip(map(str.lower, HEADINGS), _row(found), strict=True))))
+    return 0
+
+
+def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
+    """Drops a realm without catalogs. Raises `CliError`."""
+
+    async def work() -> tuple[str, bool]:
+        async with managing(options, "realms drop", writes=confirmed) as (realm, session):
+            if not confirmed:
+                found = await summarize_realm(session.state, realm.prefix)
+                raise CliError(
+                    f"this would drop {found.principals} principals and {found.principal_roles} principal roles: "
+                    "confirm with --principals-are-lost"
+                )
+            return realm.prefix, await drop_realm(session)
+
+    name, dropped = carry_out(work)
+    if as_json:
+        print(json_text({"realm": name, "dropped": dropped}))
+    else:
+        verb = "Dropped" if dropped else "Nothing to do: dropped already is"
+        print(escaped(f"{verb} realm {name or AT_ROOT}. `arco bootstrap --reopen` makes it anew."))
+    return 0
+
+
+def _to_json(found: RealmSummary) -> JsonObject:
+    return {
+        "realm": found.prefix,
+        "dropped": found.is_dropped,
+        "catalogs": [*found.catalogs],
+        "principals": found.principals,
+        "principalRoles": found.principal_roles,
+    }
+
+
+def _row(found: RealmSummary) -> tuple[str, ...]:
+    state = "dropped" if found.is_dropped else "open"
+    names = format_text(", ".join(found.catalogs)) if found.catalogs else "-"
+    return found.prefix or AT_ROOT, state, names, str(found.principals), str(found.principal_roles)

@@ -1,0 +1,92 @@
+"""A realm is dropped when it has no catalogs, and refuses everybody until it is made anew."""
+
+import pytest
+
+from arco_catalog.authentication.secrets import Secrets
+from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, Forbidden
+from arco_catalog.operations.catalogs import realm_exists, realm_was_dropped
+from arco_catalog.operations.management.bootstrap import bootstrap
+from arco_catalog.operations.management.catalogs import CatalogRequest
+from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
+from arco_catalog.operations.management.realm_drop import drop_realm, realms_in
+from arco_catalog.operations.realms import make_catalog
+from arco_catalog.protocol.catalog import Session
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.realm_service import RealmApp
+from tests.support.scripted_store import Rule, ScriptedStore, put
+
+
+@pytest.fixture
+async def app() -> RealmApp:
+    clock = FakeRuntime()
+    return await RealmApp(clock=clock, store=ScriptedStore(clock.now_ms)).start()
+
+
+def session(app: RealmApp, name: str = "r") -> Session:
+    return app.session(app.realms()[name])
+
+
+async def credentials(app: RealmApp) -> NewCredentials:
+    return NewCredentials("again", await Secrets(app.entropy).keep("secret"))
+
+
+async def test_a_realm_with_a_catalog_is_not_dropped(app: RealmApp) -> None:
+    await app.catalog("lake")
+    with pytest.raises(CommitFailed, match="lake"):
+        await drop_realm(session(app))
+    assert (await app.manage("GET", "catalogs/lake")).status == 200
+
+
+async def test_a_dropped_realm_refuses_every_principal(app: RealmApp) -> None:
+    await app.principal("ann")
+    assert await drop_realm(session(app))
+    for principal in ("root", "ann"):
+        answer = await app.manage("GET", "catalogs", client=app.client(principal))
+        assert answer.status == 401, answer.body
+    assert not await drop_realm(session(app))
+
+
+async def test_a_dropped_realm_still_exists_and_takes_no_change(app: RealmApp) -> None:
+    await drop_realm(session(app))
+    realm = app.realms()["r"]
+    assert await realm_exists(realm)
+    assert await realm_was_dropped(realm)
+    base = "memory:///lake"
+    request = CatalogRequest("lake", "INTERNAL", {"default-base-location": base}, {"storageType": "FILE"})
+    with pytest.raises(Forbidden, match="--reopen"):
+        await make_catalog(realm, session(app), request)
+
+
+async def test_a_dropped_realm_is_made_anew_only_on_request(app: RealmApp) -> None:
+    await drop_realm(session(app))
+    with pytest.raises(CommitFailed, match="--reopen"):
+        await bootstrap(session(app), await credentials(app))
+    await bootstrap(session(app), await credentials(app), reopen=True)
+    root = await principal_of_client(session(app), "again")
+    assert root is not None
+    assert root.entity != app.ids["r", "root"]
+    assert (await app.manage("GET", "catalogs")).status == 401  # the token of the root that is gone
+    app.ids["r", "root"] = root.entity
+    assert (await app.manage("GET", "catalogs", client=app.client("root"))).status == 200
+
+
+async def test_a_realm_that_exists_is_not_reopened(app: RealmApp) -> None:
+    with pytest.raises(AlreadyExists):
+        await bootstrap(session(app), await credentials(app), reopen=True)
+
+
+async def test_a_catalog_that_is_made_at_the_same_time_prevents_the_drop(app: RealmApp) -> None:
+    assert isinstance(app.store, ScriptedStore)
+    app.store.rules = [Rule(put("_realm/core/manifest.json", b"drop-realm"), first=app.catalog, times=1)]
+    with pytest.raises(CommitFailed, match="lake"):
+        await drop_realm(session(app))
+    assert (await app.manage("GET", "catalogs/lake")).status == 200
+
+
+async def test_the_realms_of_a_store_are_listed(app: RealmApp) -> None:
+    [found] = await realms_in(session(app))
+    assert (found.prefix, found.is_dropped, found.principals, found.principal_roles) == ("", False, 1, 1)
+    several = await RealmApp(names=("a", "b")).start()
+    await drop_realm(session(several, "b"))
+    listed = await realms_in(session(several, "a"))
+    assert [(each.prefix, each.is_dropped) for each in listed] == [("a", False), ("b", True)]
