@@ -62,7 +62,7 @@ class Said:
 def run(
     options: CatalogOptions, action: str, name: str | None, said: Said, *, dropped: bool = False, as_json: bool
 ) -> int:
-    """Lists, makes, shows, changes, drops or undrops; with `dropped` lists those without names. Raises `CliError`."""
+    """Lists, makes, shows, changes, drops or undrops; with `dropped` lists nameless ones. Raises `CliError`."""
 
     async def work() -> JsonValue:
         async with managing(options, f"catalogs {action}", writes=action not in READS) as (realm, session):

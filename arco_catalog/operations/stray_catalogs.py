@@ -46,7 +46,7 @@ class StrayCatalog:
 
 @dataclass(frozen=True, slots=True)
 class UndropRequest:
-    """A catalog's new name, and other values than those that were recorded when it was closed."""
+    """A catalog's new name, and values in place of the recorded ones."""
 
     name: str
     kind: str | None

@@ -44,7 +44,7 @@ async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
 
 
 def unfinished_purges(index: Index) -> Sequence[Tombstone]:
-    """The tombstones of purges that have not ended, those first that have begun; `TOMBSTONES` are loaded."""
+    """The tombstones of purges that have not ended, begun ones first; `TOMBSTONES` are loaded."""
     found = (Tombstone(entry) for _, entry in index.scan(TOMBSTONES.prefix))
     unfinished = [each for each in found if each.task is not None and each.state != PURGED]
     return sorted(unfinished, key=lambda each: each.state != PURGING)
@@ -56,7 +56,7 @@ def table_names(tombstones: Sequence[Tombstone]) -> list[JsonValue]:
 
 
 class PurgeCancellation(EntityChange):
-    """A change that makes plain drops of purges: those tombstones lose the fields of a purge, and no others."""
+    """A change that makes plain drops of purges: their tombstones lose the fields of a purge, and no others."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -117,7 +117,7 @@ class _End(PurgeCancellation):
         name = self.entry.name
         listed = "; ".join(self._describe(each) for each in unfinished[:MAX_NAMED])
         more = f"; and {len(unfinished) - MAX_NAMED} more" if len(unfinished) > MAX_NAMED else ""
-        cancel = f", or cancel those that have not begun: arco catalogs drop {name} --cancel-purges"
+        cancel = f", or cancel what has not begun: arco catalogs drop {name} --cancel-purges"
         return (
             f"Catalog {name} is not empty: purges have not ended: {listed}{more}. "
             f"Wait until their tasks have succeeded (arco tasks --warehouse {name})"
