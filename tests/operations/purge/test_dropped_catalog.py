@@ -12,7 +12,7 @@ from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
 from arco_catalog.state.realm import CatalogEntry
 from arco_catalog.state.task import Status
 from storage_backends import StoreDenied
-from tests.operations.purge.conftest import Purges
+from tests.operations.purge.conftest import DAY_MS, Purges
 from tests.support.scripted_store import Rule
 from tools.support.catalog_fixture import NS
 
@@ -29,7 +29,8 @@ async def dropped(purges: Purges, *names: str) -> None:
 
 
 async def end(purges: Purges, *, cancel: bool = False, entity: str = "01A") -> list[str]:
-    return [*await end_catalog(purges.fixture.another().session(), entry(entity), cancel_purges=cancel)]
+    session = purges.fixture.another().session(deadline_ms=DAY_MS)
+    return [*await end_catalog(session, entry(entity), cancel_purges=cancel)]
 
 
 async def fail_at_the_first_delete(purges: Purges) -> str:
