@@ -100,6 +100,9 @@ class Auditor:
         self._written_at: dict[str, float] = {}
         self._laid_on: dict[tuple[str, str], float] = {}
         self._decided: dict[str, str] = {}
+        self._decided_at: dict[str, float] = {}
+        self._intents: set[tuple[str, str]] = set()
+        """Each transaction with each entity, or name, on which it placed an intent."""
         self._entries: dict[str, JsonObject] = {}
         self._segments: dict[str, bytes] = {}
         world.observe(self.see)
@@ -142,6 +145,7 @@ class Auditor:
         transaction = mapping(pointer, "intent").get("transaction")
         if isinstance(transaction, str):
             self._laid_on.setdefault((entity, transaction), stood_on)
+            self._intents.add((transaction, entity))
         if entity in self.locations:  # else a create's: it counts from the moment in which a name leads to it
             self._refresh(entity, event.at, stood_on, objects)
 
@@ -150,6 +154,8 @@ class Auditor:
         transaction, status = text(decision, "transaction"), text(decision, "status")
         assert self._decided.get(transaction) in (None, "pending"), f"{transaction} was decided twice"
         self._decided[transaction] = status
+        if status != "pending":
+            self._decided_at[transaction] = event.at
         if status != "committed":
             return
         for member in sequence(decision, "tables"):
@@ -240,6 +246,7 @@ class Auditor:
                 continue
             transaction = entry.get("transaction")
             if isinstance(transaction, str) and self._decided.get(transaction) != "committed":
+                self._intents.add((transaction, key.rpartition("\n")[2]))
                 continue
             entity = live[key.rpartition("\n")[2]] = text(entry, "entity")
             if entity not in self.locations:
@@ -302,11 +309,22 @@ class Auditor:
             case CommitFailed() if "table already exists" in refusal.message:
                 return any(self.names[name].values(ask.since, now) != {None} for name in ask.names)
             case CommitFailed() if "under way" in refusal.message:
-                return bool(self._decided)
+                return self._undecided_meanwhile(ask)
             case CommitFailed() if ask.needs_schema is not None:
                 return any(self._schemas_of(name, ask.since, now) != {ask.needs_schema} for name in ask.names)
             case _:
                 return False
+
+    def _undecided_meanwhile(self, ask: Ask) -> bool:
+        """Whether an intent on a name of the request, or on the table that it meant, was undecided since."""
+        now = self.world.loop.time()
+        concerned: set[object] = {*ask.names}
+        for name in ask.names:
+            concerned |= self.names[name].values(ask.since, now) if name in self.names else set()
+        return any(
+            placed in concerned and self._decided_at.get(transaction, math.inf) >= ask.since
+            for transaction, placed in self._intents
+        )
 
     def _schemas_of(self, name: str, since: float, until: float) -> set[object]:
         entities = self.names[name].values(since, until) if name in self.names else set()

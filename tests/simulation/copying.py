@@ -71,9 +71,14 @@ class CopyProgram:
         await self._prepare()
         before = {key for key in self._files() if key.endswith("metadata.json")}
         before -= {key for key in before if self.deletes_b and "/b-" in key}  # that purge goes on
+        survivor = self.original.another()
+        for number in range(self.draw.randrange(1, 4)):  # moves that the backup does not have
+            await survivor.commit(set_property("p", str(number)), "c")
+            await survivor.namespace(f"later{number}")
         for key in self.store.keys("wh/_catalog/"):
             await self.store.delete(key)
         await restore_backup(self.original.another().session(), await Archive.opened(self.file), dry=False)
+        await self._require_current(survivor)
         await reconcile(self.original.another().session(deadline_ms=DAY_MS))
         for _ in range(3):
             self.clock.ms += 9 * DAY_MS
@@ -191,6 +196,14 @@ class CopyProgram:
 
     def _files(self) -> set[str]:
         return {*self.store.keys(FILES)}
+
+    async def _require_current(self, survivor: CatalogFixture) -> None:
+        """A process that lived through the restore caches the restored HEAD, by which it judges rights, and commits."""
+        state = survivor.session().state
+        stored, cached = await state.head(), state.cached_head()
+        assert cached is not None
+        assert cached.version == stored.version, f"seed {self.seed}: a process judges by a HEAD of before the restore"
+        await survivor.commit(set_property("survivor", "1"), "c")
 
     async def _require_whole(self, fixture: CatalogFixture) -> None:
         """Every table of the catalog can be committed to, after drops were undone that can be."""

@@ -23,6 +23,8 @@ class Lands(Enum):
     """Up to minutes after its sender was told something, or died."""
     TWICE = auto()
     """Now, and a copy of it later."""
+    SOON = auto()
+    """Seconds later than others, while its sender waits."""
     SLOWLY = auto()
     """Beyond any deadline, while its sender still waits, or has given up."""
 
@@ -101,7 +103,10 @@ STUCK_UNHEARD = Fault("stuck-unheard", Lands.NEVER, Then.IS_TOLD_UNKNOWN, stays=
 DRAWN_TOO: tuple[Fault, ...] = (DENIED, STUCK, STUCK_UNHEARD)
 """Those that only generated programs meet: their clients know what to make of each."""
 
-_BY_NAME = {fault.name: fault for fault in (*FAULTS, *DRAWN_TOO)}
+SLOW = Fault("slow", Lands.SOON, Then.IS_ANSWERED, reads=True)
+"""Only where a program names the step."""
+
+BY_NAME = {fault.name: fault for fault in (*FAULTS, *DRAWN_TOO, SLOW)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +125,9 @@ class PlannedFault:
         """Reads `p1@7:crash-after`. Raises ValueError."""
         process, at, rest = text.partition("@")
         number, colon, name = rest.partition(":")
-        if not (process and at and colon and number.isdecimal() and int(number) > 0 and name in _BY_NAME):
-            raise ValueError(f"a planned fault reads process@number:fault, not {text!r}; faults: {', '.join(_BY_NAME)}")
-        return cls(process, int(number), _BY_NAME[name])
+        if not (process and at and colon and number.isdecimal() and int(number) > 0 and name in BY_NAME):
+            raise ValueError(f"a planned fault reads process@number:fault, not {text!r}; faults: {', '.join(BY_NAME)}")
+        return cls(process, int(number), BY_NAME[name])
 
 
 @dataclass(frozen=True, slots=True)

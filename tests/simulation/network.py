@@ -162,13 +162,14 @@ class Link:
         call = Call(self._process, number, kind, key, act, fault, answer, asyncio.current_task(), copy_context())
         self._network.record(call, "sent" if fault is NONE else f"sent [{fault}]", when)
         seconds = self._latency() + (self._minutes() if fault.lands is Lands.SLOWLY else 0.0)
+        seconds += self._random.uniform(0.3, 3.0) if fault.lands is Lands.SOON else 0.0
         call.due = self._network.after(seconds, self._arrive, call)
         return call
 
     def _arrive(self, call: Call) -> None:
         call.due = None
         answer = None
-        if call.fault.lands in (Lands.NOW, Lands.TWICE, Lands.SLOWLY):
+        if call.fault.lands in (Lands.NOW, Lands.TWICE, Lands.SOON, Lands.SLOWLY):
             answer = self._network.land(call, "lands")
         if call.fault.lands in (Lands.LATER, Lands.TWICE):
             self._network.after(self._later(), self._network.land, call, "lands late")

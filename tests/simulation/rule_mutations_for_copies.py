@@ -2,6 +2,7 @@
 (docs/recovery.md#copies)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,14 @@ def a_purge_without_a_delete_that_goes_on_after_a_restore(patch: pytest.MonkeyPa
         return True
 
     patch.setattr(unpack, "_may_have_deleted", may_have_deleted)
+
+
+def the_largest_sequence_number_cached(patch: pytest.MonkeyPatch) -> None:
+    rightly = State.cache_head
+
+    def cache_head(self: State, head: RegistryState, *at: Any) -> None:
+        known = self._caches.head
+        if known is None or head.sequence >= known.value.sequence:
+            rightly(self, head, *at)
+
+    patch.setattr(State, "cache_head", cache_head)

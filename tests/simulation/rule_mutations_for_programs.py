@@ -29,6 +29,7 @@ from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.protocol.slot_claims import SlotClaims
+from arco_catalog.state import locations
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import TOMBSTONE_FIELDS, NamespaceEntry, RelationEntry, find_namespace, find_relation
@@ -364,3 +365,17 @@ def history_walked_through_at_every_look(patch: pytest.MonkeyPatch) -> None:
         return await rightly(self, head, operation, since)
 
     patch.setattr(State, "commit_of", commit_of)
+
+
+def a_pointer_called_missing_by_a_cached_head(patch: pytest.MonkeyPatch) -> None:
+    rightly = relation_read_set.read_relation_under
+
+    async def read_relation_under(*arguments: Any, head_fresh: bool, **read: Any) -> RelationReadSet:
+        read_set = await rightly(*arguments, head_fresh=True, **read)
+        return replace(read_set, head_fresh=head_fresh)
+
+    patch.setattr(relation_read_set, "read_relation_under", read_relation_under)
+
+
+def an_empty_level_taken_for_none(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(locations, "_is_collapsed", lambda scheme, path: False)

@@ -4,7 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.simulation import rule_mutations_for_collections, rule_mutations_for_keys, rule_mutations_for_polaris
+from tests.simulation import (
+    rule_mutations_for_collections,
+    rule_mutations_for_fences,
+    rule_mutations_for_keys,
+    rule_mutations_for_polaris,
+)
 from tests.simulation import rule_mutations_for_programs as rule_mutations
 from tests.simulation.faults import FaultPlan
 from tests.simulation.programs.campaign import Schedule, quietly
@@ -69,6 +74,19 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_keys.markers_of_an_earlier_dialect_that_no_request_looks_for, "changes_of_how_keys_are_read"),
     (rule_mutations_for_keys.markers_of_an_earlier_dialect_that_stay_open, "changes_of_how_keys_are_read"),
     (rule_mutations_for_polaris.notifications_in_the_order_in_which_they_come, "following"),
+    (rule_mutations.a_pointer_called_missing_by_a_cached_head, "commits_of_a_server_that_was_idle"),
+    (rule_mutations.an_empty_level_taken_for_none, "tables_that_move_to_an_empty_level"),
+    (rule_mutations_for_fences.the_oldest_pointer_alone_is_fenced, "commits_whose_name_changes_hands_twice"),
+    (
+        rule_mutations_for_fences.the_newest_pointer_alone_is_fenced,
+        "commits_whose_second_sending_dies_once_it_has_its_slot",
+    ),
+    (rule_mutations_for_fences.a_refused_abort_taken_for_an_abort, "transactions_that_die_once_they_are_decided"),
+    (
+        rule_mutations_for_fences.a_registry_not_fenced_for_unfinished_markers,
+        "namespaces_that_are_made_late_beside_one_collection",
+    ),
+    (rule_mutations_for_fences.members_sent_past_their_deadline, "creates_that_wait_in_a_process_that_stands_still"),
 ]
 
 

@@ -35,6 +35,8 @@ SHARED_FOLDER = "memory:///wh/warehouse/shared"
 MAIN = "main"
 _PLACES = ("a", "b", "a/deeper")
 PLACES = len(_PLACES)
+EMPTY_LEVEL = PLACES + 1
+"""The choice of a place that is refused: object stores take `a//deeper` and `a/deeper` for two."""
 
 
 def properties_of(conditions: Conditions) -> JsonObject:
@@ -56,7 +58,8 @@ def governance_patch(principal: str, *, owns: bool) -> JsonObject:
 
 def place(choice: int) -> str:
     """Where a table may be told to move: two places, and one inside the other."""
-    return f"memory:///wh/warehouse/places/{_PLACES[choice]}"
+    folder = "a//deeper" if choice == EMPTY_LEVEL else _PLACES[choice]
+    return f"memory:///wh/warehouse/places/{folder}"
 
 
 def marked(principal: str) -> JsonObject:
@@ -81,7 +84,7 @@ def new_view(name: str, principal: str) -> JsonObject:
 
 def new_generic_table(name: str, choice: int) -> GenericTable:
     """A generic table at one of the places to which tables are moved, or at none."""
-    return GenericTable(name, "delta", place(choice) if choice < PLACES else None, None, {})
+    return GenericTable(name, "delta", None if choice == PLACES else place(choice), None, {})
 
 
 def policy_type(choice: int) -> str:

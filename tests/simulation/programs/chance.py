@@ -3,6 +3,7 @@ one that follows a lost one."""
 
 from storage_backends import Matches, When
 from tests.simulation.faults import (
+    BY_NAME,
     CRASHES,
     DRAWN_TOO,
     ECHO,
@@ -39,10 +40,16 @@ class Drawn:
         stays = {STUCK, STUCK_UNHEARD}
         faults = [fault for fault in (*FAULTS, *DRAWN_TOO) if fault not in stays or self._rng.random() < 0.5]
         self._faults = [fault for fault in faults if conditions.crashes or fault not in CRASHES]
+        self._steps = dict.fromkeys(conditions.steps, 0)
         self._only = [fault for fault in (*FAULTS, *DRAWN_TOO) if fault.name in conditions.faults]
 
     def fault(self, process: str, kind: Kind, key: str, when: When | None, lost: bool) -> Fault:
         """See `Chance`."""
+        for step in self._steps:
+            if (process, kind) == (step.process, step.kind) and step.key in key:
+                self._steps[step] += 1
+                if self._steps[step] == step.number:
+                    return BY_NAME[step.fault]
         if process == "setup" or not self._left or self._loop.time() > self._until:
             return NONE
         swap = isinstance(when, Matches)

@@ -1,8 +1,11 @@
 """Short programs written by hand, each about one danger; orders, latencies and faults are drawn from the seed as for
 any other."""
 
+from dataclasses import replace
+
+from tests.simulation.programs.bodies import EMPTY_LEVEL
 from tests.simulation.programs.grammar import DB, OTHER
-from tests.simulation.programs.requests import Conditions, Name, Program, Request, Sending
+from tests.simulation.programs.requests import Conditions, Name, Program, Request, Sending, Step
 
 T: Name = (DB, "t")
 U: Name = (DB, "u")
@@ -37,12 +40,12 @@ def keyless_commit_while_its_name_changes_hands(*, key: bool = False) -> Program
 
 
 def commit_while_its_name_changes_hands() -> Program:
-    """The same under a key: what it is bound to is another table, and so another attempt."""
+    """Under a key, which is bound to another table then, and so to another attempt."""
     return keyless_commit_while_its_name_changes_hands(key=True)
 
 
 def keyless_drop_while_its_name_changes_hands() -> Program:
-    """The same of a drop: the mark belongs on what was dropped."""
+    """The mark of the drop belongs on the table that was dropped."""
     unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
     return Program(
         unheard,
@@ -124,7 +127,7 @@ def names_that_dead_coordinators_hold() -> Program:
 
 
 def tables_that_dead_coordinators_hold() -> Program:
-    """A single commit may be told that a transaction is under way, while it is; not once its lease is over."""
+    """A single commit waits for a transaction that is under way, until its lease is over, and is not refused for it."""
     return Program(
         Conditions(deployed=True, doomed="p1"),
         (T, U),
@@ -394,9 +397,115 @@ def changes_of_how_keys_are_read() -> Program:
     )
 
 
+def commits_whose_name_changes_hands_twice() -> Program:
+    """Three sendings of a commit meet three tables of the name: each pointer that the first two may move is fenced."""
+    hands = (
+        sent(Request("rename", (T,), to=U), "p4", after=0.3),
+        sent(Request("create", (T,)), "p4", after=0.0),
+        sent(Request("rename", (T,), to=V), "p4", after=4.0),
+    )
+    return Program(
+        Conditions(
+            warm=True,
+            steps=(Step("p1", "put", "_pointers/", "crash-late"), Step("p2", "put", "_pointers/", "crash-late", 2)),
+        ),
+        (T,),
+        (),
+        ((sent(Request("commit", (T,)), "p1", "p2", "p3", after=0.0),), hands),
+    )
+
+
+def commits_whose_second_sending_dies_once_it_has_its_slot() -> Program:
+    """The third sending fences the pointers that the first two may move."""
+    hands = (sent(Request("rename", (T,), to=U), "p4", after=0.3), sent(Request("create", (T,)), "p4", after=0.0))
+    return Program(
+        Conditions(
+            warm=True,
+            steps=(Step("p1", "put", "_pointers/", "crash-late"), Step("p2", "put", "/1.json", "crash-after")),
+        ),
+        (T,),
+        (),
+        ((sent(Request("commit", (T,)), "p1", "p2", "p3", after=0.0),), hands),
+    )
+
+
+def namespaces_that_are_made_late_beside_one_collection() -> Program:
+    """A request whose outcome is unknown takes no effect later: the collection is cut short once it has deleted the
+    marker, so nothing else fences the registry."""
+    return Program(
+        Conditions(
+            ages=True,
+            steps=(
+                Step("p1", "put", "core/manifest", "crash-late"),
+                Step("p2", "delete", "_idempotency/", "crash-after"),
+            ),
+        ),
+        (),
+        (),
+        (
+            (replace(sent(Request("create-namespace", namespace=OTHER), "p1", after=0.0), tries=1),),
+            (sent(Request("collect"), "p2", after=60.0),),
+        ),
+    )
+
+
+def transactions_that_die_once_they_are_decided() -> Program:
+    """A request that tries to abort one, and is refused, reads the decision."""
+    both = Request("transaction", (T, U))
+    steps = (
+        Step("p1", "put", "/transactions/", "slow", 2),
+        Step("p1", "put", "_pointers/", "crash-before", 3),
+        Step("p2", "put", "/transactions/", "slow", 3),
+    )
+    clients = (sent(both, "p2", after=0.0),), (sent(both, "p1", after=0.2, key=False),)
+    return Program(Conditions(steps=steps), (T, U), (), clients)
+
+
+def creates_that_wait_in_a_process_that_stands_still() -> Program:
+    """A create that waited beyond its deadline is not sent."""
+    return Program(
+        Conditions(warm=True, steps=(Step("p1", "put", "core/commits/", "freeze", 2),)),
+        (),
+        (),
+        (
+            (sent(Request("create", (T,)), "p1", after=0.0),),
+            (sent(Request("create", (U,)), "p1", after=0.01),),
+            (replace(sent(Request("create", (V,)), "p1", after=0.02), seconds=20.0),),
+        ),
+    )
+
+
+def commits_of_a_server_that_was_idle() -> Program:
+    """A server whose cached HEAD names a pointer that was collected since commits to the table of today."""
+    collections = tuple(sent(Request("collect"), "p2", after=70.0) for _ in range(4))
+    hands = (sent(Request("drop", (T,)), "p2", after=2.0), sent(Request("create", (T,)), "p2"), *collections)
+    seen = tuple(sent(Request("list", namespace=DB), process, after=0.0) for process in ("p1", "p3"))
+    late = (sent(Request("commit", (T,)), "p1", after=400.0), sent(Request("transaction", (T, U)), "p3"))
+    return Program(Conditions(ages=True), (T, U), (), (hands, (*seen, *late)))
+
+
+def tables_that_move_to_an_empty_level() -> Program:
+    """A place with an empty level is refused, and is never taken for the place without it."""
+    moves = (Request("move", (T,), choice=EMPTY_LEVEL), Request("commit", (T,)), Request("load", (T,)))
+    makes = (
+        Request("create-generic", (V,), choice=EMPTY_LEVEL),
+        Request("move", (U,), choice=2),
+        Request("commit", (U,)),
+    )
+    clients = (tuple(sent(each, "p1") for each in moves), tuple(sent(each, "p2") for each in makes))
+    return Program(Conditions(warm=True, rate=0.02), (T, U), (), clients)
+
+
 FOCUSED = (
     retries_at_servers_that_disagree_on_keys,
     changes_of_how_keys_are_read,
+    commits_of_a_server_that_was_idle,
+    tables_that_move_to_an_empty_level,
+    commits_whose_name_changes_hands_twice,
+    commits_whose_second_sending_dies_once_it_has_its_slot,
+    namespaces_that_are_made_late_beside_one_collection,
+    transactions_that_die_once_they_are_decided,
+    creates_that_wait_in_a_process_that_stands_still,
     names_with_an_old_decision,
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,

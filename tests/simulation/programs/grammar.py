@@ -12,6 +12,9 @@ from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Pro
 
 DB: Namespace = ("db",)
 OTHER: Namespace = ("etc",)
+DAY = 86_400
+LULLS = (0, 0, 0, 1, 8, 35, 50)
+"""Days between requests of one client, in programs of months."""
 NOTIFIED = 12
 """The times that notifications have."""
 
@@ -79,6 +82,14 @@ class Profile:
     """The chance that purges begin while the program runs."""
     collects: bool = False
     """Whether ages are of seconds."""
+    months: bool = False
+    """Whether requests may lie days or weeks apart."""
+    own_settings: bool = False
+    """Whether servers have settings of their own."""
+    lives: tuple[int, ...] = (0,)
+    """After how many seconds workers and collectors are killed; 0: never."""
+    remade: bool = False
+    """Whether most names are in the namespace that is dropped and made again."""
     external: bool = False
     disagreeing: bool = False
     policies: bool = False
@@ -106,7 +117,9 @@ class _Drawing:
         self.profile = profile
         count = rng.choice(profile.names)
         self.names: list[Name] = [(DB, name) for name in "tuv"[:count]]
-        if rng.random() < 0.15:
+        if profile.remade:
+            self.names[:-1] = [(OTHER, name) for _, name in self.names[:-1]] or [(OTHER, "t")]
+        elif rng.random() < 0.15:
             self.names[-1] = (OTHER, "t")
         self.kinds = list(profile.weights)
         self.weights = list(profile.weights.values())
@@ -140,6 +153,8 @@ class _Drawing:
             shared_folder=overlap and not purges and rng.random() < 0.5,
             cleaning=rng.random() < profile.cleaning,
             ages=profile.collects,
+            months=profile.months,
+            own_settings=profile.own_settings,
             external=profile.external,
             disagreeing=profile.disagreeing,
             policies=profile.policies,
@@ -162,9 +177,10 @@ class _Drawing:
             age = rng.randint(0, 5_000)
             if rng.random() < profile.old_keys:
                 age = rng.choice((26 * 3_600_000, -6 * 60_000, -4 * 60_000))
+        after = rng.random() * profile.gap if place or rng.random() < 0.6 else 0.0
         return Sending(
             request,
-            after=rng.random() * profile.gap if place or rng.random() < 0.6 else 0.0,
+            after=after + (DAY * rng.choice(LULLS) if profile.months else 0),
             process=process,
             others=others,
             twin=f"p{rng.randint(1, 3)}" if keyed and rng.random() < profile.twins else None,
@@ -214,7 +230,8 @@ class _Drawing:
             case "set-keys":
                 return Request(kind, choice=rng.randint(0, 1))
             case "purge" | "collect":
-                return Request(kind)
+                lives = self.profile.lives
+                return Request(kind, choice=rng.choice(lives) if len(lives) > 1 else lives[0])
             case _:
                 return Request(kind, (name,))
 

@@ -34,6 +34,9 @@ class Effect:
     file: str | None = None
     base: str | None = None
     since: float = 0.0
+    process: str = ""
+    sent: float = 0.0
+    """When the write that did it was sent first, by this process."""
 
 
 @dataclass(slots=True)
@@ -73,6 +76,10 @@ class Asked:
     sendings: int = 0
     calls: int = 0
     """The most calls to the store that one sending of it made."""
+    deadlines: dict[str, float] = field(default_factory=dict)
+    """By process, the deadline of the last sending; empty where clocks are set meanwhile."""
+    given_up: bool = False
+    """Whether its client stopped sending it without an answer."""
     in_progress: int = 0
     """How often it was told that somebody else is at it, at a time when nobody was."""
 

@@ -14,6 +14,9 @@ from tests.simulation.programs.reasons import document_of, explained
 from tests.simulation.programs.requests import thing
 from tests.simulation.programs.states import CatalogState
 
+TICK = 0.002
+"""Seconds: machines tell whole milliseconds."""
+
 
 def judged(history: History) -> list[str]:
     """All that is wrong with a run's answers."""
@@ -22,6 +25,7 @@ def judged(history: History) -> list[str]:
         wrong += _asked(history, asked)
     for effect in history.effects:
         wrong += _effect(history, effect)
+        wrong += _late(history, effect)
     for shown in history.shown:
         if not _true(history, shown):
             wrong.append(f"{shown.process} was shown what never was: {shown.request}: {shown.told!r}")
@@ -167,6 +171,15 @@ def _effect(history: History, effect: Effect) -> list[str]:
         if not any(_means(state, effect) for state in states[:-1] or states):
             wrong.append(f"{asked} committed to what {effect.name[1]} was before, or was later")
     return wrong
+
+
+def _late(history: History, effect: Effect) -> list[str]:
+    """A write that takes effect was sent before a deadline of its request (docs/design/commit.md#rule-5)."""
+    request = next((each for each in history.asked if each.principal == effect.principal), None)
+    deadline = None if request is None else request.deadlines.get(effect.process)
+    if deadline is None or effect.sent <= deadline + TICK:
+        return []
+    return [f"{request} took effect by a write sent {effect.sent - deadline:.3f} s after its deadline"]
 
 
 def _means(state: CatalogState, effect: Effect) -> bool:

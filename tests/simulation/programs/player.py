@@ -2,6 +2,7 @@
 told; processes that serve them, with clocks of their own; reconcilers beside them."""
 
 import asyncio
+import math
 from contextvars import ContextVar
 from dataclasses import replace
 
@@ -73,6 +74,7 @@ class Player:
         )
         if conditions.ages:
             self.settings = replace(self.settings, request_ms=collecting.SETTINGS.request_ms, retention=RETENTION)
+        self._settings: dict[str, Settings] = {}
         self.fixtures: dict[str, CatalogFixture] = {}
         self._rng = world.loop.stream("player")
         self._numbers = 0
@@ -91,10 +93,30 @@ class Player:
         skew = self.program.conditions.skew_ms
         return self.world.loop.stream(f"{name}/skew").randint(-skew, skew)
 
+    def settings_of(self, process: str) -> Settings:
+        """The settings of a server: those of the program, unless servers disagree."""
+        name = process.rstrip("+")
+        if not self.program.conditions.own_settings or not name.startswith("p"):
+            return self.settings
+        if name not in self._settings:
+            draw = self.world.loop.stream(f"{name}/settings")
+            timing = draw.choice((AS_DEPLOYED, EAGER))
+            self._settings[name] = replace(
+                self.settings,
+                request_ms=timing.request_ms,
+                in_progress_ms=timing.in_progress_ms,
+                duplicate_timeout_ms=timing.duplicate_timeout_ms,
+                spill=draw.choice((TINY, timing.spill)),
+                purge=replace(self.settings.purge, undrop_window_ms=draw.choice((0, 2_000, 5_000)))
+                if self.program.conditions.window_ms is not None
+                else self.settings.purge,
+            )
+        return self._settings[name]
+
     def fixture(self, process: Process) -> CatalogFixture:
         """The catalog as this process serves it, with all that it remembers."""
         if process.name not in self.fixtures:
-            fixture = CatalogFixture(process.store, process.runtime, self.settings)
+            fixture = CatalogFixture(process.store, process.runtime, self.settings_of(process.name))
             conditions = self.program.conditions
             if conditions.warm and "+" not in process.name:
                 fixture.catalog = self._beginning.warm(fixture.catalog)
@@ -107,11 +129,14 @@ class Player:
             self.fixtures[process.name] = fixture
         return self.fixtures[process.name]
 
-    def session(self, process: Process, asked: Asked, key: str | None, attempts: set[str]) -> Session:
+    def session(self, process: Process, asked: Asked, sending: Sending, key: str | None, attempts: set[str]) -> Session:
         """One sending of a request."""
         policy = keys.variables_of(process.name) if self.program.conditions.disagreeing else None
         parsed = None if key is None or policy is not None else IdempotencyKey.parse(key, Dialect.ICEBERG)
-        deadline = process.runtime.now_ms() + self.settings.request_ms
+        seconds = sending.seconds or self.settings_of(process.name).request_ms / 1000
+        deadline = process.runtime.now_ms() + int(seconds * 1000)
+        if not self.program.conditions.jumps:
+            asked.deadlines[process.name] = self.world.loop.time() + seconds
         kind = asked.request.kind
         source: JsonObject = {"kind": "AdminApi"}
         request = OperationRequest(
@@ -126,7 +151,8 @@ class Player:
     async def play(self) -> None:
         """Sets up, lets everybody go, and waits until all is quiet."""
         if self._draw_faults:
-            self.world.draw_faults(Drawn(self.world, self.program.conditions, QUIET_AFTER))
+            until = math.inf if self.program.conditions.months else QUIET_AFTER
+            self.world.draw_faults(Drawn(self.world, self.program.conditions, until))
         async with asyncio.TaskGroup() as group:
             clocks = group.create_task(self._clocks())
             clients = [group.create_task(self._client(client)) for client in self.program.clients]
@@ -269,7 +295,7 @@ class Player:
         places = [process, *sending.others]
         old = sending.key_age_ms is not None and sending.key_age_ms > 3_600_000
         conditions = self.program.conditions
-        tries = 3 if old else 8 if conditions.memory or conditions.ages else TRIES
+        tries = sending.tries or (3 if old else 8 if conditions.memory or conditions.ages else TRIES)
         for number in range(tries):
             worker = self.process(places[number % len(places)])
             alone = asked.sendings == 0 and sending.twin is None
@@ -293,6 +319,7 @@ class Player:
             if key is None:
                 return None  # nobody asks again: any outcome is right, and stays unknown
             await self.world.runtime.sleep(min(30.0, 2.0**number) * self.world.runtime.random())
+        asked.given_up = sending.tries is not None
         return None
 
     async def _once(self, process: Process, asked: Asked, sending: Sending, key: str | None) -> Answer:
@@ -300,7 +327,7 @@ class Player:
         timeout = asyncio.timeout(sending.timeout if asked.sendings <= MAX_TIMED_SENDINGS else None)
         try:
             async with timeout:
-                return await keys.served(lambda attempts: self.session(process, asked, key, attempts), perform)
+                return await keys.served(lambda attempts: self.session(process, asked, sending, key, attempts), perform)
         except asyncio.CancelledError as error:
             # Python 3.11: a task group that failed while it was left has one cancellation too many on its account.
             if timeout.expired():

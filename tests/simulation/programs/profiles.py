@@ -1,7 +1,12 @@
 """What programs may be about. Mixed ones reach everything now and then; the others come back to one thing again and
 again, where the protocols are at their most delicate."""
 
+from dataclasses import replace
+
 from tests.simulation.programs.grammar import MIXED, Profile
+
+CROWD = Profile(clients=(3, 4), requests=(2, 3, 4), gap=0.4, rates=(0.0, 0.02, 0.05))
+"""More clients with more requests than others have, close together: profiles fill in the rest."""
 
 COMMITS = Profile(
     weights={"commit": 8, "schema": 4, "append": 3, "drop": 5, "create": 5, "rename": 4, "load": 3},
@@ -43,7 +48,8 @@ REGISTRY = Profile(
 )
 """Names that are given, taken and given back."""
 
-NAMES = Profile(
+NAMES = replace(
+    CROWD,
     weights={
         "create": 3,
         "create-view": 4,
@@ -62,10 +68,6 @@ NAMES = Profile(
         "load-model": 1,
     },
     names=(1, 2),
-    clients=(3, 4),
-    requests=(2, 3, 4),
-    gap=0.4,
-    rates=(0.0, 0.02, 0.05),
 )
 """Every way to take a name, met by every other."""
 
@@ -112,7 +114,8 @@ RECONCILING = Profile(
 )
 """Reconcilers and queued work beside requests that die."""
 
-GOVERNING = Profile(
+GOVERNING = replace(
+    CROWD,
     weights={
         "govern": 10,
         "govern-view": 2,
@@ -133,13 +136,12 @@ GOVERNING = Profile(
         "create-view": 1,
     },
     names=(1, 2),
-    clients=(3, 4),
-    gap=0.4,
-    rates=(0.0, 0.02, 0.05),
+    requests=(1, 2, 3),
 )
 """Governance that several change at once, of names that change hands."""
 
-PURGING = Profile(
+PURGING = replace(
+    CROWD,
     weights={
         "drop": 8,
         "undrop": 5,
@@ -157,15 +159,13 @@ PURGING = Profile(
     purge=0.8,
     purges=1.0,
     names=(1, 2),
-    clients=(3, 4),
-    requests=(2, 3, 4),
     wrong_clocks=0.3,
     gap=0.6,
-    rates=(0.0, 0.02, 0.05),
 )
 """Drops with purge, workers, and whoever wants the table, its place or its files back."""
 
-POLICIES = Profile(
+POLICIES = replace(
+    CROWD,
     weights={
         "create-policy": 3,
         "update-policy": 5,
@@ -184,14 +184,11 @@ POLICIES = Profile(
     },
     policies=True,
     names=(2, 3),
-    clients=(3, 4),
-    requests=(2, 3, 4),
-    gap=0.4,
-    rates=(0.0, 0.02, 0.05),
 )
 """Policies, and what they are attached to while it changes its name."""
 
-FOLLOWING = Profile(
+FOLLOWING = replace(
+    CROWD,
     weights={
         "follow": 12,
         "drop-followed": 5,
@@ -206,14 +203,11 @@ FOLLOWING = Profile(
     },
     external=True,
     names=(1, 2, 3),
-    clients=(3, 4),
-    requests=(2, 3, 4),
-    gap=0.4,
-    rates=(0.0, 0.02, 0.05),
 )
 """A catalog that follows another one, by notifications in any order, and its operator."""
 
-COLLECTING = Profile(
+COLLECTING = replace(
+    CROWD,
     weights={
         "collect": 12,
         "commit": 6,
@@ -231,11 +225,9 @@ COLLECTING = Profile(
     },
     collects=True,
     names=(1, 2),
-    clients=(3, 4),
     requests=(3, 4, 5),
     doomed=0.3,
     gap=40.0,
-    rates=(0.0, 0.02, 0.05),
 )
 """Collections beside requests, and servers that were idle while objects that they remember were collected."""
 
@@ -262,6 +254,101 @@ KEYS = Profile(
 )
 """Servers that disagree on how idempotency keys are read, and changes of the catalog's setting beside requests."""
 
+MONTHS = replace(
+    CROWD,
+    weights={
+        "collect": 8,
+        "commit": 8,
+        "schema": 2,
+        "append": 2,
+        "create": 5,
+        "drop": 5,
+        "undrop": 3,
+        "rename": 3,
+        "transaction": 4,
+        "register": 2,
+        "reconcile": 1,
+        "load": 4,
+        "list": 1,
+    },
+    months=True,
+    names=(1, 2),
+    requests=(3, 4, 5),
+    wrong_clocks=0.0,
+    warm=0.8,
+)
+"""Servers that were idle for days or weeks, with pointers and HEADs in their caches, beside collections."""
+
+OWN_SETTINGS = replace(
+    CROWD,
+    weights={
+        "commit": 5,
+        "schema": 2,
+        "create": 5,
+        "drop": 5,
+        "undrop": 3,
+        "rename": 3,
+        "transaction": 5,
+        "register": 1,
+        "purge": 2,
+        "load": 2,
+        "list": 2,
+    },
+    own_settings=True,
+    purge=0.4,
+    purges=0.5,
+    names=(1, 2),
+)
+"""Servers with deadlines, windows and limits of their own."""
+
+SHORT_LIVES = replace(
+    CROWD,
+    weights={
+        "purge": 8,
+        "collect": 6,
+        "drop": 6,
+        "undrop": 3,
+        "create": 4,
+        "append": 3,
+        "commit": 3,
+        "transaction": 2,
+        "register": 2,
+        "reconcile": 1,
+    },
+    collects=True,
+    purge=0.7,
+    purges=1.0,
+    lives=(0, 1, 2, 5),
+    names=(1, 2),
+    requests=(3, 4, 5),
+    gap=20.0,
+)
+"""Purges beside collections, by workers that live for seconds."""
+
+REMADE = replace(
+    CROWD,
+    weights={
+        "create-namespace": 5,
+        "drop-namespace": 7,
+        "set-properties": 1,
+        "create": 5,
+        "create-view": 1,
+        "drop": 7,
+        "drop-view": 1,
+        "undrop": 6,
+        "rename": 3,
+        "commit": 2,
+        "register": 1,
+        "transaction": 2,
+        "load": 1,
+        "list": 1,
+    },
+    remade=True,
+    names=(1, 2),
+    rates=(0.0, 0.02, 0.05),
+)
+"""Namespaces that are dropped and made again, and the tables that were dropped in them."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -278,4 +365,8 @@ PROFILES: dict[str, Profile] = {
     "following": FOLLOWING,
     "collecting": COLLECTING,
     "keys": KEYS,
+    "months": MONTHS,
+    "own settings": OWN_SETTINGS,
+    "short lives": SHORT_LIVES,
+    "remade": REMADE,
 }

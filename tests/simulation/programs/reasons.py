@@ -26,7 +26,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import no_such
 from arco_catalog.state.locations import Location
 from arco_catalog.state.transaction import LEASE_MS
-from tests.simulation.programs.bodies import MAIN, PLACES, place
+from tests.simulation.programs.bodies import EMPTY_LEVEL, MAIN, PLACES, place
 from tests.simulation.programs.history import Asked, History
 from tests.simulation.programs.requests import NOTIFICATIONS, Name, thing
 from tests.simulation.programs.states import CatalogState
@@ -53,6 +53,8 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         to = asked.request.to
         kinds = [moment.state.relation(to) for moment in history.window(asked.since, asked.until)] if to else []
         return any(there is not None and there.kind in ("view", "generic-table") for there in kinds)
+    if isinstance(refusal, BadRequest) and "empty level" in refusal.message:
+        return asked.request.kind in ("move", "create-generic") and asked.request.choice == EMPTY_LEVEL
     if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
@@ -72,7 +74,7 @@ def _key_ahead(asked: Asked) -> bool:
 
 
 def _in_the_way(history: History, asked: Asked) -> bool:
-    """A commit may be told so of a transaction that was undecided and within its lease."""
+    """Whether a transaction over what a commit names was undecided meanwhile, and within its lease."""
     names = [name for name in asked.request.names if asked.request.kind not in ("rename", "drop", "undrop", "create")]
     for transaction in history.transactions.values():
         until = min(transaction.decided, transaction.begun + LEASE_MS / 1000 + TICK)
@@ -207,7 +209,7 @@ def _overlaps(state: CatalogState, asked: Asked) -> bool:
     request = asked.request
     if request.kind == "move":
         there = state.names.get(request.names[0])
-        wanted = [Location.parse(place(request.choice)).normal]
+        wanted = [Location.parse_stored(place(request.choice)).normal]
         return there is not None and state.taken(wanted, (there.entity,))
     return request.kind == "transaction" and bool(request.creates) and state.taken(_locations(_creation(asked)))
 

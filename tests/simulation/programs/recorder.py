@@ -47,6 +47,7 @@ class Recorder:
         self._entries: dict[str, JsonObject] = {}
         self._segments: dict[str, Segment] = {}
         self.deletions = Deletions(PATHS, self.history)
+        self._event = Event(0.0, "")
         world.observe(self.see)
 
     def resume(self, before: "Recorder") -> None:
@@ -72,6 +73,7 @@ class Recorder:
 
     def see(self, event: Event) -> None:
         """One applied write."""
+        self._event = event
         try:
             if event.kind == "delete" and _deleted_nothing(event):
                 pass  # the deletion before it was judged
@@ -174,9 +176,17 @@ class Recorder:
         return self.history.documents[file]
 
     def _effect(self, effect: Effect) -> None:
-        self.history.effects.append(effect)
+        process = self._event.process
+        self.history.effects.append(replace(effect, process=process, sent=self._sent_at()))
         if effect.unit in self.deletions.expired:
             raise Lie(f"{effect.unit} of {effect.principal} took effect after its marker was collected")
+
+    def _sent_at(self) -> float:
+        """When the write that is seen was sent first: the same one may have been sent again."""
+        event, sent = self._event, [each for each in self.world.history if each.step.startswith("sent")]
+        condition = next((e.detail for e in sent if (e.process, e.number) == (event.process, event.number)), None)
+        same = (event.process, event.key, condition)
+        return next((e.at for e in sent if (e.process, e.key, e.detail) == same), event.at)
 
     # Transactions.
 

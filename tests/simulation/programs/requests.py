@@ -86,7 +86,8 @@ class Request:
 
     `needs` is the current schema, or a policy's version, that is required; `choice` tells variants of a kind apart
     (which place a move goes to, which file is registered, how large a page is, of which type a policy is, which time a
-    notification has); `flag` is overwrite, purge, or detach-all.
+    notification has, after how many seconds a worker is killed, 0 for never); `flag` is overwrite, purge, or
+    detach-all.
     """
 
     kind: Kind
@@ -115,7 +116,8 @@ class Sending:
 
     `twin` is a process to which the same is sent at the same time. `timeout` is after how many seconds the client
     hangs up, each time; None waits for ever. `key_age_ms` is how old its idempotency key is when it is sent first, None
-    for a request without a key.
+    for a request without a key. `tries` is after how many sendings the client gives up; None: late, or never.
+    `seconds` is the time that the server has to answer each sending; None: as long as its settings say.
     """
 
     request: Request
@@ -125,12 +127,26 @@ class Sending:
     twin: str | None = None
     timeout: float | None = None
     key_age_ms: int | None = 0
+    tries: int | None = None
+    seconds: float | None = None
 
     def __str__(self) -> str:
         key = "keyless" if self.key_age_ms is None else f"key {self.key_age_ms / 1000:.0f} s old"
         twin = "" if self.twin is None else f", also at {self.twin}"
         timeout = "" if self.timeout is None else f", hangs up after {self.timeout:.2f} s"
-        return f"after {self.after:.2f} s at {self.process}{twin}, {key}{timeout}: {self.request}"
+        tries = "" if self.tries is None else f", {self.tries} times at most"
+        return f"after {self.after:.2f} s at {self.process}{twin}, {key}{timeout}{tries}: {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A fault at one step of a process: at the `number`th of its calls of this kind to a key that contains this."""
+
+    process: str
+    kind: Literal["get", "get_range", "put", "delete", "list"]
+    key: str
+    fault: str
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +173,10 @@ class Conditions:
     """Whether ages are of seconds, so that collections delete objects while a program runs."""
     disagreeing: bool = False
     """Whether the variables of servers disagree on how idempotency keys are read."""
+    months: bool = False
+    """Whether requests lie days apart, with the ages of a deployment."""
+    own_settings: bool = False
+    """Whether servers have settings of their own."""
     skew_ms: int = 2_000
     jumps: bool = False
     rate: float = 0.0
@@ -165,6 +185,8 @@ class Conditions:
     """A process that dies at one of its first compare-and-swaps."""
     faults: tuple[str, ...] = ()
     """The only faults that there are, by name; all where none is named."""
+    steps: tuple[Step, ...] = ()
+    """Faults of certain steps, whatever else is drawn."""
 
 
 @dataclass(frozen=True, slots=True)

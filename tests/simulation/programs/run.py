@@ -14,9 +14,9 @@ from tests.simulation.collecting import KEY_MS
 from tests.simulation.explore import REPLAY
 from tests.simulation.faults import DENIED, NO_FAULTS, FaultPlan
 from tests.simulation.history import render
-from tests.simulation.loop import SimulatedLoop
+from tests.simulation.loop import MAX_SECONDS, SimulatedLoop
 from tests.simulation.programs.closing import closed, left_over
-from tests.simulation.programs.grammar import MIXED, Profile, drawn
+from tests.simulation.programs.grammar import DAY, MIXED, Profile, drawn
 from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
@@ -72,7 +72,7 @@ def program_of(seed: int, profile: Profile = MIXED) -> Program:
 
 def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
     """Plays a program and judges what came of it. `plan` names the faults; None: they are drawn."""
-    loop = SimulatedLoop(seed)
+    loop = SimulatedLoop(seed, max_seconds=400 * DAY if program.conditions.months else MAX_SECONDS)
     world = World(loop, plan or NO_FAULTS)
     outcome = Outcome(seed, program, world)
     player = Player(world, program, draw_faults=plan is None)
@@ -91,7 +91,7 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
 async def _played(player: Player, wrong: list[str]) -> None:
     world, history = player.world, player.history
     await player.play()
-    ages = player.program.conditions.ages
+    ages = player.program.conditions.ages or player.program.conditions.months
     wrong += closed(history, world.snapshot(), reconciled=False, collected=ages)
     await world.runtime.sleep(LEASES_OVER)
     if player.program.conditions.window_ms is not None and not await finish_tasks(player):
@@ -104,7 +104,11 @@ async def _played(player: Player, wrong: list[str]) -> None:
     wrong += closed(history, world.snapshot(), reconciled=True, collected=ages)
     wrong += left_over(history, player.recorder.entries)
     if not player.program.conditions.memory and not ages:
-        old = [asked for asked in history.asked if asked.told is None and _must_know(asked.key_ms, asked.since)]
+        old = [
+            asked
+            for asked in history.asked
+            if asked.told is None and not asked.given_up and _must_know(asked.key_ms, asked.since)
+        ]
         wrong += [f"{asked} never got a definite answer" for asked in old]
 
 

@@ -53,6 +53,9 @@ async def work(player: "Player", sending: Sending) -> None:
                 reconcile(session, concurrency=4, should_stop=lambda: process.runtime.now_ms() > ends - 100)
             )
             return
+        if request.kind in ("collect", "purge") and request.choice:
+            await _work_shortly(player, sending)
+            return
         if request.kind == "collect":
             await process.run(collect(fixture.session(deadline_ms=RUN_MS), delete=True))
             return
@@ -72,3 +75,17 @@ async def work(player: "Player", sending: Sending) -> None:
         await process.run(run_job(message, Workplace(inventory, session.request, process.runtime, lambda: False)))
     except (CatalogError, StoreError):
         return  # it is tried again by whoever sent it; what it left undone, the last walk does
+
+
+async def _work_shortly(player: "Player", sending: Sending) -> None:
+    """Does it in a process of its own, which is killed after some seconds."""
+    process, request = player.process(f"{sending.process}-worker"), sending.request
+    fixture = player.fixture(process)
+    ends = player.world.loop.call_later(request.choice, process.crash)
+    try:
+        if request.kind == "collect":
+            await process.run(collect(fixture.session(deadline_ms=RUN_MS), delete=True))
+        else:
+            await process.run(task_worker(fixture.catalog, POLICIES).run_due(lambda: False))
+    finally:
+        ends.cancel()

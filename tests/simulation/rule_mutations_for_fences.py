@@ -1,0 +1,66 @@
+"""Fences, aborts and deadlines that are left out, one at a time: programs that are about each must find it."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from arco_catalog.operations.collection import markers
+from arco_catalog.operations.collection.run import Run
+from arco_catalog.protocol import decisions, evidence
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit
+from arco_catalog.state.access import State
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.transaction import Decision, Status
+
+
+def fence_some(patch: pytest.MonkeyPatch, first: bool) -> None:
+    rightly = evidence.fence
+
+    async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | None:
+        entities = sorted({entity for write_set in attempts.values() for entity in write_set.pointers})
+        unfenced = set(entities[1:] if first else entities[:-1])
+        fenced = {attempt: write_set for attempt, write_set in attempts.items() if not unfenced & {*write_set.pointers}}
+        return await rightly(session, fenced)
+
+    patch.setattr(evidence, "fence", fence)
+
+
+def the_oldest_pointer_alone_is_fenced(patch: pytest.MonkeyPatch) -> None:
+    fence_some(patch, first=True)
+
+
+def the_newest_pointer_alone_is_fenced(patch: pytest.MonkeyPatch) -> None:
+    fence_some(patch, first=False)
+
+
+def a_refused_abort_taken_for_an_abort(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.decide
+
+    async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:
+        await rightly(state, runtime, decision, status)
+        return True
+
+    patch.setattr(decisions, "decide", decide)
+
+
+def members_sent_past_their_deadline(patch: pytest.MonkeyPatch) -> None:
+    def _may_be_sent(self: GroupCommitter, member: PendingCommit) -> bool:
+        return member.is_pending and member in self._queue
+
+    patch.setattr(GroupCommitter, "_may_be_sent", _may_be_sent)
+
+
+def a_registry_not_fenced_for_unfinished_markers(patch: pytest.MonkeyPatch) -> None:
+    rightly = markers._fence
+
+    async def fence(run: Run, closed: Sequence[markers.Marker]) -> bool:
+        async def leave(state: State, runtime: Runtime) -> None:
+            return None
+
+        with pytest.MonkeyPatch.context() as within:
+            within.setattr(markers, "fence_registry", leave)
+            return await rightly(run, closed)
+
+    patch.setattr(markers, "_fence", fence)
