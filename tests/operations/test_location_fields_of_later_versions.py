@@ -1,9 +1,15 @@
 """Locations whose fields this version does not know: a change of the table leaves them there."""
 
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from arco_catalog.operations import rename
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.entries import find_relation
-from arco_catalog.state.index import Edits, location_key
+from arco_catalog.state.holds import location_holds
+from arco_catalog.state.index import Edits, Index, location_key
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -27,3 +33,13 @@ async def test_a_rename_leaves_the_fields_of_a_later_version_on_its_locations() 
     found = (await fixture.session().state.head()).index.get(key)
     assert found is not None
     assert (found["later"], found["name"]) == (1, [*NS, "u"])
+
+
+async def test_a_rename_that_writes_the_holds_anew_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_anew(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
+        yield from ()
+        return location_holds(entity, locations, name=name)
+
+    monkeypatch.setattr(rename, "renewed_holds", write_anew)
+    with pytest.raises(KeyError, match="later"):
+        await test_a_rename_leaves_the_fields_of_a_later_version_on_its_locations()

@@ -1,6 +1,7 @@
 """Fences, aborts and deadlines that are left out, one at a time: programs that are about each must find it."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import Decision, Status
+from storage_backends import ObjectStore
+from storage_backends.wrappers.request import RequestStore
 
 
 def fence_some(patch: pytest.MonkeyPatch, first: bool) -> None:
@@ -64,3 +67,15 @@ def a_registry_not_fenced_for_unfinished_markers(patch: pytest.MonkeyPatch) -> N
             return await rightly(run, closed)
 
     patch.setattr(markers, "_fence", fence)
+
+
+def deadlines_that_no_step_checks(patch: pytest.MonkeyPatch) -> None:
+    """All three: the check before a compare-and-swap is the first, the store's own and that of a batch the others."""
+    members_sent_past_their_deadline(patch)
+    rightly = RequestStore.__init__
+
+    def init(self: RequestStore, inner: ObjectStore, deadline_ms: int, *rest: Any, **more: Any) -> None:
+        rightly(self, inner, deadline_ms + 1_000_000, *rest, **more)
+
+    patch.setattr(RequestStore, "__init__", init)
+    patch.setattr(Session, "check_deadline", lambda self: None)

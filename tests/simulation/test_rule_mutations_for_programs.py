@@ -86,6 +86,7 @@ CASES: list[tuple[Mutation, str]] = [
         rule_mutations_for_fences.a_registry_not_fenced_for_unfinished_markers,
         "namespaces_that_are_made_late_beside_one_collection",
     ),
+    (rule_mutations_for_fences.deadlines_that_no_step_checks, "commits_of_a_process_that_stands_still"),
     (rule_mutations_for_fences.members_sent_past_their_deadline, "creates_that_wait_in_a_process_that_stands_still"),
 ]
 

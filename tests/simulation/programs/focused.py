@@ -496,9 +496,18 @@ def tables_that_move_to_an_empty_level() -> Program:
     return Program(Conditions(warm=True, rate=0.02), (T, U), (), clients)
 
 
+def commits_of_a_process_that_stands_still() -> Program:
+    """A commit whose deadline has passed between its plan and its compare-and-swap is not sent."""
+    steps = (Step("p1", "put", "/pending/", "freeze"), Step("p2", "put", "core/commits/", "freeze"))
+    commit = replace(sent(Request("commit", (T,)), "p1", after=0.0, key=False), seconds=20.0)
+    create = replace(sent(Request("create", (U,)), "p2", after=0.0, key=False), seconds=20.0)
+    return Program(Conditions(warm=True, steps=steps), (T,), (), ((commit,), (create,)))
+
+
 FOCUSED = (
     retries_at_servers_that_disagree_on_keys,
     changes_of_how_keys_are_read,
+    commits_of_a_process_that_stands_still,
     commits_of_a_server_that_was_idle,
     tables_that_move_to_an_empty_level,
     commits_whose_name_changes_hands_twice,

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arco_catalog.state.index import Namespace
-from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Program, Request, Sending
+from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Program, Request, Sending, Step
 
 DB: Namespace = ("db",)
 OTHER: Namespace = ("etc",)
 DAY = 86_400
 LULLS = (0, 0, 0, 1, 8, 35, 50)
 """Days between requests of one client, in programs of months."""
+STEPS = ("core/manifest", "_pointers/", "_idempotency/", "/transactions/", "core/commits/", "/pending/")
+"""Objects whose writes are the steps of the protocols."""
+AT_STEPS = ("crash-before", "crash-after", "crash-late", "late", "delay", "freeze", "slow", "echo", "lost-answer")
 NOTIFIED = 12
 """The times that notifications have."""
 
@@ -88,6 +91,8 @@ class Profile:
     """Whether servers have settings of their own."""
     lives: tuple[int, ...] = (0,)
     """After how many seconds workers and collectors are killed; 0: never."""
+    steps: tuple[int, ...] = ()
+    """How many faults are at certain steps."""
     remade: bool = False
     """Whether most names are in the namespace that is dropped and made again."""
     external: bool = False
@@ -164,7 +169,13 @@ class _Drawing:
             rate=rng.choice(profile.rates),
             crashes=rng.random() < 0.7,
             doomed="p1" if rng.random() < profile.doomed else None,
+            steps=tuple(self.step() for _ in range(rng.choice(profile.steps))) if profile.steps else (),
         )
+
+    def step(self) -> Step:
+        rng = self.rng
+        key, fault = rng.choice(STEPS), rng.choice(AT_STEPS)
+        return Step(f"p{rng.randint(1, 3)}", "put", key, fault, rng.choice((1, 1, 2, 3)))
 
     def sending(self, place: int, conditions: Conditions) -> Sending:
         rng, profile = self.rng, self.profile

@@ -137,12 +137,14 @@ def _said_of_governance(history: History, asked: Asked, effects: list[Effect]) -
 
 
 def _marked(history: History, state: CatalogState, asked: Asked, effect: Effect) -> list[str]:
-    """A drop is answered when its mark is there, and from then on nothing moves what was dropped."""
+    """A drop is answered when its mark was there, and from then on nothing moves what was dropped. A duplicate of an
+    earlier drop of the table may have put its own mark in place of it since."""
     stone = next((stone for stones in state.stones.values() for stone in stones if stone.entity == effect.entity), None)
     if stone is None or stone.operation != effect.unit:
         return []  # undropped since, and perhaps dropped again
     wrong: list[str] = []
-    if state.marks[effect.entity] != effect.unit:
+    since = history.window(effect.at, asked.until)
+    if not any(moment.state.marks.get(effect.entity) == effect.unit for moment in since):
         wrong.append(f"{asked} was answered, and its mark is not on {effect.entity}")
     for moment in history.moments:
         if moment.at > asked.until:

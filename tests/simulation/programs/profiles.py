@@ -325,6 +325,28 @@ SHORT_LIVES = replace(
 )
 """Purges beside collections, by workers that live for seconds."""
 
+DIRECTED = replace(
+    CROWD,
+    weights={
+        "commit": 8,
+        "schema": 2,
+        "create": 5,
+        "drop": 4,
+        "undrop": 2,
+        "rename": 6,
+        "transaction": 8,
+        "create-namespace": 1,
+        "drop-namespace": 1,
+        "register": 1,
+        "load": 1,
+    },
+    names=(1, 2),
+    keyless=0.2,
+    steps=(2, 3),
+    rates=(0.0, 0.0, 0.02),
+)
+"""Two or three faults, each at a step of a protocol, rather than anywhere."""
+
 REMADE = replace(
     CROWD,
     weights={
@@ -369,4 +391,5 @@ PROFILES: dict[str, Profile] = {
     "own settings": OWN_SETTINGS,
     "short lives": SHORT_LIVES,
     "remade": REMADE,
+    "directed": DIRECTED,
 }
