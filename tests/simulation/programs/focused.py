@@ -214,7 +214,7 @@ def answers_to_drops_of_dead_processes() -> Program:
 def creates_that_are_late_to_see_a_newer_registry() -> Program:
     """A request that reads a newer HEAD when its duplicate has been told no must not be carried out on it."""
     return Program(
-        Conditions(warm=True, rate=0.12, faults=("delay",)),
+        Conditions(warm=True, steps=(Step("p1", "get", "core/manifest", "delay"),)),
         (),
         (),
         (
