@@ -154,7 +154,7 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m slow $(TESTED)
@@ -166,6 +166,7 @@ test-spark-purge: TESTED = tests/reconciler/test_killed_drivers.py tests/reconci
 test-sparks: TESTED = tests/reconciler/test_sparks.py ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
 test-openlineage: TESTED = tests/engines/test_openlineage.py ## Spark 3.5 and 4.1 with OpenLineage's own listener: what it sends becomes edges
 test-spark-maintain: TESTED = $(wildcard tests/reconciler/test_maintain*.py) ## Maintenance on Spark: of 5,000 files beside writers by drivers that are killed
+test-restarts: TESTED = -s tests/serve/test_restarts.py ## Servers that are killed or stopped under clients, a hundred times in each of four ways (ARCO_RESTARTS=100)
 test-pipeline-package test-sparks test-openlineage test-spark-maintain: $(JARS)
 test-sparks: $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete

@@ -35,6 +35,14 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
     assert all("only_listed" in recipe for recipe in copied)
 
 
+def test_every_action_of_a_workflow_is_pinned_by_its_commit_and_names_its_version() -> None:
+    workflows = [*(PROJECT / ".github" / "workflows").glob("*.yml")]
+    used = [line for file in workflows for line in file.read_text().splitlines() if re.search(r"\buses:", line)]
+
+    assert len(used) > 10
+    assert [line for line in used if not re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)] == []
+
+
 def test_servers_in_go_are_pinned() -> None:
     for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
         assert re.fullmatch(r"[\w-]+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line

@@ -64,5 +64,5 @@ def test_only_the_release_may_write_and_only_from_a_tag() -> None:
     }
 
 
-def test_every_action_has_a_version() -> None:
-    assert all(re.search(r"@(release/)?v\d+$", step["uses"]) for step in steps() if "uses" in step)
+def test_every_action_is_pinned() -> None:
+    assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps() if "uses" in step)
