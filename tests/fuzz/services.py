@@ -18,7 +18,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
-from tests.iceberg.values import TWO_COLUMNS, UUID, table_with_snapshots
+from tests.iceberg.values import LOCATION, TWO_COLUMNS, UUID, table_with_snapshots
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.request_bodies import view_request
@@ -245,8 +245,9 @@ async def keep_files(service: FuzzedService) -> None:
     """Leaves metadata files that can be registered."""
     root = service.address.root
     for file in (KEPT, REGISTERED):
-        table = {**table_with_snapshots(1, 2), "location": f"{root}/{file.partition('/')[0]}"}
-        await service.store.put(f"{service.address.warehouse}/warehouse/{file}", dumps(table), ABSENT)
+        body = dumps(table_with_snapshots(1, 2))
+        body = body.replace(LOCATION.encode(), f"{root}/{file.partition('/')[0]}".encode())
+        await service.store.put(f"{service.address.warehouse}/warehouse/{file}", body, ABSENT)
     view: JsonObject = {
         "view-uuid": "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c09",
         "format-version": 1,
