@@ -15,9 +15,10 @@ from typing import TypeVar
 from pyspark import RDD, SparkContext, StorageLevel
 
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.inventory import Inventory
 from arco_catalog.operations.purge.missing import describe_missing, wait_for_missing
 from arco_catalog.operations.purge.progress import MAX_UNREAD, Progress
-from arco_catalog.operations.purge.reach import Reached, ReachedFile, manifests_of
+from arco_catalog.operations.purge.reach import ReachedFile
 from arco_catalog.operations.purge.sharing import MAX_ROUNDS, has_name, known_tables
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
@@ -180,12 +181,12 @@ class SparkDeletion(Deletion):
             self._keep(len(found), Counter(name for names in found.values() for name in names))
         return left
 
-    async def _data(self, reached: Reached) -> Sequence[str]:
-        shared, gone = self._shared, list[str]()
-        async with aclosing(manifests_of(self._execution, reached, gone=gone)) as found:
-            manifests = [manifest.location async for manifest in found]
+    async def _data(self, inventory: Inventory) -> None:
+        shared = self._shared
+        async with aclosing(inventory.chunks()) as chunks:
+            manifests = [manifest.location async for chunk in chunks for manifest in chunk.manifests]
         if not manifests:
-            return gone
+            return
         named = _slices(shared.spark, manifests).mapPartitions(partial(read_manifests, shared.job))
         named.persist(StorageLevel.DISK_ONLY)
         try:
@@ -199,7 +200,7 @@ class SparkDeletion(Deletion):
             if shared.any:
                 files = files.union(shared.rows)
             await self._delete_parts(files.groupByKey(self.progress.parts, part_of))
-            return gone + sorted(fact.manifest for fact in facts if isinstance(fact, Missing))
+            self.progress = self.progress.without(sorted(fact.manifest for fact in facts if isinstance(fact, Missing)))
         finally:
             named.unpersist()
 

@@ -4,7 +4,7 @@ import inspect
 import re
 
 from tests.operations.collection import test_collections_left_out
-from tests.operations.purge import test_anti_join_left_out, test_neighbours_left_out
+from tests.operations.purge import test_anti_join_left_out, test_inventories_left_out, test_neighbours_left_out
 from tests.simulation import (
     rule_mutations,
     rule_mutations_for_collections,
@@ -47,6 +47,7 @@ def planted() -> set[str]:
         rule_mutations_for_realms,
         test_anti_join_left_out,
         test_leases_left_out,
+        test_inventories_left_out,
         test_neighbours_left_out,
         test_collections_left_out,
     )

@@ -35,8 +35,8 @@ async def ensure_receipt(
 ) -> MetadataFile | None:
     """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
     file before it, None if there is none, or if receipts of its time may have been collected (state/floors.py): with
-    `past_floor` metadata is asked for what was before those. Raises `StoreError`, and `Refusal`, `InternalError` or
-    `MalformedJson` where the file before it can't be told."""
+    `past_floor` metadata is asked for what was before those, which get no receipts. Raises `StoreError`, and
+    `Refusal`, `InternalError` or `MalformedJson` where the file before it can't be told."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -44,8 +44,10 @@ async def ensure_receipt(
     stored, announced = await gather(_read(session, path), _read(session, announced_path))
     if announced is None and stored is not None:
         return receipt.base_of(receipt.parse(stored, path))  # the pending one was collected after an earlier walk
-    if announced is None and not past_floor and is_behind(file.ms, await read_floor(session.state, entity)):
-        return None
+    if announced is None and not (dry and past_floor) and is_behind(file.ms, await read_floor(session.state, entity)):
+        if not past_floor:
+            return None
+        dry = True
     pending = await _restored(session, pointer, file) if announced is None else receipt.parse(announced, announced_path)
     expected = receipt.encode(receipt.committed(pending))
     if stored is None and not dry:

@@ -158,6 +158,19 @@ class Paths:
         return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
+    def all_purge_chunks(self) -> str:
+        """Prefix of the inventories of all purges."""
+        return f"{self.operational}purges/"
+
+    def purge_chunks(self, task: str) -> str:
+        """Prefix of the chunks of a purge's inventory."""
+        return f"{self.all_purge_chunks}{task}/"
+
+    def purge_chunk(self, task: str, chunk: str) -> str:
+        """One immutable chunk of a purge's inventory."""
+        return f"{self.purge_chunks(task)}{chunk}.json"
+
+    @property
     def all_file_directories(self) -> str:
         """Prefix of what purges remember of tables."""
         return f"{self.operational}file-directories/"
@@ -298,6 +311,7 @@ OBJECT_KINDS = (
     ObjectKind("operational", "operational/reconciler/", backed_up=False),
     ObjectKind("operational", "operational/collector/"),
     ObjectKind("operational", "operational/file-directories/", backed_up=False),
+    ObjectKind("purge", "operational/purges/", backed_up=False),
     ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
 )
 """All kinds of objects that a catalog or a realm stores: what reads or deletes whole states knows each of them."""

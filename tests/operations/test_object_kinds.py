@@ -11,6 +11,7 @@ from arco_catalog.operations.fsck.check import check
 from arco_catalog.operations.fsck.examination import Examination
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reports import take_report
+from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.checkpoints import Checkpoints
 from arco_catalog.state.file_directories import FileDirectories, read_entities, shard_of, write_shard
@@ -62,8 +63,12 @@ def test_each_path_of_a_catalog_has_a_kind() -> None:
 
 
 async def a_catalog_with_all_kinds() -> CatalogFixture:
-    fixture = a_catalog(Settings("wh", spill=Limits(embedded=900, segment=800, least=200)))
+    purge = PurgeSettings(undrop_window_ms=0, trust_locations=True)
+    fixture = a_catalog(Settings("wh", purge=purge, spill=Limits(embedded=900, segment=800, least=200)))
     await a_lived_in_catalog(fixture)
+    await fixture.table("short")
+    await drop_table(fixture.session(), NS, "short", purge=True)
+    await task_worker(fixture.another().catalog).run_until_idle()
     session = fixture.session()
     await take_report(session, NS, "a", {"report-type": "scan-report"}, keep=True)
     await fixture.table("doomed")

@@ -11,8 +11,9 @@ from arco_catalog.operations import drop, undrop
 from arco_catalog.operations.purge import executor, reach, sharing
 from arco_catalog.operations.purge.avro import Fields
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.inventory import Inventory
 from arco_catalog.operations.purge.progress import Phase
-from arco_catalog.operations.purge.reach import Reached, ReachedFile, records_of
+from arco_catalog.operations.purge.reach import records_of
 from arco_catalog.planning import borrowing, creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
@@ -103,27 +104,17 @@ def overlap_allowed_with_what_is_being_purged(patch: pytest.MonkeyPatch) -> None
     patch.setattr(overlap, "refuse_overlap", lifted)
 
 
-def metadata_deleted_before_what_it_leads_to(patch: pytest.MonkeyPatch) -> None:
-    run = Deletion.run
-
-    async def metadata_first(self: Deletion, reached: Reached) -> None:
-        if self.progress.phase is Phase.DATA:
-            await self._save(replace(self.progress, deleting=True))
-            await self._all(ReachedFile(file) for file in reached.files)
-        await run(self, reached)
-
-    patch.setattr(Deletion, "run", metadata_first)
-
-
 def manifests_deleted_with_their_data(patch: pytest.MonkeyPatch) -> None:
     """A phase for each manifest, instead of one for all."""
     run = Deletion.run
 
-    async def lists_first(self: Deletion, reached: Reached) -> None:
+    async def lists_first(self: Deletion, inventory: Inventory) -> None:
         if self.progress.phase is Phase.DATA:
             await self._save(replace(self.progress, deleting=True))
-            await self._all(ReachedFile(file) for file in [*reached.lists][:1])
-        await run(self, reached)
+            async with aclosing(inventory.chunks()) as chunks:
+                manifests = [each async for chunk in chunks for each in chunk.manifests]
+            await self._all(manifests[:1])
+        await run(self, inventory)
 
     patch.setattr(Deletion, "run", lists_first)
 
@@ -216,9 +207,11 @@ def deletes_that_outlive_their_lease(patch: pytest.MonkeyPatch) -> None:
 def manifests_counted_before_their_files_are_deleted(patch: pytest.MonkeyPatch) -> None:
     data = Deletion._data
 
-    async def counted(self: Deletion, reached: Reached) -> Sequence[str]:
-        await self._execution.save(replace(self.progress, done=len(reached.lists)).to_json())
-        return await data(self, reached)
+    async def counted(self: Deletion, inventory: Inventory) -> None:
+        async with aclosing(inventory.chunks()) as chunks:
+            async for chunk in chunks:
+                await self._execution.save(self.progress.at(chunk.id, len(chunk.manifests)).to_json())
+        await data(self, inventory)
 
     patch.setattr(Deletion, "_data", counted)
 
@@ -296,7 +289,6 @@ BUGS: list[Mutation] = [
     an_undrop_of_what_is_being_purged,
     places_that_nobody_holds_while_they_are_purged,
     overlap_allowed_with_what_is_being_purged,
-    metadata_deleted_before_what_it_leads_to,
     manifests_deleted_with_their_data,
     deletes_before_the_checkpoint_says_so,
     a_hint_put_behind_the_drop,

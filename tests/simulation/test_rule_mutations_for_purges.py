@@ -50,11 +50,6 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
         purging.a_purge_and_a_table_at_its_place,
         (),
     ),
-    (
-        rule_mutations_for_purges.metadata_deleted_before_what_it_leads_to,
-        purging.a_purge_by_two_workers,
-        (CRASH_AFTER,),
-    ),
     (rule_mutations_for_purges.manifests_deleted_with_their_data, purging.a_purge_by_two_workers, (CRASH_AFTER,)),
     (
         rule_mutations_for_purges.deletes_before_the_checkpoint_says_so,

@@ -83,7 +83,7 @@ async def _is_named(run: Run, task: str) -> bool:
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:
-    """Deletes the versions of a task, the last one last: it is what the task is."""
+    """Deletes the chunks of a task's inventory, and its versions, the last one last: it is what the task is."""
     versions: dict[int, Listed] = {}
     async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
         async for page, _ in pages:
@@ -92,4 +92,9 @@ async def _collect(run: Run, stored: StoredTask) -> None:
                 if name.isdecimal() and int(name) <= stored.task.number:
                     versions[int(name)] = each
     run.stats.collects(Kind.TASK, size=sum(each.size for each in versions.values()), written_ms=stored.written_ms)
+    chunks: list[str] = []
+    async with aclosing(run.pages(run.paths.purge_chunks(stored.task.id))) as pages:
+        async for page, _ in pages:
+            chunks += [each.key for each in page]
+    await run.remove(chunks)
     await run.remove_in_order([versions[number].key for number in sorted(versions)])

@@ -13,6 +13,7 @@ from arco_catalog.operations.delegation_service.payload import DelegatedPurge
 from arco_catalog.operations.delegation_service.places import Held, Places
 from arco_catalog.operations.delegation_service.storage import CREDENTIALS_NEEDED, Storage
 from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.operations.purge.inventory import inventory_of
 from arco_catalog.operations.purge.leftovers import require_all_addressable
 from arco_catalog.operations.purge.progress import Phase, Progress
 from arco_catalog.operations.purge.reach import reached_from
@@ -70,7 +71,12 @@ class DelegatedPurgeExecutor:
             def may_read(file: str) -> bool:
                 return deletion.own(file) is not None
 
-            await deletion.run(await reached_from(execution, self.purge.metadata_location, may_read))
+            reached = await reached_from(execution, self.purge.metadata_location, may_read)
+            missing: list[str] = []
+            inventory = await inventory_of(execution, reached, missing)
+            if progress.phase is Phase.DATA:  # later phases have deleted some themselves
+                deletion.progress = progress.without([*reached.gone, *missing])
+            await deletion.run(inventory)
         left = await _left(execution, locations)
         done = deletion.progress
         require_all_addressable(done)

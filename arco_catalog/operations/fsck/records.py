@@ -19,6 +19,7 @@ from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.paths import Paths, commit_key, kind_in_state
 from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.purge_chunks import Chunk
 from arco_catalog.state.registry_floor import parse_registry_floor
 from arco_catalog.state.tombstone import PURGING
 from arco_catalog.state.transaction import Decision
@@ -86,6 +87,7 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
         paths.metadata_claims: _examine_claim,
         paths.collector: _examine_floor,
         paths.all_file_directories: _examine_file_directories,
+        paths.all_purge_chunks: _examine_purge_chunk,
         paths.operational: _examine_checkpoint,
         paths.page_key: _examine_page_key,
     }
@@ -205,6 +207,16 @@ async def _examine_file_directories(examination: Examination, key: str) -> Seque
     found = await examination.read(key)
     try:
         _ = parse_shard(key, found)
+    except InternalError as error:
+        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_purge_chunk(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            _ = Chunk.parse(found.body, key)
     except InternalError as error:
         return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
     return []

@@ -180,7 +180,8 @@ def _begun(execution: Execution) -> JsonObject:
 async def _forget(execution: Execution, result: JsonObject | None = None) -> None:
     """Notes that no service is at it any more, and adds the counts of the one that succeeded."""
     rest: JsonObject = {name: value for name, value in _begun(execution).items() if name != DELEGATED}
-    progress = replace(Progress.parse(rest), handed_over=True).with_result(result or {})
+    progress = Progress.parse(rest).without_inventory()  # the service has deleted what is in it
+    progress = replace(progress, handed_over=True).with_result(result or {})
     await execution.save({**rest, **progress.to_json()})
 
 

@@ -1,21 +1,48 @@
 """Deletes what an entity leads to, phase by phase (docs/design/purge.md#what-is-deleted)."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TypeVar
 
+from arco_catalog.operations.purge.inventory import Inventory
 from arco_catalog.operations.purge.progress import Phase, Progress
-from arco_catalog.operations.purge.reach import Reached, ReachedFile, entries_of, manifests_of
+from arco_catalog.operations.purge.reach import ReachedFile, entries_of
 from arco_catalog.operations.purge.removal import AT_ONCE, Removal
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.locations import Location
+from arco_catalog.state.purge_chunks import Chunk
 from arco_catalog.tasks.execution import Execution
-
-T = TypeVar("T")
 
 READ_AT_ONCE = 8
 """Manifests that are read beside each other: as many calls to delete may be under way."""
+
+
+_Names = Callable[[Chunk], Sequence[ReachedFile]]
+
+
+def _statistics(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in chunk.statistics]
+
+
+def _manifests(chunk: Chunk) -> Sequence[ReachedFile]:
+    return chunk.manifests
+
+
+def _lists(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in chunk.lists]
+
+
+def _metadata_files(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in reversed(chunk.files)]
+
+
+_PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
+    (Phase.STATISTICS, _statistics, Phase.MANIFESTS),
+    (Phase.MANIFESTS, _manifests, Phase.LISTS),
+    (Phase.LISTS, _lists, Phase.METADATA),
+    (Phase.METADATA, _metadata_files, Phase.DONE),
+)
+"""The phases after the first: what each deletes, and which is next (docs/design/purge.md#rule-9)."""
 
 
 class Deletion(Removal):
@@ -31,50 +58,50 @@ class Deletion(Removal):
         super().__init__(execution, locations, progress, allows)
         self._execution = execution
 
-    async def run(self, reached: Reached) -> None:
+    async def run(self, inventory: Inventory) -> None:
         """Deletes everything, from where an earlier lease left off. Raises `LeaseLost`, `TaskFailed`, `StoreError`."""
         if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
             await self._save(replace(self.progress, deleting=True))
-        execution = self._execution
         if self.progress.phase is Phase.DATA:
-            gone = await self._data(reached)
-            progress = self.progress.without([*reached.gone, *gone])  # by this phase nothing of it was deleted
-            await self._save(replace(progress, phase=Phase.STATISTICS))
-        if self.progress.phase is Phase.STATISTICS:
-            await self._all(await self._unshared([ReachedFile(each) for each in reached.statistics]))
-            await self._save(replace(self.progress, phase=Phase.MANIFESTS))
-        if self.progress.phase is Phase.MANIFESTS:
-            async with aclosing(_grouped(manifests_of(execution, reached), AT_ONCE)) as groups:
-                async for manifests in groups:
-                    await self._all(await self._unshared(manifests))
-            await self._save(replace(self.progress, phase=Phase.LISTS))
-        if self.progress.phase is Phase.LISTS:
-            await self._all(await self._unshared([ReachedFile(each) for each in reached.lists]))
-            await self._save(replace(self.progress, phase=Phase.METADATA))
-        if self.progress.phase is Phase.METADATA:
-            files = await self._unshared([ReachedFile(each) for each in reached.files])
-            for file in files:  # one after the other: the last is what the rest is found by
-                await self._all([file])
-                await execution.progress(self.progress.to_json(), 1)  # who goes on does not find it any more
-            await self._save(replace(self.progress, phase=Phase.DONE))
+            await self._data(inventory)
+            await self._save(self.progress.in_phase(Phase.STATISTICS))
+        for phase, names, following in _PHASES:
+            if self.progress.phase is phase:
+                # Metadata files one after the other: by the last the rest is found again if the inventory is lost.
+                await self._delete_named(inventory, names, 1 if phase is Phase.METADATA else AT_ONCE)
+                await self._save(self.progress.in_phase(following))
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
         """Those of these that are to be deleted: all, where nobody else was found to lead to any."""
         return files
 
-    async def _data(self, reached: Reached) -> Sequence[str]:
-        """Deletes what manifests name. Returns which manifest lists were gone, and manifests that are not counted
-        yet."""
-        lists: list[str] = []
-        manifests = manifests_of(self._execution, reached, skip=self.progress.done, gone=lists)
-        async with aclosing(_grouped(manifests, READ_AT_ONCE)) as groups:
-            async for group in groups:
-                before, pending, gone = self.progress.files, list[ReachedFile](), list[str]()
-                await gather(*(self._entries(manifest.location, pending, gone) for manifest in group))
-                await self._all(pending)
-                self.progress = replace(self.progress.without(gone), done=self.progress.done + len(group))
-                await self._execution.progress(self.progress.to_json(), self.progress.files - before)
-        return lists
+    async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
+        """Deletes what chunks name, from where the phase is."""
+        async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
+            async for chunk in chunks:
+                done = self._done_of(chunk)
+                for batch in batches(names(chunk)[done:], at_once):
+                    await self._all(await self._unshared(batch))
+                    done += len(batch)
+                    self.progress = self.progress.at(chunk.id, done)
+                    await self._execution.progress(self.progress.to_json(), len(batch))
+
+    async def _data(self, inventory: Inventory) -> None:
+        """Deletes what manifests name, and counts manifests that are not there."""
+        async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
+            async for chunk in chunks:
+                done = self._done_of(chunk)
+                for group in batches(chunk.manifests[done:], READ_AT_ONCE):
+                    before, pending, missing = self.progress.files, list[ReachedFile](), list[str]()
+                    await gather(*(self._entries(manifest.location, pending, missing) for manifest in group))
+                    await self._all(pending)
+                    done += len(group)
+                    self.progress = self.progress.without(missing).at(chunk.id, done)
+                    await self._execution.progress(self.progress.to_json(), self.progress.files - before)
+
+    def _done_of(self, chunk: Chunk) -> int:
+        """How much of a chunk is through."""
+        return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
 
     async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
         """Deletes what a manifest names, as many files at once as a call may take: the rest is left in `pending`, which
@@ -90,16 +117,3 @@ class Deletion(Removal):
     async def _save(self, progress: Progress) -> None:
         self.progress = progress
         await self._execution.save(progress.to_json())
-
-
-async def _grouped(items: AsyncGenerator[T, None], size: int) -> AsyncGenerator[Sequence[T], None]:
-    """The items, so many at a time."""
-    group: list[T] = []
-    async with aclosing(items):
-        async for item in items:
-            group.append(item)
-            if len(group) == size:
-                yield group
-                group = []
-    if group:
-        yield group

@@ -6,17 +6,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
-from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.operations.purge.conflict import describe_overlap, describe_sharer
 from arco_catalog.operations.purge.delegate import Delegate, wait_for_delegate
 from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.purge.leftovers import audit, empty, require_all_addressable
 from arco_catalog.operations.purge.progress import Phase, Progress
-from arco_catalog.operations.purge.reach import reached_by, walked_log
 from arco_catalog.operations.purge.sharing import find_sharer
+from arco_catalog.operations.purge.take_inventory import take_inventory
 from arco_catalog.planning.purge import (
     ClosedCatalog,
     Fenced,
@@ -171,16 +168,7 @@ class _Purge:
         pointer = await session.state.pointer(tombstone.entity)
         if pointer is None:
             raise TaskFailed(f"the pointer of entity {tombstone.entity} is gone: its files can't be found")
-        await walked_log(execution, pointer, dry=False)
-        try:
-            file = pointer.metadata.location
-            may_delete = await execution.session().files.extract(file, table.allows_deletes)
-        except NotFound:
-            return
-        except UnreadableMetadata as error:
-            raise TaskFailed(f"the metadata file {file} can't be read: {error.message}") from error
-        if not may_delete:
-            raise TaskFailed("the table has gc.enabled=false: its files may belong to other tables")
+        await take_inventory(execution, pointer, dry=False)
 
     async def _claim(self) -> None:
         """Makes it durable, before the beginning, that only the anti-join may go on with this purge. What another
@@ -252,8 +240,9 @@ class _Purge:
             await wait_for_delegate(execution)
         else:
             await self._delegate.purge(execution, tombstone, pointer)
+        inventory = await take_inventory(execution, pointer, dry=True)
         async with self._deletion(tombstone) as deletion:
-            await deletion.run(await reached_by(execution, pointer))
+            await deletion.run(inventory)
             return deletion.progress
 
     def _deletion(self, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:

@@ -1,4 +1,4 @@
-"""The directories of tables' files that a purge knows without reading manifests, since an earlier purge has recorded
+"""The directories of tables' files that a purge knows without reading manifests, since another purge has recorded
 them (docs/design/purge.md)."""
 
 import re

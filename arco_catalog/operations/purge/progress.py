@@ -31,21 +31,25 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a purge is. `done` counts the manifests of the first phase that are through. `deleting` says that deletes
-    may have been made; `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
+    """How far a purge is. `inventory` is the last chunk of what there is to delete, `chunk` the one that the phase has
+    come to, and `chunk_done` counts what is through of that. `deleting` says that deletes may have been made;
+    `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
     manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
     delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
     `unread` are other tables of which something can't be read; at `missing_since_ms` the first of them was found whose
     files are gone. `unaddressable` counts the files at the entity's locations that have no keys.
 
-    With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase instead, of so many
-    `parts`; `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that,
-    and `kept_for` for whom.
+    With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase, of so many `parts`;
+    `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that, and
+    `kept_for` for whom.
     """
 
     deleting: bool = False
     phase: Phase = Phase.DATA
     done: int = 0
+    inventory: str = ""
+    chunk: str = ""
+    chunk_done: int = 0
     files: int = 0
     bytes: int = 0
     outside: int = 0
@@ -73,6 +77,9 @@ class Progress:
             checkpoint.get("deleting") is True,
             Phase(optional_text(checkpoint, "phase") or Phase.DATA),
             done=count("done"),
+            inventory=optional_text(checkpoint, "inventory") or "",
+            chunk=optional_text(checkpoint, "chunk") or "",
+            chunk_done=count("chunk_done"),
             files=count("files"),
             bytes=count("bytes"),
             outside=count("outside"),
@@ -96,6 +103,18 @@ class Progress:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
+
+    def at(self, chunk: str, done: int) -> "Progress":
+        """Returns the checkpoint with so much of a chunk through."""
+        return replace(self, chunk=chunk, chunk_done=done)
+
+    def in_phase(self, phase: Phase) -> "Progress":
+        """Returns the checkpoint at the beginning of a phase."""
+        return replace(self, phase=phase, chunk="", chunk_done=0)
+
+    def without_inventory(self) -> "Progress":
+        """Returns the checkpoint at the beginning of its phase, with an inventory that is still to be taken."""
+        return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
         """Adds the counts of a delegation service's task to these."""
@@ -126,6 +145,9 @@ class Progress:
             "deleting": self.deleting,
             "phase": self.phase.value,
             "done": self.done,
+            "inventory": self.inventory,
+            "chunk": self.chunk,
+            "chunk_done": self.chunk_done,
             "files": self.files,
             "bytes": self.bytes,
             "outside": self.outside,

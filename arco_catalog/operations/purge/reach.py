@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound, Refusal
@@ -17,8 +18,11 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import receipt
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.purge_chunks import ReachedFile as ReachedFile
 from arco_catalog.tasks.execution import Sessions, TaskFailed
 from storage_backends import Found, InvalidKey
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,14 +34,6 @@ MAX_QUOTED = 1_000
 
 class CorruptFile(TaskFailed):
     """A file is there and can't be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedFile:
-    """A file, and its size where whoever names it says so."""
-
-    location: str
-    size: int = 0
 
 
 @dataclass(slots=True)
@@ -78,7 +74,7 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] |
     """What is reachable from any metadata file of an entity's own log. Metadata files that are there and can't be read
     are added to `corrupt`; without it they raise `TaskFailed`, as a log that can't be followed does."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
-    chain = await walked_log(execution, pointer, dry=True)
+    chain = await walked_log(execution, pointer)
     for file in chain:
         seen[file] = None
         logged.update((each, None) for each in await _add_readable(execution, file, reached, corrupt) or ())
@@ -114,10 +110,10 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str]
     return reached
 
 
-async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> list[str]:
-    """The metadata files that were current, the newest first, back to the creation or registration. Unless `dry`, each
-    gets its receipt where that is missing. Ends early at a file that is gone, if that alone knew what was before it.
-    Raises `TaskFailed` where something that knows it is there and can't be read, and `StoreError`."""
+async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
+    """The metadata files that were current, the newest first, back to the creation or registration. Ends early at a
+    file that is gone, if that alone knew what was before it. Raises `TaskFailed` where something that knows it is
+    there and can't be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
@@ -125,16 +121,7 @@ async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> lis
         found[location] = None
         if location == pointer.registered_from:
             break
-        try:
-            file = await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=dry)
-        except NotFound as error:
-            _LOG.warning("the log of entity %s is not known beyond its file %s: %s", pointer.entity, len(found), error)
-            break
-        except (Refusal, InternalError, MalformedJson) as error:
-            raise TaskFailed(
-                f"the log of entity {pointer.entity} can't be followed beyond {location}, and what was before it "
-                f"is not known: {error} (`arco fsck` says what can be done)"
-            ) from error
+        file = await file_before(execution, pointer, file, dry=True)
     return [*found]
 
 
@@ -152,16 +139,24 @@ async def _add_readable(
 
 async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
     """Adds what a metadata file names, and returns the files of its log; None if it is gone."""
-    files = execution.session().files
 
     def add(document: JsonObject) -> Sequence[str]:
         reached.add(document)
         return table.logged_files(document)
 
+    return await read_metadata_file(execution, file, reached.gone, add)
+
+
+async def read_metadata_file(
+    execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
+) -> T | None:
+    """Returns what `use` does of a metadata file; None if it is not there, and then it is added to `missing`. Raises
+    `CorruptFile`."""
+    files = execution.session().files
     try:
-        return await files.extract(file, add)
+        return await files.extract(file, use)
     except NotFound:
-        reached.gone.append(file)
+        missing.append(file)
         return None
     except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
         raise CorruptFile(f"the metadata file {file} can't be read: {error.message}") from error
@@ -169,6 +164,21 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
         raise CorruptFile(f"the metadata file {file[:MAX_QUOTED]} can't be read: {error}") from error
     finally:
         files.forget(file)
+
+
+async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
+    """The metadata file that was current before another, None if there is none, or if a file is missing that alone
+    names it. Unless `dry`, the other gets its receipt where that is missing. Raises as `walked_log` does."""
+    try:
+        return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
+    except NotFound as error:
+        _LOG.warning("the log of entity %s is not known beyond %s: %s", pointer.entity, file.location, error)
+        return None
+    except (Refusal, InternalError, MalformedJson) as error:
+        raise TaskFailed(
+            f"the log of entity {pointer.entity} can't be followed beyond {file.location}, and what was before it "
+            f"is not known: {error} (`arco fsck` says what can be done)"
+        ) from error
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
@@ -180,12 +190,13 @@ async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[s
             if location in known or not table.is_metadata_file_name(name):
                 continue
             session = execution.session()
-            if await _is_announced(session, entity, location):
+            if await is_announced(session, entity, location):
                 found.append(location)
     return found
 
 
-async def _is_announced(session: Session, entity: str, location: str) -> bool:
+async def is_announced(session: Session, entity: str, location: str) -> bool:
+    """Whether an entity has a pending receipt for this metadata file."""
     try:
         updated_ms = await session.files.extract(location, table.last_updated_ms)
     except (Refusal, UnreadableMetadata):
@@ -196,34 +207,40 @@ async def _is_announced(session: Session, entity: str, location: str) -> bool:
     return isinstance(await session.state.store.get(path), Found)
 
 
+async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> list[ReachedFile]:
+    """The manifests of a manifest list. One that is not there is added to `gone`. Raises `CorruptFile`."""
+    found: list[ReachedFile] = []
+    async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
+        async for records in blocks:
+            for record in records:
+                manifest = _text(record, "manifest_path", location)
+                found.append(ReachedFile(manifest, _integer(record, "manifest_length")))
+    return found
+
+
 async def manifests_of(
     execution: Sessions,
     reached: Reached,
-    skip: int = 0,
     gone: list[str] | None = None,
     corrupt: list[str] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
-    """All manifests, each once, in an order that stays the same as long as the manifest lists are there; the first so
-    many are left out. Lists that are not there any more are added to `gone`, and with `corrupt` those that can't be
-    read to that. Raises `TaskFailed`."""
+    """All manifests, each once, in an order that stays the same as long as the manifest lists are there. Lists that are
+    not there any more are added to `gone`, and with `corrupt` lists that can't be read to that. Raises `TaskFailed`."""
     seen: set[str] = set()
     for location in reached.lists:
         try:
-            async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
-                async for records in blocks:
-                    for record in records:
-                        manifest = _text(record, "manifest_path", location)
-                        if manifest not in seen:
-                            seen.add(manifest)
-                            if len(seen) > skip:
-                                yield ReachedFile(manifest, _integer(record, "manifest_length"))
+            listed = await manifests_in(execution, location, gone)
         except CorruptFile as error:
             _note_corruption(error, corrupt)
-    for manifest in reached.direct:
-        if manifest not in seen:
-            seen.add(manifest)
-            if len(seen) > skip:
-                yield ReachedFile(manifest)
+            continue
+        for manifest in listed:
+            if manifest.location not in seen:
+                seen.add(manifest.location)
+                yield manifest
+    for direct in reached.direct:
+        if direct not in seen:
+            seen.add(direct)
+            yield ReachedFile(direct)
 
 
 async def entries_of(

@@ -378,12 +378,12 @@ async def test_a_worker_whose_time_is_up_leaves_the_rest_to_the_next_at_once(
         if task.status is Status.SUCCESS:
             break
         assert (running.cancelled(), task.status) == (True, Status.RETRY_SCHEDULED)
-        done.append(Progress.parse(task.checkpoint).done)
+        done.append(Progress.parse(task.checkpoint).files)
 
     assert purges.files() == []
     assert (task.status, task.attempts) == (Status.SUCCESS, 0)
     told = details(task)  # what nobody leads to any more is not missed
-    assert (told["gone"], told["gone_examples"]) == (2, [f"memory:///{key}" for key in (manifests[0], lists[1])])
+    assert (told["gone"], told["gone_examples"]) == (2, [f"memory:///{key}" for key in (lists[1], manifests[0])])
     assert done == sorted(done)
     assert len({*done}) > 1
 

@@ -1,0 +1,164 @@
+"""The inventory of a table that is purged: what its metadata names, in chunks that are linked from the last to the
+first (docs/design/purge.md).
+
+A chunk is written once, under a fresh id. The checkpoint of the task names the last one. Losing a chunk costs another
+walk over the metadata.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.access import State
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
+from arco_catalog.state.pointer import MetadataFile
+from storage_backends import Found
+
+MAX_LINKS = 32
+"""Chunks before it that a chunk names, so that as many are read concurrently."""
+
+
+class Stage(StrEnum):
+    """Steps of taking an inventory, in this order."""
+
+    LOG = "log"
+    LOGGED = "logged"
+    TRIES = "tries"
+    MANIFESTS = "manifests"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far an inventory is. In the log: the next metadata file, the last one that was read, and the files that
+    metadata logs name and that were not met. `folders` may have files of lost tries. In the manifests: the chunk
+    whose manifest lists are read, how many of them were, and which were the last."""
+
+    stage: Stage = Stage.LOG
+    next: MetadataFile | None = None
+    newer: str = ""
+    logged: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    chunk: str = ""
+    lists: int = 0
+    compared: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, document: JsonObject) -> "Position":
+        """Reads a position. Raises `InternalError`."""
+        name = text(document, "stage")
+        if name not in set(Stage):
+            raise InternalError(f"a stored record has the unknown stage {name!r}")
+        following = mapping(document, "next")
+        return cls(
+            Stage(name),
+            MetadataFile(text(following, "location"), integer(following, "ms")) if following else None,
+            optional_text(document, "newer") or "",
+            texts(document, "logged"),
+            texts(document, "folders"),
+            optional_text(document, "chunk") or "",
+            integer(document, "lists"),
+            texts(document, "compared"),
+        )
+
+    def to_json(self) -> JsonObject:
+        """The part of a chunk."""
+        following = self.next
+        return {
+            "stage": self.stage.value,
+            "next": None if following is None else {"location": following.location, "ms": following.ms},
+            "newer": self.newer,
+            "logged": [*self.logged],
+            "folders": [*self.folders],
+            "chunk": self.chunk,
+            "lists": self.lists,
+            "compared": [*self.compared],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedFile:
+    """A file, and its size where the file that names it has it."""
+
+    location: str
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of an inventory that was taken from the metadata file `current` on. `files` are metadata files, the newest
+    first; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are the ids
+    of the chunks before, the last first."""
+
+    current: str
+    position: Position
+    before: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+    manifests: tuple[ReachedFile, ...] = ()
+    ignored: tuple[str, ...] = ()
+    id: str = ""
+
+    @classmethod
+    def parse(cls, body: bytes, key: str) -> "Chunk":
+        """Reads a stored chunk. Raises `InternalError`."""
+        document = parse_record(body, key)
+        return cls(
+            text(document, "current"),
+            Position.parse(mapping(document, "position")),
+            texts(document, "before"),
+            texts(document, "files"),
+            texts(document, "lists"),
+            texts(document, "statistics"),
+            tuple(_manifest(each, key) for each in sequence(document, "manifests")),
+            texts(document, "ignored"),
+            key.rpartition("/")[2].removesuffix(".json"),
+        )
+
+    @property
+    def body(self) -> bytes:
+        """The stored form."""
+        return dumps(
+            {
+                "version": 1,
+                "current": self.current,
+                "position": self.position.to_json(),
+                "before": [*self.before],
+                "files": [*self.files],
+                "lists": [*self.lists],
+                "statistics": [*self.statistics],
+                "manifests": [[each.location, each.size] for each in self.manifests],
+                "ignored": [*self.ignored],
+            }
+        )
+
+
+async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
+    """A chunk; None if it is not there, or is damaged. Raises `StoreError`."""
+    key = state.paths.purge_chunk(task, chunk)
+    found = await state.store.get(key)
+    if not isinstance(found, Found):
+        return None
+    try:
+        return Chunk.parse(found.body, key)
+    except InternalError:
+        return None
+
+
+async def write_chunk(state: State, task: str, chunk: Chunk) -> None:
+    """Stores a chunk under its id. Raises `StoreError`."""
+    await state.create(state.paths.purge_chunk(task, chunk.id), chunk.body)
+
+
+def links_to(chunk: Chunk | None) -> tuple[str, ...]:
+    """The ids that a chunk behind this one names."""
+    return () if chunk is None else (chunk.id, *chunk.before)[:MAX_LINKS]
+
+
+def _manifest(entry: object, key: str) -> ReachedFile:
+    match entry:
+        case [str(location), int(size)]:
+            return ReachedFile(location, size)
+    raise InternalError(f"{key} has an entry that is no manifest")
