@@ -4,7 +4,7 @@ metadata (docs/design/purge.md#rule-29). Virtual time; each call takes 20 ms."""
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -55,29 +55,23 @@ class CountingReads(DelayingStore):
 
 
 class LongLog:
-    """A table with many commits, which was dropped with purge."""
+    """A table with many commits in a catalog, and the workers that purge it."""
 
-    def __init__(self, commits: int = COMMITS, appends: int = APPENDS) -> None:
-        self.runtime = SimRuntime(1, asyncio.get_running_loop())
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.runtime = SimRuntime(1, loop)
         self.store = MemoryStore(now_ms=self.runtime.now_ms)
         self.fixture = CatalogFixture(self.store, self.runtime, SETTINGS)
         self.reads: Counter[str] = Counter()
         self.lives = 0
-        self._commits = commits
-        self._appends = appends
 
-    async def make(self) -> None:
-        """Makes and drops the table."""
+    async def make(self, commits: int = COMMITS, appends: int = APPENDS) -> None:
+        """Makes a table with many commits, and drops it with purge."""
         await self.fixture.namespace("db")
         table = await self.fixture.table("t")
-        for number in range(self._appends):
+        for number in range(appends):
             table = await append(self.fixture, table, f"{number}.parquet", name="t")
-        for number in range(self._commits):
+        for number in range(commits):
             await self.fixture.commit(set_property("n", str(number)), "t")
-        await self.drop()
-
-    async def drop(self) -> None:
-        """Drops the table with purge."""
         await drop_table(self.fixture.session(), NS, "t", purge=True)
 
     async def live(self, life_s: float = LIFE_S) -> Task:
@@ -109,16 +103,29 @@ class LongLog:
         return [*self.store.keys("wh/warehouse/")]
 
 
-def simulate(play: Callable[[], Awaitable[None]]) -> None:
-    SimulatedLoop(1, max_steps=10**9, max_seconds=10**7).run(play())
+def simulate(play: Callable[[LongLog], Coroutine[object, object, None]]) -> None:
+    loop = SimulatedLoop(1, max_steps=10**9, max_seconds=10**7)
+    loop.run(play(LongLog(loop)))
 
 
 def test_a_table_with_many_commits_is_purged_by_workers_that_read_a_part_of_its_log() -> None:
-    async def play() -> None:
-        log = LongLog()
+    async def play(log: LongLog) -> None:
         await log.make()
         read = {key for key in log.files() if key.endswith((".metadata.json", ".avro"))}
         task = await log.purge()
+        assert (task.status, task.attempts) == (Status.SUCCESS, 0), task.document
+        assert log.files() == []
+        assert log.lives > 3
+        assert {key: log.reads[key] for key in read if not 0 < log.reads[key] <= MAX_READS} == {}
+
+    simulate(play)
+
+
+def test_a_table_with_many_snapshots_is_purged_by_workers_that_read_a_part_of_its_manifest_lists() -> None:
+    async def play(log: LongLog) -> None:
+        await log.make(commits=0, appends=150)
+        read = {key for key in log.files() if key.endswith(".avro")}
+        task = await log.purge(life_s=2.0, max_lives=200)
         assert (task.status, task.attempts) == (Status.SUCCESS, 0), task.document
         assert log.files() == []
         assert log.lives > 3
