@@ -93,6 +93,8 @@ async def roles(stored: Stored) -> Roles:
                 found[key] = "transaction's decision"
             case "operational":
                 found[key] = "log of walks"
+            case "purge":
+                found[key] = "chunk of a purge's inventory"
             case "task":
                 found[key] = await _task_role(stored, key)
             case "metadata":

@@ -163,6 +163,9 @@ DAMAGE: Mapping[str, Row] = {
         UNNOTICED,
         "the reconciler walks once more, and finds all receipts there",
     ),
+    "chunk of a purge's inventory": Row(
+        UNNOTICED, told(Code.CHECKPOINT_UNREADABLE), NEVER, UNNOTICED, "the purge lists its table's files once more"
+    ),
     "first version of a task": Row(told(Code.TASK_GAP), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)),
     "further version of a task": Row(told(Code.TASK_GAP), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)),
     "last version of a task": Row(
