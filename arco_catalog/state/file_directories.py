@@ -159,7 +159,7 @@ def shard_of(entity: str) -> int:
 
 
 def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """The entries of a shard. Raises `InternalError` for one that is damaged, or of a later version."""
+    """The entries of a shard. Raises `InternalError` for one that is corrupt, or of a later version."""
     if found is None:
         return {}
     entries = mapping(_document(key, found), "tables")
@@ -167,7 +167,7 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
 
 
 def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """The entries to write a shard with: none, where it is damaged. Raises `InternalError` for one of a later version,
+    """The entries to write a shard with: none, where it is corrupt. Raises `InternalError` for one of a later version,
     which is not replaced."""
     if found is None:
         return {}

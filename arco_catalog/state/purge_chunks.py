@@ -136,7 +136,7 @@ class Chunk:
 
 
 async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
-    """A chunk; None if it is not there, or is damaged. Raises `StoreError`."""
+    """A chunk; None if it is not there, or is corrupt. Raises `StoreError`."""
     key = state.paths.purge_chunk(task, chunk)
     found = await state.store.get(key)
     if not isinstance(found, Found):
