@@ -196,21 +196,24 @@ async def test_commits_to_a_copy_remove_no_old_metadata_file(tmp_path: Path) -> 
 async def a_purge_that_fails_before_its_first_delete(
     original: CatalogFixture, store: ScriptedStore, clock: ShortSleeps, file: Path
 ) -> None:
-    """Drops t with purge. The purge starts, the backup is made, a neighbour's missing metadata file fails it."""
+    """Drops t with purge. The purge starts, the backup is made, a neighbour's missing pointer fails it."""
     await original.namespace(*NS)
     await append(original, await original.table("t"), "a.parquet", "b.parquet", name="t")
     neighbour = await append(original, await original.table("n"), "c.parquet", name="n")
     await drop_table(original.session(), NS, "t", purge=True)
     clock.ms += 2_000
-    missing = neighbour.metadata_location.removeprefix("memory:///")
+    missing = original.session().state.paths.pointer(neighbour.entity)
     found = await store.get(missing)
     assert isinstance(found, Found)
-    await store.delete(missing)
+
+    async def back_up_and_lose_the_pointer() -> None:
+        await backed_up(original, file)
+        await store.delete(missing)
 
     def is_read(call: Call) -> bool:
-        return call.method in ("get", "get_range") and missing in call.key
+        return call.method == "get" and call.key == missing
 
-    store.rules = [Rule(is_read, first=lambda: backed_up(original, file), times=1)]
+    store.rules = [Rule(is_read, first=back_up_and_lose_the_pointer, times=1)]
     await task_worker(original.another().catalog).run_until_idle()
     store.rules = []
     await store.put(missing, found.body, ANY)
