@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from arco_catalog.operations import walk
 from arco_catalog.operations.collection import collect as collections
 from arco_catalog.operations.collection import entities, files, markers, receipts, registry, tasks, tombstones
 from arco_catalog.operations.collection import transactions as decisions
@@ -209,6 +210,11 @@ def tasks_that_have_not_ended(patch: pytest.MonkeyPatch) -> None:
 
 
 def intents_that_a_walk_does_not_fence(patch: pytest.MonkeyPatch) -> None:
+    """And takes for aborted: a walk that leaves one undecided is not complete, which is a second line of defence."""
+
+    async def take_for_aborted(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
+        return pointer.resolved(committed=False), True
+
     async def fence_pointer(session: Session, entity: str) -> Pointer:
         pointer = await session.state.pointer(entity)
         if pointer is not None and pointer.intent is not None:
@@ -216,6 +222,7 @@ def intents_that_a_walk_does_not_fence(patch: pytest.MonkeyPatch) -> None:
         return await evidence.fence_pointer(session, entity)
 
     patch.setattr(entities, "fence_pointer", fence_pointer)
+    patch.setattr(walk, "_resolved", take_for_aborted)
 
 
 def decisions_of_unsettled_names(patch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,6 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_polaris.a_policy_s_version_looked_at_once, "policies"),
     (rule_mutations_for_collections.decisions_of_unsettled_names, "names_with_an_old_decision"),
     (rule_mutations_for_collections.intended_names_that_are_walked, "names_with_an_old_decision"),
-    (rule_mutations_for_collections.intents_that_a_walk_does_not_fence, "collecting"),
     (rule_mutations_for_keys.keys_read_by_the_variables_of_each_server, "retries_at_servers_that_disagree_on_keys"),
     (rule_mutations_for_keys.markers_of_an_earlier_dialect_that_no_request_looks_for, "changes_of_how_keys_are_read"),
     (rule_mutations_for_keys.markers_of_an_earlier_dialect_that_stay_open, "changes_of_how_keys_are_read"),

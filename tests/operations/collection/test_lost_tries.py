@@ -1,14 +1,22 @@
 """Metadata files and pending receipts of tries that were lost, and pending receipts of commits
 (docs/design/collection.md#rule-4)."""
 
+from contextlib import suppress
+
+import pytest
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
+from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.collection import Kind
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.pointer import Pointer
 from tests.operations.collection.conftest import PATHS, Collections
-from tests.support.scripted_store import DOWN, Rule, put
+from tests.simulation.rule_mutations_for_collections import intents_that_a_walk_does_not_fence
+from tests.support.scripted_store import DOWN, Rule, put, swap
 from tools.support.catalog_fixture import NS
+from tools.support.request_bodies import set_property
 
 
 async def test_a_lost_try_of_an_idle_table_goes_behind_a_fence(collections: Collections) -> None:
@@ -101,3 +109,32 @@ async def test_a_table_that_cannot_be_walked_keeps_everything(collections: Colle
     stats = await collections.collect()
     assert stats.kinds == {}
     assert {*left} <= {*collections.listed()}
+
+
+async def decides_first(collections: Collections) -> bool:
+    """Whether a collection that begins with receipts decides a transaction before it deletes the files of its intents,
+    which may become current until then."""
+    await collections.fixture.table("u")
+    collections.store.rules = [Rule(swap("/transactions/"), fails=DOWN)]
+    with suppress(CommitStateUnknown):
+        changes = [(NS, name, set_property("a", "1")) for name in ("t", "u")]
+        await commit_transaction(collections.fixture.another().session(), changes)
+    collections.store.rules = []
+    collections.days(8)
+    collections.runtime.ms += (3 - collections.runtime.ms) % 10
+    before = len(collections.store.calls)
+    await collections.collect()
+    calls = collections.store.calls[before:]
+    decided = [at for at, call in enumerate(calls) if call.method == "put" and "/transactions/" in call.key]
+    deleted = [at for at, call in enumerate(calls) if "delete" in call.method and call.key.endswith("metadata.json")]
+    assert deleted
+    return bool(decided) and decided[0] < deleted[0]
+
+
+async def test_an_intent_is_decided_before_its_file_is_taken_for_lost(collections: Collections) -> None:
+    assert await decides_first(collections)
+
+
+async def test_an_intent_that_is_not_fenced_is_found(collections: Collections, monkeypatch: pytest.MonkeyPatch) -> None:
+    intents_that_a_walk_does_not_fence(monkeypatch)
+    assert not await decides_first(collections)
