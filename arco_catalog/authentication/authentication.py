@@ -1,9 +1,9 @@
-"""Who makes a request, by whichever of a deployment's authenticators knows it."""
+"""Authenticates a request by the first authenticator of a deployment that recognises its credentials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arco_catalog.authentication.authenticator import Authenticated, Authenticator, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, Authenticator, RequestCredentials
 from arco_catalog.iceberg.errors import NotAuthorized
 
 REALM_HEADER = "polaris-realm"
@@ -12,19 +12,19 @@ REALM_HEADER = "polaris-realm"
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """The authenticators of a deployment, in the order in which they are asked."""
+    """The authenticators of a deployment, in the order in which they are tried."""
 
     authenticators: Sequence[Authenticator]
 
-    async def authenticate(self, presented: Presented) -> Authenticated:
-        """Who makes a request. Raises `NotAuthorized` if nobody knows, or if the request names another realm than what
-        it presents, and `Unavailable` if nobody can tell now."""
+    async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult:
+        """Authenticates a request. Raises `NotAuthorized` if no authenticator recognises the credentials, or if the
+        header names another realm than they do, and `Unavailable` if keys can't be had now."""
         for authenticator in self.authenticators:
-            found = await authenticator.authenticate(presented)
+            found = await authenticator.authenticate(credentials)
             if found is not None:
-                if presented.headers.get(REALM_HEADER, found.realm) != found.realm:
+                if credentials.headers.get(REALM_HEADER, found.realm) != found.realm:
                     raise NotAuthorized("The credentials are of another realm than the header 'Polaris-Realm' names")
                 return found
-        if presented.bearer is not None:
-            raise NotAuthorized("The token was issued by nobody whom this server trusts")
-        raise NotAuthorized("The request presents no credentials that this server knows")
+        if credentials.bearer is not None:
+            raise NotAuthorized("The issuer of the token is not trusted by this server")
+        raise NotAuthorized("The request has no credentials that this server recognises")

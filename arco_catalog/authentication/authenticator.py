@@ -1,4 +1,4 @@
-"""What every way of authenticating has in common."""
+"""The interface of authenticators, their input and their result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from arco_catalog.planning.access import Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
-    """What a request presents: its headers, with lower-case names, and the event of the gateway that invoked us, None
-    without one."""
+class RequestCredentials:
+    """The headers of a request, with lower-case names, and the gateway's event that invoked a function, None without
+    one."""
 
     headers: Mapping[str, str]
     event: object = None
@@ -23,9 +23,9 @@ class Presented:
 
 
 @dataclass(frozen=True, slots=True)
-class Authenticated:
-    """Who made a request, verified: its realm, its identity there, and a name for receipts and logs. `session` tells
-    apart who assumed one role; `scopes` are words of the token's scope beside principal roles."""
+class AuthenticationResult:
+    """The verified realm and identity of a caller, and its name for receipts and logs. `session` distinguishes callers
+    that assumed one role; `scopes` are the words of the token's scope that are not principal roles."""
 
     realm: str
     identity: Identity
@@ -35,9 +35,9 @@ class Authenticated:
 
 
 class Authenticator(Protocol):
-    """One way to authenticate."""
+    """One method of authentication."""
 
-    async def authenticate(self, presented: Presented) -> Authenticated | None:
-        """Who makes a request; None if it presents nothing of this kind. Raises `NotAuthorized` for what is of this
-        kind and is wrong, expired or foreign."""
+    async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
+        """Authenticates a request; None if it has no credentials of this kind. Raises `NotAuthorized` for credentials
+        of this kind that are wrong, expired or foreign."""
         ...

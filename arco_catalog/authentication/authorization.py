@@ -1,4 +1,4 @@
-"""What whoever is let in may do, where the store has a realm and where it has none
+"""The rights of an authenticated caller, where the store has a realm and where it has none
 (docs/design/access.md#without-a-realm).
 
 | authenticators | realm | `ARCO_AUTHORIZATION=on` | `off` |
@@ -6,8 +6,8 @@
 | `none` | no, yes | everything | everything |
 | others | yes | what was granted | everything |
 | others | no | nothing | everything |
-| not said | no | everything | everything |
-| not said | yes | nothing | everything |
+| unset | no | everything | everything |
+| unset | yes | nothing | everything |
 """
 
 from collections.abc import Mapping
@@ -17,26 +17,26 @@ from arco_catalog.config.variables import AUTHORIZATION
 
 
 class Authorization(Enum):
-    """What whoever is let in may do."""
+    """The rights of an authenticated caller."""
 
     EVERYTHING = auto()
-    """Nobody asks for grants."""
+    """Grants are not checked."""
     GRANTED = auto()
-    """What was granted in the realm."""
+    """The privileges that the realm grants."""
     NOTHING = auto()
-    """Neither can grants be judged, nor was it said that there are to be none."""
+    """There are no grants to check, and no configuration that turns the check off."""
 
 
 def is_off(environment: Mapping[str, str]) -> bool:
-    """Whether it was written out that nobody asks for grants. Raises `ValueError`."""
+    """Whether the configuration turns the check of grants off. Raises `ValueError`."""
     return AUTHORIZATION.read(environment) == "off"
 
 
-def authorization(asks: bool | None, *, has_realm: bool, off: bool) -> Authorization:
-    """What the table above says. `asks` is whether callers are authenticated, None if that was not said: then whoever
-    reaches the server, or passes its gateway, is let in."""
-    if off or asks is False:
+def authorization(authenticates: bool | None, *, has_realm: bool, off: bool) -> Authorization:
+    """The row of the table above. `authenticates` is whether callers are authenticated, None if `ARCO_AUTH` is unset:
+    then every caller that reaches the server, or passes its gateway, is accepted."""
+    if off or authenticates is False:
         return Authorization.EVERYTHING
     if has_realm:
-        return Authorization.GRANTED if asks else Authorization.NOTHING
-    return Authorization.NOTHING if asks else Authorization.EVERYTHING
+        return Authorization.GRANTED if authenticates else Authorization.NOTHING
+    return Authorization.NOTHING if authenticates else Authorization.EVERYTHING

@@ -1,6 +1,6 @@
-"""What a token says, read without trusting it, and what its claims must be like (RFC 7519, RFC 8725).
+"""Reads tokens before they are verified, and checks the form of claims (RFC 7519, RFC 8725).
 
-Times are judged by the Runtime's clock, which is why the JWT library is told not to judge them.
+Times are compared with the Runtime's clock, so the JWT library's own checks of times are off.
 """
 
 import base64
@@ -13,43 +13,44 @@ from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 
 MAX_TOKEN = 16 << 10
-"""Characters of a token that is looked at at all: more than any issuer makes, less than a server's limit of headers."""
+"""Characters of a token; longer ones are not read. Issuers make shorter ones, and a server's limit of headers is
+larger."""
 MAX_DEPTH_BYTES = 1 << 10
-"""Bytes of a token's header: an algorithm, a kind and a key's name."""
+"""Bytes of a token's header, which has an algorithm, a type and a key id."""
 SKEW_S = 60
-"""How far the clocks of an issuer and ours may be apart."""
-FARTHEST_S = 1 << 40
-"""Times after this are no times."""
+"""Seconds by which the clocks of an issuer and of this server may differ."""
+MAX_TIME_S = 1 << 40
+"""Seconds since 1970; later times are malformed."""
 
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 _ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
-class Unverified:
-    """The header and the claims of a token whose signature nobody has checked."""
+class UnverifiedToken:
+    """The header and the claims of a token before its signature is verified."""
 
     header: JsonObject
     claims: JsonObject
 
     @property
     def issuer(self) -> str | None:
-        """Who the token says that it is from, which decides only who checks it."""
+        """The claim `iss`, which only selects the authenticator that verifies the token."""
         issuer = self.claims.get("iss")
         return issuer if isinstance(issuer, str) else None
 
 
-def read_unverified(token: str) -> Unverified | None:
-    """What a token says of itself; None for what is no signed JWT in compact form."""
+def read_unverified(token: str) -> UnverifiedToken | None:
+    """Parses a token; None for text that is not a signed JWT in compact form."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
     if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts) or len(parts[0]) > MAX_DEPTH_BYTES:
         return None
     header, claims = _json_of(parts[0]), _json_of(parts[1])
-    return None if header is None or claims is None else Unverified(header, claims)
+    return None if header is None or claims is None else UnverifiedToken(header, claims)
 
 
 def read_unsigned(token: str) -> JsonObject | None:
-    """The claims of a token that says itself that nobody signed it (`alg` is `none`), None for any other."""
+    """The claims of an unsigned token (`alg` is `none`), None for any other."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
     if len(parts) != 3 or parts[2] or not all(_PART.fullmatch(part) for part in parts[:2]):
         return None
@@ -66,11 +67,11 @@ def _json_of(part: str) -> JsonObject | None:
 
 
 def expiry_ms(claims: JsonObject, now_ms: int) -> int:
-    """When a token is no longer taken. Raises `NotAuthorized` if that is now, or if it is not valid yet, or does not
-    say when it expires."""
+    """Milliseconds at which a token expires, with the allowed skew. Raises `NotAuthorized` if it has expired, is not
+    valid yet, or has no expiry."""
     expires = _time(claims, "exp")
     if expires is None:
-        raise NotAuthorized("The token does not say when it expires (claim 'exp')")
+        raise NotAuthorized("The token has no expiry (claim 'exp')")
     if now_ms >= (expires + SKEW_S) * 1_000:
         raise NotAuthorized("The token has expired")
     for claim in ("nbf", "iat"):
@@ -84,32 +85,32 @@ def _time(claims: JsonObject, name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= FARTHEST_S:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME_S:
         raise NotAuthorized(f"The token has a malformed time (claim '{name}')")
     return value
 
 
-def text_claim(claims: Mapping[str, JsonValue], name: str, at_most: int = 1024) -> str:
-    """A claim that must be there and be a text. Raises `NotAuthorized`."""
+def text_claim(claims: Mapping[str, JsonValue], name: str, max_length: int = 1024) -> str:
+    """A required claim that is a text. Raises `NotAuthorized`."""
     value = claims.get(name)
-    if not isinstance(value, str) or not value or len(value) > at_most or not value.isprintable():
-        raise NotAuthorized(f"The token does not say who it is for (claim '{name}')")
+    if not isinstance(value, str) or not value or len(value) > max_length or not value.isprintable():
+        raise NotAuthorized(f"The token has no valid claim '{name}'")
     return value
 
 
 def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
-    """The names of roles that a token activates. Raises `NotAuthorized` for one that is spelled as none may be."""
+    """Checks the names of roles that a token activates. Raises `NotAuthorized` for a malformed one."""
     checked = set()
     for name in names:
         if not isinstance(name, str) or not _ROLE.fullmatch(name):
-            raise NotAuthorized("The token names a role in a way that roles are not named")
+            raise NotAuthorized("The token has a malformed name of a role")
         checked.add(name)
     return frozenset(checked)
 
 
 def claim_at(claims: JsonObject, path: str) -> JsonValue:
-    """The claim of a name; or, where none has it, the one that the name's parts lead to: `realm_access.roles` is an
-    array in an object to Keycloak, and the name of one claim to others."""
+    """The claim of a name, or else the value at its parts: `realm_access.roles` is an array inside an object for
+    Keycloak, and the name of one claim for others."""
     if path in claims:
         return claims[path]
     found: JsonValue = claims
@@ -121,8 +122,8 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 
 
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
-    """The principal roles that a token activates by a claim: an array of names, or a text with blanks between them; all
-    that its principal has where no claim was configured. A token without the claim activates none. Raises
+    """The principal roles that a token activates by a claim: an array of names, or names separated by blanks. None, for
+    all roles of the principal, where no claim is configured. A token without the claim activates none. Raises
     `NotAuthorized`."""
     if path is None:
         return None
@@ -133,4 +134,4 @@ def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
             return role_names(text.split())
         case list(names):
             return role_names(names)
-    raise NotAuthorized("The token names roles in a way that roles are not named")
+    raise NotAuthorized("The claim of the token that names roles is neither a text nor an array")

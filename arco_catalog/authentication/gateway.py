@@ -1,4 +1,4 @@
-"""Who API Gateway, or a function URL, has verified: read from the event that it sends, where no client can write.
+"""Reads the caller that API Gateway, or a function URL, has verified from its event, which no client can write.
 
 Sources: API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs" and "Input format of a
 Lambda function for proxy integration"; Lambda developer guide, "Invoking Lambda function URLs".
@@ -9,34 +9,34 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import role_names, text_claim
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
 
 MAX_TEXT = 256
-"""How many characters of a principal's name are kept."""
+"""Characters of a principal's name in receipts and logs."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 AWS = "aws"
-"""What principals are registered under who sign their requests: `aws ARN`."""
+"""Prefix of the subject of principals that sign their requests: `aws ARN`."""
 
 _ROLE = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayAuthenticator:
-    """Authenticates by what a gateway in front of a function says. `apis` are the realms of APIs and function URLs by
-    their ids; another's word is worth nothing. `roles_claim` is the claim of tokens that names principal roles, None
-    to activate all."""
+    """Authenticates by the event of the gateway in front of a function. `apis` are the realms of trusted APIs and
+    function URLs by their ids. `roles_claim` is the claim of tokens that names principal roles, None to activate
+    all."""
 
     apis: Mapping[str, str]
     principal_claim: str = "sub"
     roles_claim: str | None = None
 
-    async def authenticate(self, presented: Presented) -> Authenticated | None:
-        if presented.event is None:
+    async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
+        if credentials.event is None:
             return None
-        context = inner(presented.event, "requestContext")
+        context = inner(credentials.event, "requestContext")
         api = inner(context, "apiId")
         realm = self.apis.get(api) if isinstance(api, str) else None
         if realm is None:
@@ -46,32 +46,32 @@ class GatewayAuthenticator:
             return _signer(realm, signed)
         if claims is not None:
             return self._owner(realm, claims)
-        if presented.bearer is not None:
-            return None  # the gateway let it pass unseen, and others may verify it
-        raise NotAuthorized("The gateway verified nobody: the route has no authorizer")
+        if credentials.bearer is not None:
+            return None  # the gateway did not verify it, and another authenticator may
+        raise NotAuthorized("The gateway did not verify the caller: the route has no authorizer")
 
-    def _owner(self, realm: str, claims: Mapping[str, object]) -> Authenticated:
-        """Whose token the gateway verified."""
+    def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
+        """The owner of a token that the gateway verified."""
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
         if not issuer.startswith("https://") or " " in issuer:
-            raise NotAuthorized("The token does not say who issued it (claim 'iss')")
+            raise NotAuthorized("The token has no issuer with https (claim 'iss')")
         roles = None if self.roles_claim is None else flattened(texts.get(self.roles_claim, ""))
-        return Authenticated(realm, Identity(f"{issuer} {subject}", roles, issued=True), printable(subject))
+        return AuthenticationResult(realm, Identity(f"{issuer} {subject}", roles, issued=True), printable(subject))
 
 
-def _signer(realm: str, arn: str) -> Authenticated:
-    """Who signed a request that the gateway verified."""
+def _signer(realm: str, arn: str) -> AuthenticationResult:
+    """The signer of a request that the gateway verified."""
     if not arn or not arn.isprintable() or " " in arn:
         raise NotAuthorized("The request is signed, but the gateway did not pass on the caller's identity")
     principal, session = without_session(arn)
     identity = Identity(f"{AWS} {principal}", issued=True)
-    return Authenticated(realm, identity, printable(principal), None if session is None else printable(session))
+    return AuthenticationResult(realm, identity, printable(principal), None if session is None else printable(session))
 
 
 def signer_in(context: object) -> str | None:
-    """The ARN that signed a request: of an HTTP API or a function URL, or of a REST API. Nothing, for who signed and
-    has no name; None if nobody did."""
+    """The ARN that signed a request: of an HTTP API or a function URL, or of a REST API. Empty for a signer without a
+    name; None for a request that is not signed."""
     iam = inner(inner(context, "authorizer"), "iam")
     arn = inner(iam, "userArn") or inner(inner(context, "identity"), "userArn")
     if isinstance(arn, str) and arn:
@@ -91,26 +91,26 @@ def claims_in(context: object) -> Mapping[str, object] | None:
 
 
 def flattened(text: str) -> frozenset[str]:
-    """Role names in a claim as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST APIs. Raises
-    `NotAuthorized` for names that roles can't have."""
+    """Names of roles in a claim, as gateways pass on arrays: `[a b]` by HTTP APIs, `a,b` by REST APIs. Raises
+    `NotAuthorized` for malformed names."""
     bracketed = text.startswith("[") and text.endswith("]")
     return role_names(re.split(r"[ ,]+", inside) if (inside := text[1:-1] if bracketed else text) else ())
 
 
 def without_session(arn: str) -> tuple[str, str | None]:
-    """An ARN; and of an assumed role the session's name apart: a client that renews its credentials between two tries
-    is still the same principal."""
+    """An ARN without the session of an assumed role, and that session: a client that renews its credentials between two
+    tries is still the same principal."""
     role = _ROLE.fullmatch(arn)
     return (arn, None) if role is None else (role[1], role[2] or None)
 
 
 def inner(value: object, name: str) -> object:
-    """What an object of JSON has under a name, None if it has nothing or is no object."""
+    """A member of a JSON object, None if it is missing or the value is not an object."""
     return value.get(name) if isinstance(value, dict) else None
 
 
 def printable(text: str) -> str:
-    """The text as it may stand in receipts and logs. What had to be changed gets a digest: two names stay two."""
+    """The text for receipts and logs. A text that had to be changed gets a digest, so that two names stay different."""
     shown = CONTROL.sub("?", text[:MAX_TEXT])
     if shown == text:
         return text

@@ -1,7 +1,7 @@
-"""The keys that an issuer signs with: found by discovery, kept, and asked for again in time.
+"""The keys of an issuer: found by discovery, cached, and refreshed.
 
-Requests wait for the issuer only if nothing is known of it yet, or if a token names a key that is not known. Old keys
-serve on while the issuer is down, up to a day. Sources: OpenID Connect Discovery 1.0, section 4; RFC 7517; RFC 7518,
+Requests wait for the issuer only if no keys are cached, or if a token names an unknown key. Cached keys are used for up
+to a day while the issuer is down. Sources: OpenID Connect Discovery 1.0, section 4; RFC 7517; RFC 7518,
 section 6.
 """
 
@@ -18,18 +18,17 @@ from storage_backends import StoreError
 from storage_backends.wire.fetch import checked_url, failure_of, fetch
 
 REFRESH_MS = 10 * 60_000
-"""How old keys may be before they are asked for again, in the background."""
+"""Age of keys at which they are refreshed in the background."""
 STALE_MS = 24 * 60 * 60_000
-"""How old they may be at all, however long the issuer is down: a key that it has withdrawn must end some time."""
+"""Age at which keys are no longer used, even if the issuer is down: a withdrawn key must end some time."""
 BACKGROUND_RETRY_MS = 30_000
-"""How long at least between two tries in the background."""
+"""Pause between two attempts in the background."""
 RETRY_MS = 5_000
-"""How long at least between two tries for which a request waits: strangers can name unknown keys as often as they
-like."""
+"""Pause between two attempts for which a request waits: a stranger can name unknown keys as often as it likes."""
 MAX_DISCOVERY_BYTES = 64 << 10
 MAX_KEYS_BYTES = 256 << 10
 MAX_KEYS = 64
-LEAST_RSA_BYTES = 256
+MIN_RSA_BYTES = 256
 
 # What each algorithm takes: the type of key, and the curve.
 ALGORITHMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -39,12 +38,12 @@ ALGORITHMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ES512": ("EC", ("P-521",)),
     "EdDSA": ("OKP", ("Ed25519", "Ed448")),
 }
-"""The algorithms that an issuer may sign with: none by which whoever can verify could sign as well."""
+"""The algorithms that an issuer may sign with. None is symmetric: a verifier could sign by it, too."""
 
 _LOG = logging.getLogger(__name__)
 
 Get = Callable[[str, int], Awaitable[bytes]]
-"""Gets a document of at most so many bytes from a URL. Raises `StoreError`."""
+"""Gets a document from a URL, of at most a number of bytes. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class PublicKey:
     jwk: JsonObject = field(hash=False)
 
     def takes(self, algorithm: str) -> bool:
-        """Whether signatures by an algorithm are checked with it."""
+        """Whether the key verifies signatures by an algorithm."""
         kind, curves = ALGORITHMS[algorithm]
         if self.jwk.get("kty") != kind or (curves and self.jwk.get("crv") not in curves):
             return False
@@ -67,7 +66,7 @@ def parse_keys(body: bytes) -> Sequence[PublicKey]:
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
-        raise ValueError(f"the issuer's keys are no set of at most {MAX_KEYS}")
+        raise ValueError(f"the issuer's keys are not a set of at most {MAX_KEYS}")
     keys = [PublicKey(str(jwk["kid"]), jwk) for jwk in found if isinstance(jwk, dict) and _verifies(jwk)]
     if not keys:
         raise ValueError("the issuer has no key that verifies signatures")
@@ -82,13 +81,13 @@ def _verifies(jwk: JsonObject) -> bool:
         and jwk.get("use", "sig") == "sig"
         and isinstance(operations, list)
         and "verify" in operations
-        and "d" not in jwk  # whoever publishes a private key has no secret to sign with
-        and (jwk["kty"] != "RSA" or _length(jwk.get("n")) >= LEAST_RSA_BYTES)
+        and "d" not in jwk  # a published private key is no secret
+        and (jwk["kty"] != "RSA" or _length(jwk.get("n")) >= MIN_RSA_BYTES)
     )
 
 
 def _length(number: object) -> int:
-    """Bytes of a number as keys write them."""
+    """Bytes of a number in base64url."""
     if not isinstance(number, str):
         return 0
     try:
@@ -98,14 +97,14 @@ def _length(number: object) -> int:
 
 
 def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) -> str:
-    """Where an issuer's keys are, by its discovery document, which must be its own. Raises `ValueError` and
+    """The URL of an issuer's keys in its discovery document, whose issuer must match. Raises `ValueError` and
     `StoreDenied`."""
     document = loads(body)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         raise ValueError("the discovery document is not the issuer's")
     uri = document.get("jwks_uri")
     if not isinstance(uri, str):
-        raise ValueError("the discovery document does not say where the keys are")
+        raise ValueError("the discovery document has no jwks_uri")
     checked_url(uri, plain_loopback=plain_loopback)
     return uri
 
@@ -123,8 +122,8 @@ def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Ge
 
 
 class IssuerKeys:
-    """The keys of one issuer. Belongs to one event loop. `withdrawn` counts how often keys that were known were found
-    to be gone."""
+    """The keys of one issuer. Belongs to one event loop. `withdrawn` counts the refreshes in which a cached key was
+    missing."""
 
     def __init__(self, issuer: str, get: Get, now_ms: Callable[[], int], *, plain_loopback: bool = False) -> None:
         self._issuer = issuer
@@ -132,78 +131,78 @@ class IssuerKeys:
         self._now_ms = now_ms
         self._plain_loopback = plain_loopback
         self._keys: Sequence[PublicKey] = ()
-        self._got_ms = 0
-        self._asked_ms: int | None = None
-        self._asking: asyncio.Task[bool] | None = None
+        self._fetched_ms = 0
+        self._attempted_ms: int | None = None
+        self._refreshing: asyncio.Task[bool] | None = None
         self.withdrawn = 0
 
     async def find(self, id: str, algorithm: str) -> PublicKey | None:  # noqa: A002
-        """The key that a token names, if it is for the algorithm. Raises `Unavailable` if the issuer would have to be
-        asked, and does not answer."""
-        if not self._are_good():
-            await self._wait_for_answer()
-        self.tend()
+        """The key of an id, if it is for the algorithm. Raises `Unavailable` if the keys have to be fetched, and can't
+        be."""
+        if not self._are_usable():
+            await self._wait_for_refresh()
+        self.refresh_if_old()
         known = self._find(id)
-        if not known and (self._asking is not None or self._since_asked() >= RETRY_MS):
-            await self._wait_for_answer()
+        if not known and (self._refreshing is not None or self._since_attempt() >= RETRY_MS):
+            await self._wait_for_refresh()
             known = self._find(id)
         return next((key for key in known if key.takes(algorithm)), None)
 
-    def tend(self) -> None:
-        """Asks for keys in the background if it is time."""
-        if self._keys and self._age() >= REFRESH_MS and self._since_asked() >= BACKGROUND_RETRY_MS:
-            self._ask()
+    def refresh_if_old(self) -> None:
+        """Refreshes old keys in the background."""
+        if self._keys and self._age() >= REFRESH_MS and self._since_attempt() >= BACKGROUND_RETRY_MS:
+            self._refresh()
 
     async def close(self) -> None:
-        """Gives up what is under way."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        """Cancels a refresh."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.gather(self._refreshing, return_exceptions=True)
 
     def _find(self, id: str) -> Sequence[PublicKey]:  # noqa: A002
         return [key for key in self._keys if key.id == id]
 
     def _age(self) -> int:
-        age = self._now_ms() - self._got_ms
+        age = self._now_ms() - self._fetched_ms
         return age if age >= 0 else REFRESH_MS  # the clock was set back
 
-    def _are_good(self) -> bool:
+    def _are_usable(self) -> bool:
         return bool(self._keys) and self._age() < STALE_MS
 
-    def _since_asked(self) -> int:
-        if self._asked_ms is None or self._now_ms() < self._asked_ms:
+    def _since_attempt(self) -> int:
+        if self._attempted_ms is None or self._now_ms() < self._attempted_ms:
             return max(RETRY_MS, BACKGROUND_RETRY_MS)
-        return self._now_ms() - self._asked_ms
+        return self._now_ms() - self._attempted_ms
 
-    async def _wait_for_answer(self) -> None:
-        """Returns when the issuer has answered; without asking again where it was asked just now in vain."""
-        if self._asking is None and self._since_asked() < RETRY_MS:
-            raise Unavailable(f"The keys of {self._issuer} cannot be had now")
-        if not await asyncio.shield(self._ask()):
-            raise Unavailable(f"The keys of {self._issuer} cannot be had now")
+    async def _wait_for_refresh(self) -> None:
+        """Waits for a refresh. Raises `Unavailable` if it fails, or if another failed just now."""
+        if self._refreshing is None and self._since_attempt() < RETRY_MS:
+            raise Unavailable(f"The keys of {self._issuer} are not available now")
+        if not await asyncio.shield(self._refresh()):
+            raise Unavailable(f"The keys of {self._issuer} are not available now")
 
-    def _ask(self) -> "asyncio.Task[bool]":
-        """The one task that asks."""
-        if self._asking is None:
-            self._asked_ms = self._now_ms()
-            self._asking = asyncio.create_task(self._renew())
-            self._asking.add_done_callback(self._end)
-        return self._asking
+    def _refresh(self) -> "asyncio.Task[bool]":
+        """Starts a refresh, or returns the running one."""
+        if self._refreshing is None:
+            self._attempted_ms = self._now_ms()
+            self._refreshing = asyncio.create_task(self._fetch_keys())
+            self._refreshing.add_done_callback(self._end)
+        return self._refreshing
 
     def _end(self, _: "asyncio.Task[bool]") -> None:
-        self._asking = None
+        self._refreshing = None
 
-    async def _renew(self) -> bool:
-        """Whether the issuer gave its keys."""
+    async def _fetch_keys(self) -> bool:
+        """Fetches the keys, and returns whether that succeeded."""
         try:
             where = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
             discovery = await self._get(where, MAX_DISCOVERY_BYTES)
             uri = discovered_uri(discovery, self._issuer, plain_loopback=self._plain_loopback)
             keys = parse_keys(await self._get(uri, MAX_KEYS_BYTES))
         except (StoreError, ValueError) as error:
-            _LOG.warning("the keys of the issuer %s cannot be had: %s", self._issuer, error)
+            _LOG.warning("the keys of the issuer %s are not available: %s", self._issuer, error)
             return False
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1
-        self._keys, self._got_ms = keys, self._now_ms()
+        self._keys, self._fetched_ms = keys, self._now_ms()
         return True

@@ -1,7 +1,7 @@
-"""The keys that sign our own tokens: from a variable, a file, or a secret of the cloud's store.
+"""The keys that sign access tokens of the catalog: from a variable, a file, or a secret of the cloud.
 
-Several may be given, the newest first: that one signs, all of them verify. To replace a key without a gap, add the new
-one behind the old one everywhere, then put it in front, and take the old one away when its last token has expired.
+The first of several keys signs, and all of them verify. To replace a key without a gap, add the new one after the old
+one on every server, then put it first, and remove the old one when its last token has expired.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from arco_catalog.iceberg.errors import Unavailable
 from storage_backends import StoreError
 from storage_backends.secret_stores import read_secret
 
-LEAST_BYTES = 32
-"""What HS256 demands of a key (RFC 7518, section 3.2)."""
-MOST_KEYS = 8
+MIN_KEY_BYTES = 32
+"""The length that HS256 requires of a key (RFC 7518, section 3.2)."""
+MAX_KEYS = 8
 MAX_AGE_MS = 15 * 60_000
-"""How old keys may be before they are read again, so that a change reaches every server."""
+"""Age at which keys are read again, so that a change reaches every server."""
 RETRY_MS = 60_000
-"""How long at least between two reads that a token of an unknown key, or a failure, asks for."""
-WITHOUT_MS = 1_000
-"""The same while there are no keys at all: whoever sends tokens then, forged ones too, has them asked for no faster."""
+"""Pause between two reads for a token of an unknown key, or after a failure."""
+EMPTY_RETRY_MS = 1_000
+"""Pause between two reads while there are no keys, so that forged tokens cause no more reads."""
 
 _LOG = logging.getLogger(__name__)
 _SEPARATOR = re.compile(r"[\s,]+")
@@ -34,7 +34,7 @@ Read = Callable[[], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key, and the id that tokens name it by, which says nothing of it."""
+    """A key, and the id by which tokens name it, which reveals nothing of the key."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -48,23 +48,23 @@ class TokenKeys:
 
     @property
     def newest(self) -> SigningKey:
-        """The one that signs."""
+        """The key that signs."""
         return self.keys[0]
 
     def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that a token names."""
+        """The key of an id, None if there is none."""
         return next((key for key in self.keys if key.id == id), None)
 
 
 def parse_keys(text: str) -> TokenKeys:
-    """Keys as they are written: each at least 32 bytes without blanks, such as `openssl rand -base64 48` prints, with a
-    comma or a line break between two. Raises `ValueError`, which quotes none."""
+    """Parses keys: each at least 32 bytes without blanks, as `openssl rand -base64 48` prints, separated by commas or
+    line breaks. Raises `ValueError`, which quotes none."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
-    if not 1 <= len(keys) <= MOST_KEYS:
-        raise ValueError(f"expected 1 to {MOST_KEYS} keys, the newest first")
+    if not 1 <= len(keys) <= MAX_KEYS:
+        raise ValueError(f"expected 1 to {MAX_KEYS} keys, the newest first")
     for number, key in enumerate(keys, start=1):
-        if len(key) < LEAST_BYTES:
-            raise ValueError(f"key {number} has {len(key)} bytes: at least {LEAST_BYTES} are needed")
+        if len(key) < MIN_KEY_BYTES:
+            raise ValueError(f"key {number} has {len(key)} bytes: expected at least {MIN_KEY_BYTES}")
         if len(set(key)) < 8:
             raise ValueError(f"key {number} is not random: make one with 'openssl rand -base64 48'")
     return TokenKeys([SigningKey(_id(key), key) for key in dict.fromkeys(keys)])
@@ -75,7 +75,7 @@ def _id(key: bytes) -> str:
 
 
 def from_text(text: str) -> Read:
-    """Keys that were given as they are."""
+    """A source that returns a text."""
 
     async def read() -> bytes:
         return text.encode()
@@ -94,7 +94,7 @@ def read_file(path: str) -> TokenKeys:
 
 
 def from_file(path: str) -> Read:
-    """Keys in a file, which is read again when they are old."""
+    """A source that reads a file."""
 
     async def read() -> bytes:
         return await asyncio.to_thread(Path(path).read_bytes)
@@ -103,7 +103,7 @@ def from_file(path: str) -> Read:
 
 
 def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Read:
-    """Keys in a secret of the cloud's store, to which the variables of the stores give access."""
+    """A source that reads a secret of the cloud, with the credentials of the stores."""
 
     async def read() -> bytes:
         return await read_secret(reference, environment, now_ms)
@@ -112,59 +112,58 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 class KeySource:
-    """Keys, read when they are first needed, unless they are `known`, and again when they are old. Belongs to one event
+    """Reads keys when they are first needed, unless they are `known`, and again when they are old. Belongs to one event
     loop."""
 
     def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read
         self._now_ms = now_ms
-        self._held = known
-        self._asked_ms = 0 if known is None else now_ms()
+        self._keys = known
+        self._read_ms = 0 if known is None else now_ms()
         self._failed_ms: int | None = None
-        """When keys could not be had, while there are none."""
+        """When the last read failed, while there are no keys."""
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """The keys. Raises `Unavailable` if they can't be had: but not while there are old ones."""
-        if self._held is None or self._age_ms() >= MAX_AGE_MS:
-            return await self._renewed(MAX_AGE_MS)
-        return self._held
+        """The keys. Raises `Unavailable` if they can't be read and there are no old ones."""
+        if self._keys is None or self._age_ms() >= MAX_AGE_MS:
+            return await self._refresh(MAX_AGE_MS)
+        return self._keys
 
     async def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key that a token names; keys are read again, now and then, for one that is not known. Raises
-        `Unavailable`."""
+        """The key of an id. Reads the keys again for an unknown id, at most once a minute. Raises `Unavailable`."""
         found = (await self.current()).find(id)
         if found is None and self._age_ms() >= RETRY_MS:
-            found = (await self._renewed(RETRY_MS)).find(id)
+            found = (await self._refresh(RETRY_MS)).find(id)
         return found
 
     def _age_ms(self) -> int:
-        """Since they were last asked for; a clock that was set back makes them old."""
-        age = self._now_ms() - self._asked_ms
+        """Milliseconds since the last read. A clock that was set back makes keys old."""
+        age = self._now_ms() - self._read_ms
         return age if age >= 0 else MAX_AGE_MS
 
-    async def _renewed(self, age_ms: int) -> TokenKeys:
+    async def _refresh(self, age_ms: int) -> TokenKeys:
         async with self._reading:  # one task reads; the others use what it read
-            if self._held is None or self._age_ms() >= age_ms:
-                self._held = await self._ask()
-                self._asked_ms = self._now_ms()
-            return self._held
+            if self._keys is None or self._age_ms() >= age_ms:
+                self._keys = await self._read_keys()
+                self._read_ms = self._now_ms()
+            return self._keys
 
     def _failed_just_now(self) -> bool:
-        return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < WITHOUT_MS
+        return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < EMPTY_RETRY_MS
 
-    async def _ask(self) -> TokenKeys:
-        if self._held is None and self._failed_just_now():
+    async def _read_keys(self) -> TokenKeys:
+        if self._keys is None and self._failed_just_now():
             raise _unavailable()
         try:
             return parse_keys((await self._read()).decode())
         except (OSError, ValueError, StoreError) as error:
             why = str(error) if not isinstance(error, UnicodeDecodeError) else "they are not text"
             _LOG.error("the keys that sign tokens cannot be read: %s", why)
-            if self._held is None:
+            if self._keys is None:
                 self._failed_ms = self._now_ms()
                 raise _unavailable() from error
-            return self._held
+            return self._keys
 
 
 def _unavailable() -> Unavailable:

@@ -1,5 +1,5 @@
-"""The one place that has PyJWT sign and verify. It is imported by whoever does that, and by nobody else: a cold start
-behind a gateway that has verified needs none of it."""
+"""Signs and verifies tokens with PyJWT. Only modules that need it import it: a cold start behind a gateway that
+verifies needs none of it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ NOT_INSTALLED = "PyJWT, which signs and verifies tokens, is not installed: insta
 
 
 def sign(claims: Mapping[str, Any], secret: bytes, algorithm: str, headers: Mapping[str, str]) -> str:
-    """A signed token."""
+    """Signs claims, and returns a token."""
     from jwt import PyJWT
 
     return PyJWT().encode({**claims}, secret, algorithm, headers={**headers})
@@ -26,9 +26,9 @@ def verified_claims(
     audiences: Sequence[str],
     require: Sequence[str],
 ) -> JsonObject:
-    """What a token says that was signed by this key and this algorithm, by its issuer, for one of the audiences. A
-    public key may be one of a key set. When it expires is for the caller to judge. Raises `NotAuthorized`, which says
-    nothing of the token."""
+    """The claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the audiences. A
+    public key may be one of a key set. The caller checks times. Raises `NotAuthorized`, which quotes nothing of the
+    token."""
     from jwt import PyJWK, PyJWT
     from jwt.exceptions import PyJWTError
 

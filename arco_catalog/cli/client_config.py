@@ -7,7 +7,7 @@ filled in.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arco_catalog.authentication.configured import INTERNAL, OIDC
+from arco_catalog.authentication.setup import INTERNAL, OIDC
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.open import canonical_url

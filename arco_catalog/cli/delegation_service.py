@@ -11,7 +11,7 @@ import uvicorn
 import uvloop
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.configured import INTERNAL, Configured, configured
+from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import listen, uri_of
@@ -203,11 +203,11 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
         await wanted.close()
 
 
-def _wanted(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> Configured | None:
+def _wanted(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
     said = {AUTH.name: ",".join(options.auth)}
     if options.token_key_file is not None and INTERNAL in options.auth:
         said[TOKEN_KEY_FILE.name] = options.token_key_file
-    return configured({**options.environment, **said}, realm, runtime)
+    return load_authentication({**options.environment, **said}, realm, runtime)
 
 
 def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from arco_catalog.authentication.configured import NONE
+from arco_catalog.authentication.setup import NONE
 from arco_catalog.cli.client_config import Login, client_config
 from arco_catalog.cli.errors import CliError
 from arco_catalog.http.browsers import is_loopback

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from arco_catalog.authentication.authorization import is_off
-from arco_catalog.authentication.configured import INTERNAL, Configured, configured
+from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.errors import CliError
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
@@ -98,9 +98,9 @@ def _vending_environment(asked: Asked) -> Mapping[str, str]:
     return {**asked.environment, **said}
 
 
-def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> Configured | None:
+def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
     """Who is let in, by options and variables."""
     said = {AUTH.name: ",".join(asked.auth)}
     if asked.token_key_file is not None and INTERNAL in asked.auth:
         said[TOKEN_KEY_FILE.name] = asked.token_key_file
-    return configured({**asked.environment, **said}, realm, runtime)
+    return load_authentication({**asked.environment, **said}, realm, runtime)

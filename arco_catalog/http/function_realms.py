@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from arco_catalog.authentication.authorization import is_off
-from arco_catalog.authentication.configured import configured
+from arco_catalog.authentication.setup import load_authentication
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, REALM, STORE
 from arco_catalog.http.realms import RealmService, Served
 from arco_catalog.operations.catalogs import realm_exists
@@ -21,7 +21,7 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     url = canonical_url(STORE.require(environment), environment)
     vending = LazyVending(environment, runtime)
     realms = realms_beside(catalog, url, REALM.read(environment), vending, vending.storage_policy)
-    wanted = configured(environment, realms[0].name, runtime)
+    wanted = load_authentication(environment, realms[0].name, runtime)
     if wanted is None or wanted.open:
         raise ValueError(f"{AUTH.name}: a function lets in nobody unasked; unset, it serves whom its gateway lets in")
     vending.check()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Presented
+from arco_catalog.authentication.authenticator import RequestCredentials
 from arco_catalog.authentication.gateway import claims_in, inner, printable, signer_in, without_session
 from arco_catalog.http.asgi import Scope
 from arco_catalog.planning.access import Identity
@@ -52,7 +52,7 @@ async def authenticated_caller(
 ) -> tuple[str, Caller]:
     """The realm that a request is for, and who makes it; what that may do is asked only if it is to be `judged`. Raises
     `NotAuthorized`, and `Unavailable` if nobody can tell."""
-    found = await authentication.authenticate(Presented(headers, event))
+    found = await authentication.authenticate(RequestCredentials(headers, event))
     identity = found.identity if judged else None
     realm = None if found.identity.issued else found.realm
     return found.realm, Caller(found.identity.principal, found.session, None, identity, found.name, realm)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
-from arco_catalog.authentication.configured import Configured
 from arco_catalog.authentication.secrets import Entropy, Secrets
+from arco_catalog.authentication.setup import AuthenticationSetup
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller, authenticated_caller
 from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized
@@ -44,7 +44,7 @@ class RealmService:
 
     @classmethod
     def of(
-        cls, realms: Sequence[Realm], wanted: Configured | None, entropy: Entropy, *, judged: bool = True
+        cls, realms: Sequence[Realm], wanted: AuthenticationSetup | None, entropy: Entropy, *, judged: bool = True
     ) -> "RealmService":
         """These realms, the first of which is the default, for those who are let in; without `wanted` for everybody."""
         secrets = Secrets(entropy)

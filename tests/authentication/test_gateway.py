@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.gateway import MAX_TEXT, GatewayAuthenticator, flattened, printable
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
@@ -33,39 +33,43 @@ def token(**claims: object) -> dict[str, object]:
     return {"authorizer": {"jwt": {"claims": {"iss": ISSUER, "sub": "ada", **claims}, "scopes": None}}}
 
 
-async def known(event: object, **headers: str) -> Authenticated | None:
-    return await GATEWAY.authenticate(Presented(headers, event))
+async def known(event: object, **headers: str) -> AuthenticationResult | None:
+    return await GATEWAY.authenticate(RequestCredentials(headers, event))
 
 
 @pytest.mark.parametrize(
     ("api", "context", "expected"),
     [
-        ("api1", iam(USER), Authenticated("r1", Identity(f"aws {USER}", issued=True), USER)),
-        ("url2", iam(f"{ROLE}/job-1"), Authenticated("r2", Identity(f"aws {ROLE}", issued=True), ROLE, "job-1")),
+        ("api1", iam(USER), AuthenticationResult("r1", Identity(f"aws {USER}", issued=True), USER)),
+        ("url2", iam(f"{ROLE}/job-1"), AuthenticationResult("r2", Identity(f"aws {ROLE}", issued=True), ROLE, "job-1")),
         (
             "api1",
             {"identity": {"userArn": f"{ROLE}/x"}},
-            Authenticated("r1", Identity(f"aws {ROLE}", issued=True), ROLE, "x"),
+            AuthenticationResult("r1", Identity(f"aws {ROLE}", issued=True), ROLE, "x"),
         ),
-        ("api1", token(groups="[a b]"), Authenticated("r1", Identity(f"{ISSUER} ada", frozenset("ab"), True), "ada")),
-        ("api1", token(), Authenticated("r1", Identity(f"{ISSUER} ada", frozenset(), True), "ada")),
+        (
+            "api1",
+            token(groups="[a b]"),
+            AuthenticationResult("r1", Identity(f"{ISSUER} ada", frozenset("ab"), True), "ada"),
+        ),
+        ("api1", token(), AuthenticationResult("r1", Identity(f"{ISSUER} ada", frozenset(), True), "ada")),
         (
             "url2",
             {"authorizer": {"claims": {"iss": ISSUER, "sub": "ada", "groups": "a,b"}}},
-            Authenticated("r2", Identity(f"{ISSUER} ada", frozenset("ab"), True), "ada"),
+            AuthenticationResult("r2", Identity(f"{ISSUER} ada", frozenset("ab"), True), "ada"),
         ),
     ],
 )
 async def test_whom_the_gateway_verified_is_known(
-    api: str, context: dict[str, object], expected: Authenticated
+    api: str, context: dict[str, object], expected: AuthenticationResult
 ) -> None:
     assert await known(event(api, **context)) == expected
 
 
 async def test_another_claim_may_name_the_principal_and_all_roles_are_activated_by_default() -> None:
     gateway = GatewayAuthenticator({"api1": "r1"}, principal_claim="client_id")
-    found = await gateway.authenticate(Presented({}, event(**token(client_id="c9"))))
-    assert found == Authenticated("r1", Identity(f"{ISSUER} c9", None, issued=True), "c9")
+    found = await gateway.authenticate(RequestCredentials({}, event(**token(client_id="c9"))))
+    assert found == AuthenticationResult("r1", Identity(f"{ISSUER} c9", None, issued=True), "c9")
 
 
 async def test_without_a_gateway_nobody_is_known_whatever_headers_say() -> None:
@@ -76,7 +80,7 @@ async def test_without_a_gateway_nobody_is_known_whatever_headers_say() -> None:
         "requestcontext": str(event(**iam(USER))),
         "authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20260101/eu-west-1/execute-api/aws4_request",
     }
-    assert await GATEWAY.authenticate(Presented(headers)) is None
+    assert await GATEWAY.authenticate(RequestCredentials(headers)) is None
 
 
 @pytest.mark.parametrize("api", [None, "", "api2", "API1", "api1 ", ["api1"], {"api1": 1}, 1])
@@ -174,12 +178,12 @@ async def test_a_token_that_a_gateway_let_pass_is_verified_by_others() -> None:
     everyone = Authentication([GATEWAY, authenticator(runtime, tokens)])
     headers = {"authorization": f"Bearer {await tokens.issue(SAYS)}"}
 
-    assert (await everyone.authenticate(Presented(headers, event()))).name == "ada"
-    assert (await everyone.authenticate(Presented(headers, event("url2", **iam(USER))))).name == USER
-    with pytest.raises(NotAuthorized, match="issued by nobody"):
-        await everyone.authenticate(Presented({"authorization": "Bearer x.y.z"}, event()))
+    assert (await everyone.authenticate(RequestCredentials(headers, event()))).name == "ada"
+    assert (await everyone.authenticate(RequestCredentials(headers, event("url2", **iam(USER))))).name == USER
+    with pytest.raises(NotAuthorized, match="issuer of the token is not trusted"):
+        await everyone.authenticate(RequestCredentials({"authorization": "Bearer x.y.z"}, event()))
     with pytest.raises(NotAuthorized, match="no credentials"):
-        await everyone.authenticate(Presented({}))
+        await everyone.authenticate(RequestCredentials({}))
 
 
 @pytest.mark.parametrize(("named", "known"), [("r1", True), ("r2", False), ("", False), ("R1", False)])
@@ -187,7 +191,7 @@ async def test_a_realm_that_is_named_must_be_that_of_the_token(named: str, known
     runtime = FakeRuntime()
     tokens = own_tokens(runtime)
     headers = {"authorization": f"Bearer {await tokens.issue(SAYS)}", "polaris-realm": named}
-    presented, everyone = Presented(headers), Authentication([authenticator(runtime, tokens)])
+    presented, everyone = RequestCredentials(headers), Authentication([authenticator(runtime, tokens)])
     if known:
         assert (await everyone.authenticate(presented)).realm == "r1"
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.authentication.authenticator import Presented
+from arco_catalog.authentication.authenticator import RequestCredentials
 from arco_catalog.authentication.jwks import (
     BACKGROUND_RETRY_MS,
     MAX_KEYS,
@@ -66,7 +66,7 @@ async def test_old_keys_are_renewed_in_the_background_while_they_serve_on(issuer
 
 async def test_remembered_tokens_keep_the_keys_young(issuer: MemoryIssuer) -> None:
     authenticator = trusting([issuer])
-    presented = Presented({"authorization": f"Bearer {issuer.token()}"})
+    presented = RequestCredentials({"authorization": f"Bearer {issuer.token()}"})
     await authenticator.authenticate(presented)
     issuer.runtime.ms += REFRESH_MS
     await authenticator.authenticate(presented)
@@ -131,7 +131,7 @@ async def test_an_issuer_that_was_never_reached_is_tried_now_and_then(issuer: Me
     issuer.down = True
     keys = issuer.source()
     for _ in range(100):
-        with pytest.raises(Unavailable, match="cannot be had now"):
+        with pytest.raises(Unavailable, match="are not available now"):
             await keys.find("k1", "RS256")
         issuer.runtime.ms += RETRY_MS // 10
     assert len(issuer.asked) == 10
@@ -283,7 +283,7 @@ async def test_a_malformed_key_makes_tokens_invalid_and_nothing_worse(issuer: Me
     issuer.key_set = json.dumps({"keys": [point]}).encode()
     issuer.add("k2", "ES256")
     with pytest.raises(NotAuthorized):
-        await trusting([issuer]).authenticate(Presented({"authorization": f"Bearer {issuer.token('k2')}"}))
+        await trusting([issuer]).authenticate(RequestCredentials({"authorization": f"Bearer {issuer.token('k2')}"}))
 
 
 async def test_a_withdrawn_key_is_counted(issuer: MemoryIssuer) -> None:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.authentication.keys import (
+    EMPTY_RETRY_MS,
     MAX_AGE_MS,
-    MOST_KEYS,
+    MAX_KEYS,
     RETRY_MS,
-    WITHOUT_MS,
     KeySource,
     from_file,
     from_secret_store,
@@ -43,7 +43,7 @@ def test_the_first_key_signs_and_each_is_found_by_its_id() -> None:
         (f"{NEW},short", "key 2 has 5 bytes"),
         ("0" * 64, "not random"),
         ("ab" * 32, "not random"),
-        (",".join(f"{number}{NEW}" for number in range(MOST_KEYS + 1)), "expected 1 to 8"),
+        (",".join(f"{number}{NEW}" for number in range(MAX_KEYS + 1)), "expected 1 to 8"),
     ],
 )
 def test_weak_keys_are_refused_and_not_quoted(text: str, why: str) -> None:
@@ -52,7 +52,7 @@ def test_weak_keys_are_refused_and_not_quoted(text: str, why: str) -> None:
     assert not any(part and part in str(refused.value) for part in text.split(",") if len(part) > 5)
 
 
-@given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz0123456789+/="), min_size=1, max_size=MOST_KEYS))
+@given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz0123456789+/="), min_size=1, max_size=MAX_KEYS))
 def test_a_key_is_never_shown_and_ids_tell_keys_apart(endings: list[str]) -> None:
     texts = [OLD + ending for ending in endings]
     keys = parse_keys(",".join(texts))
@@ -133,7 +133,7 @@ async def test_without_any_keys_they_are_not_asked_for_with_each_token() -> None
             await source.find("forged")
     assert asked.times == 1
     asked.text = OLD
-    runtime.ms += WITHOUT_MS
+    runtime.ms += EMPTY_RETRY_MS
     assert (await source.current()).newest.secret == OLD.encode()
     assert asked.times == 2
 

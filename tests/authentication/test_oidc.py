@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import MAX_TOKEN
 from arco_catalog.authentication.oidc import OidcAuthenticator
 from arco_catalog.iceberg.errors import NotAuthorized
@@ -29,13 +29,13 @@ def issuer() -> MemoryIssuer:
     return MemoryIssuer(FakeRuntime())
 
 
-async def who(authenticator: OidcAuthenticator, token: str) -> Authenticated | None:
-    return await authenticator.authenticate(Presented({"authorization": f"Bearer {token}"}))
+async def who(authenticator: OidcAuthenticator, token: str) -> AuthenticationResult | None:
+    return await authenticator.authenticate(RequestCredentials({"authorization": f"Bearer {token}"}))
 
 
 async def test_a_token_of_an_issuer_is_its_subjects_in_the_issuers_realm(issuer: MemoryIssuer) -> None:
     found = await who(trusting([issuer]), issuer.token(aud=["other", AUDIENCE]))
-    assert found == Authenticated("r1", Identity(f"{URL} ada", None, issued=True), "ada")
+    assert found == AuthenticationResult("r1", Identity(f"{URL} ada", None, issued=True), "ada")
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "PS384", "ES256", "ES384", "ES512", "EdDSA"])
@@ -43,7 +43,7 @@ async def test_every_algorithm_that_is_configured_is_taken(issuer: MemoryIssuer,
     issuer.add("k2", algorithm)
     token = issuer.token("k2")
     assert await who(trusting([issuer], algorithms=[algorithm]), token) is not None
-    with pytest.raises(NotAuthorized, match="an algorithm that is not taken"):
+    with pytest.raises(NotAuthorized, match="an algorithm that is not allowed"):
         await who(trusting([issuer], algorithms=["RS384"]), token)
 
 

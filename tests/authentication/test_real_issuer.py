@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import jwt
 import pytest
 
-from arco_catalog.authentication.authenticator import Authenticated, Presented
-from arco_catalog.authentication.configured import configured
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.jwks import REFRESH_MS, RETRY_MS
 from arco_catalog.authentication.oidc import OidcAuthenticator
+from arco_catalog.authentication.setup import load_authentication
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
 from arco_catalog.state.runtime import SystemRuntime
@@ -50,21 +50,21 @@ async def authenticator(provider: OidcProvider, runtime: Ahead) -> AsyncIterator
         "ARCO_OIDC_ROLES_CLAIM": "roles",
         "ARCO_OIDC_LOOPBACK_HTTP": "true",
     }
-    chosen = configured(environment, "r1", runtime)
+    chosen = load_authentication(environment, "r1", runtime)
     assert chosen is not None
     assert chosen.oidc is not None
     yield chosen.oidc
     await chosen.close()
 
 
-async def who(authenticator: OidcAuthenticator, token: str) -> Authenticated | None:
-    return await authenticator.authenticate(Presented({"authorization": f"Bearer {token}"}))
+async def who(authenticator: OidcAuthenticator, token: str) -> AuthenticationResult | None:
+    return await authenticator.authenticate(RequestCredentials({"authorization": f"Bearer {token}"}))
 
 
 async def test_tokens_of_a_real_issuer_are_taken(provider: OidcProvider, authenticator: OidcAuthenticator) -> None:
     found = await who(authenticator, await provider.token())
     identity = Identity(f"{provider.issuer} ada", frozenset({"reader", "writer"}), issued=True)
-    assert found == Authenticated("r1", identity, "ada")
+    assert found == AuthenticationResult("r1", identity, "ada")
 
 
 async def test_keys_are_changed_under_load_and_no_request_fails(

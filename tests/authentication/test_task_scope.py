@@ -3,7 +3,7 @@
 import pytest
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.oidc import scopes_in
 from arco_catalog.authentication.tokens import EXECUTE_TASKS
 from arco_catalog.http.delegation_service.authentication import ForTasks
@@ -84,11 +84,11 @@ async def test_of_whom_an_issuer_vouches_for_it_says_the_scope_too() -> None:
         def __init__(self, *scopes: str) -> None:
             self.scopes = frozenset(scopes)
 
-        async def authenticate(self, presented: Presented) -> Authenticated | None:
-            return Authenticated("r", Identity("https://issuer ada", issued=True), "ada", scopes=self.scopes)
+        async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
+            return AuthenticationResult("r", Identity("https://issuer ada", issued=True), "ada", scopes=self.scopes)
 
-    async def admitted(*scopes: str) -> Authenticated | None:
-        return await ForTasks(Authentication((Issued(*scopes),)), {}).authenticate(Presented({}))
+    async def admitted(*scopes: str) -> AuthenticationResult | None:
+        return await ForTasks(Authentication((Issued(*scopes),)), {}).authenticate(RequestCredentials({}))
 
     found = await admitted("openid", EXECUTE_TASKS)
     assert found is not None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.token_endpoint import (
     ACCESS_TOKEN,
     JWT,
@@ -18,8 +18,8 @@ from arco_catalog.authentication.token_endpoint import (
     TOKEN_EXCHANGE,
     OAuthError,
     TokenAnswer,
-    asked_roles,
     parse_form,
+    requested_roles,
 )
 from arco_catalog.authentication.tokens import ALL_ROLES, TokenClaims
 from arco_catalog.planning.access import Identity
@@ -84,8 +84,8 @@ def refusal_in(answer: TokenAnswer) -> str:
     return str(answer.body["error"])
 
 
-async def who(realm: Realm, answer: TokenAnswer) -> Authenticated:
-    found = await authenticator(realm.runtime).authenticate(Presented(bearer(token_in(answer))))
+async def who(realm: Realm, answer: TokenAnswer) -> AuthenticationResult:
+    found = await authenticator(realm.runtime).authenticate(RequestCredentials(bearer(token_in(answer))))
     assert found is not None
     return found
 
@@ -95,7 +95,7 @@ async def test_client_credentials_in_a_form_give_a_token(realm: Realm) -> None:
     answer = await ask(realm, credentials(realm, "ada"))
     ada = realm.principals["ada"]
     identity = Identity(ada.entity, secret=ada.secrets[0].fingerprint)
-    assert await who(realm, answer) == Authenticated("r1", identity, "ada")
+    assert await who(realm, answer) == AuthenticationResult("r1", identity, "ada")
     assert answer.body["scope"] == ALL_ROLES
 
 
@@ -223,7 +223,7 @@ def test_a_chain_of_exchanges_only_ever_loses_roles(
     for each in asked:
         scope = ALL_ROLES if each is None else " ".join(f"PRINCIPAL_ROLE:{name}" for name in each)
         try:
-            got = asked_roles(scope, granted)
+            got = requested_roles(scope, granted)
         except OAuthError:
             continue
         assert granted is None or (got is not None and got <= granted)
@@ -265,11 +265,11 @@ async def test_an_engine_that_was_registered_acts_for_its_users(realm: Realm) ->
     answer = await ask(realm, form, bearer(engine))
     ada, trino = realm.principals["ada"], realm.principals["trino"]
     identity = Identity(ada.entity, secret=trino.secrets[0].fingerprint, actor=trino.entity)
-    assert await who(realm, answer) == Authenticated("r1", identity, "ada", trino.entity)
+    assert await who(realm, answer) == AuthenticationResult("r1", identity, "ada", trino.entity)
 
     token = token_in(answer)
     again = await ask(realm, exchange(token), bearer(token))
-    assert await who(realm, again) == Authenticated("r1", identity, "ada", trino.entity)
+    assert await who(realm, again) == AuthenticationResult("r1", identity, "ada", trino.entity)
 
 
 @pytest.mark.parametrize("subject", ["root", "nobody", "trino ", "", None, 7, ["ada"], {"sub": "ada"}])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.claims import MAX_TOKEN, SKEW_S
 from arco_catalog.authentication.keys import KeySource, from_text, parse_keys
-from arco_catalog.authentication.remembered import Remembered
+from arco_catalog.authentication.token_cache import TokenCache
 from arco_catalog.authentication.tokens import (
     ALL_ROLES,
     LIFETIME_S,
@@ -33,8 +33,8 @@ from tests.support.fake_runtime import FakeRuntime
 SAYS = TokenClaims("r1", "01PRINCIPAL", "ada", "c1", None, "f1")
 
 
-def bearing(token: str) -> Presented:
-    return Presented({"authorization": f"Bearer {token}"})
+def bearing(token: str) -> RequestCredentials:
+    return RequestCredentials({"authorization": f"Bearer {token}"})
 
 
 async def test_a_token_says_whose_it_is_in_which_realm_and_which_roles_it_activates() -> None:
@@ -43,10 +43,10 @@ async def test_a_token_says_whose_it_is_in_which_realm_and_which_roles_it_activa
     some = TokenClaims("r2", "01OTHER", "bob", "c2", frozenset({"reader", "a.b:c"}), "f2", "01ACTOR")
     check = authenticator(runtime, tokens)
 
-    assert await check.authenticate(bearing(await tokens.issue(SAYS))) == Authenticated(
+    assert await check.authenticate(bearing(await tokens.issue(SAYS))) == AuthenticationResult(
         "r1", Identity("01PRINCIPAL", secret="f1"), "ada"
     )
-    assert await check.authenticate(bearing(await tokens.issue(some))) == Authenticated(
+    assert await check.authenticate(bearing(await tokens.issue(some))) == AuthenticationResult(
         "r2", Identity("01OTHER", frozenset({"reader", "a.b:c"}), secret="f2", actor="01ACTOR"), "bob", "01ACTOR"
     )
 
@@ -226,7 +226,7 @@ async def test_what_does_not_claim_to_be_ours_is_left_to_others(token: str) -> N
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic eDp5", "Token x", "bearer"])
 async def test_without_a_bearer_token_nothing_is_presented(header: str) -> None:
-    assert await authenticator(FakeRuntime()).authenticate(Presented({"authorization": header})) is None
+    assert await authenticator(FakeRuntime()).authenticate(RequestCredentials({"authorization": header})) is None
 
 
 async def test_changing_any_part_of_a_token_makes_it_worthless() -> None:
@@ -280,7 +280,7 @@ def test_a_scope_names_the_roles_that_it_was_made_of(roles: frozenset[str] | Non
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 20), st.integers(0, 10)), max_size=60))
 def test_what_is_remembered_is_what_was_put_last_and_has_not_expired(steps: list[tuple[str, int, int]]) -> None:
-    now, model, remembered = 0, dict[str, tuple[int, int]](), Remembered[int](lambda: now, most=3)
+    now, model, remembered = 0, dict[str, tuple[int, int]](), TokenCache[int](lambda: now, max_tokens=3)
     for number, (token, lasts, passes) in enumerate(steps):
         now += passes
         known = remembered.get(token)

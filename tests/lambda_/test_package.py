@@ -117,7 +117,7 @@ def test_a_handler_imports_what_the_zip_holds_and_no_more(folder: Path, tmp_path
 def test_the_deployed_default_imports_nothing_of_realms(folder: Path, tmp_path: Path) -> None:
     imported = imported_by("lambda.api.handler", folder, tmp_path, {})
     realms = ("arco_catalog.http.realms", "arco_catalog.operations.realms", "arco_catalog.http.management.routes")
-    assert imported & {*realms, "arco_catalog.authentication.configured"} == set()
+    assert imported & {*realms, "arco_catalog.authentication.setup"} == set()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Authenticated, Authenticator, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, Authenticator, RequestCredentials
 from arco_catalog.authentication.secrets import Secrets, new_secret
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
@@ -37,14 +37,16 @@ MANAGEMENT = "/api/management/v1"
 class BelievedTokens:
     """Believes every token: `realm/id`, `realm/id/role,role`."""
 
-    async def authenticate(self, presented: Presented) -> Authenticated | None:
+    async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
         if presented.bearer is None:
             return None
         realm, _, rest = presented.bearer.partition("/")
         principal, _, roles = rest.partition("/")
         if not principal:
             raise NotAuthorized("no token of this kind")
-        return Authenticated(realm, Identity(principal, frozenset(roles.split(",")) if roles else None), principal)
+        return AuthenticationResult(
+            realm, Identity(principal, frozenset(roles.split(",")) if roles else None), principal
+        )
 
 
 @dataclass

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.tokens import EXECUTE_TASKS
 from arco_catalog.http.asgi import Asgi, Receive, Scope, Send
 from arco_catalog.http.principal import AUTHENTICATED_CALLER, CLIENT_CERTIFICATE, Caller
@@ -22,7 +22,7 @@ class ForTasks:
     tokens: Authentication
     realms: Mapping[str, Realm]
 
-    async def authenticate(self, presented: Presented) -> Authenticated | None:
+    async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
         """See `Authenticator.authenticate`. Raises `Forbidden` for a token of another scope."""
         found = await self.tokens.authenticate(presented)
         if EXECUTE_TASKS not in found.scopes:

@@ -1,6 +1,6 @@
-"""The authenticators that variables ask for (docs/configuration.md).
+"""Makes the authenticators that variables name (docs/configuration.md).
 
-What verifies tokens is imported only if it is asked for: a function behind a gateway starts without it.
+Libraries that verify tokens are imported only if a variable needs them: a function behind a gateway starts without.
 """
 
 import re
@@ -45,9 +45,9 @@ _API = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
-    """Who is let in. `open` is whether anybody is, without a word; `tokens` is what the token endpoint signs with, None
-    where there is no such endpoint."""
+class AuthenticationSetup:
+    """The authenticators of a deployment. `open` is whether every caller is accepted; `tokens` signs for the token
+    endpoint, None where there is no such endpoint."""
 
     authentication: Authentication
     open: bool
@@ -55,15 +55,14 @@ class Configured:
     oidc: "OidcAuthenticator | None" = None
 
     async def close(self) -> None:
-        """Ends what is done in the background."""
+        """Ends background tasks."""
         if self.oidc is not None:
             await self.oidc.close()
 
 
-def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> Configured | None:
-    """The authenticators that variables ask for; None if they ask for none. `realm` is that of issuers and APIs for
-    which no other is named. A file of keys is read; nothing is sent yet. Raises `ValueError` with a sentence that names
-    a variable."""
+def load_authentication(environment: Mapping[str, str], realm: str, runtime: Runtime) -> AuthenticationSetup | None:
+    """Makes the authenticators that variables name; None if they name none. `realm` is the realm of issuers and APIs
+    without one of their own. Reads a file of keys, and sends nothing. Raises `ValueError`, which names a variable."""
     kinds = AUTH.read(environment)
     for kind in kinds:
         if kind not in KINDS:
@@ -72,8 +71,8 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
         return None
     if NONE in kinds:
         if set(kinds) != {NONE}:
-            raise ValueError(f"{AUTH.name}: 'none' lets anybody in, so it stands alone")
-        return Configured(Authentication(()), open=True)
+            raise ValueError(f"{AUTH.name}: 'none' accepts every caller, so it can't be combined with others")
+        return AuthenticationSetup(Authentication(()), open=True)
     if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
         raise ValueError(f"{AUTH.name}: PyJWT is not installed: install the extra 'auth' of arco-catalog")
     if OIDC in kinds and find_spec("cryptography") is None:
@@ -94,29 +93,33 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
     if OIDC in kinds:
         oidc = _oidc(environment, realm, runtime)
         authenticators.append(oidc)
-    return Configured(Authentication(authenticators), open=False, tokens=tokens, oidc=oidc)
+    return AuthenticationSetup(Authentication(authenticators), open=False, tokens=tokens, oidc=oidc)
 
 
 def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
-    """Where the keys are that sign tokens. Raises `ValueError` unless just one of the variables says so, and for a file
-    without keys."""
+    """The source of the keys that sign tokens. Raises `ValueError` unless exactly one of its variables is set, and for
+    a file without keys."""
     from arco_catalog.authentication import keys
     from storage_backends.secret_stores import is_reference
 
-    named = [variable for variable in (TOKEN_KEY, TOKEN_KEY_FILE, TOKEN_KEY_SECRET) if environment.get(variable.name)]
-    if len(named) != 1:
+    variables = [
+        variable for variable in (TOKEN_KEY, TOKEN_KEY_FILE, TOKEN_KEY_SECRET) if environment.get(variable.name)
+    ]
+    if len(variables) != 1:
         names = f"{TOKEN_KEY.name}, {TOKEN_KEY_FILE.name} and {TOKEN_KEY_SECRET.name}"
-        raise ValueError(f"'{AUTH.name}=internal' needs a key to sign tokens with: set just one of {names}")
-    text = named[0].read(environment)
-    if named[0] is not TOKEN_KEY_SECRET:
-        in_file = named[0] is TOKEN_KEY_FILE
+        raise ValueError(f"'{AUTH.name}=internal' needs a key to sign tokens: set exactly one of {names}")
+    text = variables[0].read(environment)
+    if variables[0] is not TOKEN_KEY_SECRET:
+        in_file = variables[0] is TOKEN_KEY_FILE
         try:
             known = keys.read_file(text) if in_file else keys.parse_keys(text)
         except ValueError as error:
-            raise ValueError(f"{named[0].name}: {error}") from error
+            raise ValueError(f"{variables[0].name}: {error}") from error
         return keys.KeySource(keys.from_file(text) if in_file else keys.from_text(text), runtime.now_ms, known)
     if not is_reference(text):
-        raise ValueError(f"{TOKEN_KEY_SECRET.name}: {text!r} is no reference to a secret of AWS, Google Cloud or Azure")
+        raise ValueError(
+            f"{TOKEN_KEY_SECRET.name}: {text!r} is not a reference to a secret of AWS, Google Cloud or Azure"
+        )
     return keys.KeySource(keys.from_secret_store(text, environment, runtime.now_ms), runtime.now_ms)
 
 
@@ -124,7 +127,7 @@ def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator
     apis = _by_realm(GATEWAY_APIS, environment, realm)
     for api in apis:
         if not _API.fullmatch(api):
-            raise ValueError(f"{GATEWAY_APIS.name}: {api!r} is no id of an API or a function URL")
+            raise ValueError(f"{GATEWAY_APIS.name}: {api!r} is not the id of an API or a function URL")
     return GatewayAuthenticator(
         apis, GATEWAY_PRINCIPAL_CLAIM.read(environment), environment.get(GATEWAY_ROLES_CLAIM.name) or None
     )
@@ -141,7 +144,7 @@ def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "Oidc
     for name in algorithms:
         if name not in ALGORITHMS:
             raise ValueError(f"{OIDC_ALGORITHMS.name}: expected some of {', '.join(ALGORITHMS)}, got {name!r}")
-    audiences = _needed(OIDC_AUDIENCES, environment)
+    audiences = _required(OIDC_AUDIENCES, environment)
     issuers: list[tuple[Issuer, IssuerKeys]] = []
     for url, of in _by_realm(OIDC_ISSUERS, environment, realm).items():
         try:
@@ -164,18 +167,19 @@ def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "Oidc
 
 
 def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str], realm: str) -> Mapping[str, str]:
-    """What a variable lists, and the realm of each: what is of two realms would be believed in both."""
+    """The items of a variable and the realm of each. An item of two realms would be trusted in both, so it is
+    refused."""
     found: dict[str, str] = {}
-    for item in _needed(variable, environment):
-        named, equals, rest = item.partition("=")
-        of, value = (named, rest) if equals and _REALM.fullmatch(named) else (realm, item)
+    for item in _required(variable, environment):
+        name, equals, rest = item.partition("=")
+        of, value = (name, rest) if equals and _REALM.fullmatch(name) else (realm, item)
         if value in found:
-            raise ValueError(f"{variable.name}: {value!r} is named twice, and belongs to one realm")
+            raise ValueError(f"{variable.name}: {value!r} is listed twice, and belongs to one realm")
         found[value] = of
     return found
 
 
-def _needed(variable: Variable[tuple[str, ...]], environment: Mapping[str, str]) -> Sequence[str]:
+def _required(variable: Variable[tuple[str, ...]], environment: Mapping[str, str]) -> Sequence[str]:
     values = variable.read(environment)
     if not values:
         raise ValueError(f"{variable.name} is not set, and one of the kinds in {AUTH.name} needs it")

@@ -1,6 +1,6 @@
-"""Verified tokens, remembered until they expire: a signature is checked once, not with each request.
+"""Caches the results of verified tokens until they expire, so that a signature is not verified with each request.
 
-Tokens themselves are not kept, only their digests.
+The keys of the cache are digests, not tokens.
 """
 
 import hashlib
@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST = 4_096
-"""Tokens that are remembered at once, at about a kilobyte each."""
+MAX_TOKENS = 4_096
+"""Entries of a cache, of about a kilobyte each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class _Entry(Generic[T]):
     until_ms: int
 
 
-class Remembered(Generic[T]):
-    """What tokens were found to say, by the tokens; those used longest ago are forgotten first."""
+class TokenCache(Generic[T]):
+    """Results by token; the least recently used are dropped first."""
 
-    def __init__(self, now_ms: Callable[[], int], most: int = MOST) -> None:
+    def __init__(self, now_ms: Callable[[], int], max_tokens: int = MAX_TOKENS) -> None:
         self._now_ms = now_ms
-        self._most = most
+        self._max_tokens = max_tokens
         self._entries: OrderedDict[bytes, _Entry[T]] = OrderedDict()
 
     def get(self, token: str) -> T | None:
-        """What the token says, None if it is not known or has expired."""
+        """The result of a token, None if it is not cached or has expired."""
         key = _digest(token)
         entry = self._entries.get(key)
         if entry is None:
@@ -42,13 +42,13 @@ class Remembered(Generic[T]):
         return entry.value
 
     def put(self, token: str, value: T, until_ms: int) -> None:
-        """Remembers what a verified token says, until then."""
+        """Caches the result of a verified token until a time."""
         self._entries[_digest(token)] = _Entry(value, until_ms)
-        while len(self._entries) > self._most:
+        while len(self._entries) > self._max_tokens:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Forgets all: keys that they were verified by are no longer trusted."""
+        """Drops all entries, when a key that verified some of them is no longer trusted."""
         self._entries.clear()
 
     def __len__(self) -> int:
