@@ -13,6 +13,7 @@ from arco_catalog.cli.session import carry_out, managing, operator_request
 from arco_catalog.config.parsing import parse_warehouse
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.management.catalog_drops import end_catalog, remove_catalog
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
@@ -85,7 +86,8 @@ async def _one(
 ) -> JsonObject:
     match action:
         case "create":
-            return await make_catalog(realm, session, _request(realm, options, name, said))
+            policy = key_policy_from_env(options.environment)
+            return await make_catalog(realm, session, _request(realm, options, name, said), key_policy=policy)
         case "show":
             return await get_catalog(session, name)
         case "update":

@@ -28,6 +28,7 @@ from arco_catalog.protocol.rights import Judged
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
+from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
@@ -245,19 +246,26 @@ def realms_beside(
 
 
 async def make_catalog(
-    realm: Realm, session: Session, request: CatalogRequest, root: str | None = None, *, owned: bool = False
+    realm: Realm,
+    session: Session,
+    request: CatalogRequest,
+    root: str | None = None,
+    *,
+    owned: bool = False,
+    key_policy: KeyPolicy | None = None,
 ) -> JsonObject:
     """Makes a catalog, and returns it as answers show it: first its registry, in a folder that no other catalog ever
     had, then its name. If the process dies in between, that folder has no name and nobody looks there. `root` is the
     folder of a catalog that exists already, which is taken into the realm; `owned`: its managers may also read and
-    write all tables. `session` is one with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations
-    that it may not have."""
+    write all tables. `key_policy` is what its first commit records. `session` is one with the realm's registry. Raises
+    `AlreadyExists`, and `BadRequest` for locations that it may not have."""
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)
     admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
-    await begin_catalog(realm.unnamed(request, place).session(session.request), admin, owned=owned)
+    made = realm.unnamed(request, place).session(replace(session.request, key_policy=key_policy))
+    await begin_catalog(made, admin, owned=owned)
     overlap = session.settings.allow_catalog_overlap
     return await create_catalog(session, request, entity, place, overlap=overlap)
 

@@ -36,7 +36,8 @@ async def create(context: RequestContext) -> Response:
     session = context.realm_session()
     await session.head()  # judged, before anybody is told what the operator allows
     _check_storage(context, request.storage)
-    return json_response(await make_catalog(context.required_realm, session, request), 201)
+    key_policy = context.options.key_policy
+    return json_response(await make_catalog(context.required_realm, session, request, key_policy=key_policy), 201)
 
 
 async def get(context: RequestContext) -> Response:
