@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from arco_catalog.state.access import State
+from arco_catalog.state.paths import outermost_root
 from arco_catalog.state.realm import catalogs
 from storage_backends import Cursor, ObjectStore
 
@@ -32,7 +33,7 @@ async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
     after: Cursor | None = None
     for _ in range(MAX_PAGES):
         page = await store.list("", after)
-        found |= {each.key.partition("/_catalog/")[0] for each in page.entries if "/_catalog/" in each.key}
+        found |= {root for each in page.entries if (root := outermost_root(each.key)) is not None}
         after = page.after
         if after is None:
             break

@@ -356,6 +356,18 @@ def catalog_root(manifest: str) -> str:
     return manifest.rpartition("/_catalog/")[0]
 
 
+def outermost_root(key: str) -> str | None:
+    """The root of the catalog whose state has an object under a key, the outermost of several; None for other keys."""
+    root, state, _ = key.partition("/_catalog/")
+    return root if state else None
+
+
+def realm_prefix(key: str) -> str | None:
+    """The prefix of the realm that has its HEAD under a key; None for other keys."""
+    ending = f"{REALM_FOLDER}/core/manifest.json"
+    return key.removesuffix(ending).strip("/") if key.endswith(ending) else None
+
+
 def commit_key(entity: str, metadata_location: str) -> str:
     """Names one commit of one entity for ever: SHA-256, in hex, of the entity id and the metadata file's location."""
     return hashlib.sha256(f"{entity}\n{metadata_location}".encode()).hexdigest()

@@ -14,7 +14,7 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Scan
-from arco_catalog.state.paths import REALM_FOLDER, Paths
+from arco_catalog.state.paths import REALM_FOLDER, Paths, realm_prefix
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped, principal_roles, principals
 from storage_backends import Applied, Cursor
 
@@ -32,14 +32,13 @@ class RealmSummary:
 
 async def realms_in(session: Session) -> Sequence[RealmSummary]:
     """All realms of the session's store, found by one listing of it. Raises `StoreError`."""
-    ending = f"{REALM_FOLDER}/core/manifest.json"
     found: list[RealmSummary] = []
     after: Cursor | None = None
     while True:
         page = await session.state.store.list("", after)
         for each in page.entries:
-            prefix = each.key.removesuffix(ending).strip("/")
-            if each.key.endswith(ending) and "/" not in prefix:
+            prefix = realm_prefix(each.key)
+            if prefix is not None and "/" not in prefix:
                 found.append(await summarize_realm(_registry(session, prefix), prefix))
         after = page.after
         if after is None:
