@@ -86,7 +86,7 @@ async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 @asynccontextmanager
 async def outside_realms(options: CatalogOptions, command: str, timeout_ms: int) -> AsyncIterator[Session]:
     """A session with the one catalog that a store without a realm has, whatever is there."""
-    async with _store(options, probed=False) as catalog:
+    async with _store(options, probed=False, checks=True) as catalog:
         yield _session(catalog, command, timeout_ms)
 
 
@@ -233,9 +233,9 @@ def operator_request(runtime: Runtime, command: str, timeout_ms: int = TIMEOUT_M
 
 
 @asynccontextmanager
-async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Catalog]:
+async def _store(options: CatalogOptions, *, probed: bool, checks: bool = False) -> AsyncIterator[Catalog]:
     """The one catalog of a store, over which its realm's are opened too. If it is `probed`, raises `CliError` over a
-    store that ignores conditions."""
+    store that ignores conditions. A command that `checks` the store gets a catalog of one that can't be read, too."""
     url, allowed = _urls(options)
     opener, runtime = opener_in(options.environment), SystemRuntime()
     if probed:
@@ -243,7 +243,7 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
             catalog = await open_catalog(_settings(options), url, allowed, runtime, opener)
     else:
         async with saying_that_it_waits(options.store):
-            catalog = await _built(_settings(options), opener(url), url, allowed, runtime, opener)
+            catalog = await _built(_settings(options), opener(url), url, allowed, runtime, opener, checks=checks)
     try:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -253,7 +253,14 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
 
 
 async def _built(
-    settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime, opener: StoreOpener
+    settings: Settings,
+    store: ObjectStore,
+    url: str,
+    allowed: Sequence[str],
+    runtime: Runtime,
+    opener: StoreOpener,
+    *,
+    checks: bool,
 ) -> Catalog:
     """A catalog over a store that was not probed. Raises `NotThere` if the store can't be read. One that denies the
     read of this HEAD may allow what a realm has."""
@@ -262,6 +269,8 @@ async def _built(
     except StoreDenied:
         return build_catalog(settings, store, url, allowed, runtime, opener)
     except StoreError as error:
+        if checks:
+            return build_catalog(settings, store, url, allowed, runtime, opener)
         await store.close()
         raise NotThere(f"cannot read the store {url}: {error}") from error
 

@@ -232,7 +232,7 @@ def test_completion_of_bash_completes_commands_options_and_choices() -> None:
         asked = f"{code}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _arco; echo ${{COMPREPLY[@]}}"
         return set(subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split())
 
-    assert completed("arco", "re") == {"register", "rename", "receipts", "reconcile", "restore"}
+    assert completed("arco", "re") == {"realms", "register", "rename", "receipts", "reconcile", "restore"}
     assert completed("arco", "completion", "") >= {"bash", "zsh", "fish"}
     assert completed("arco", "ls", "--l") == {"--limit"}
     assert completed("arco", "import", "f") == {"folder"}

@@ -43,7 +43,7 @@ def put(s3: S3Server, location: str, body: bytes) -> None:
 
 def large_table(home: str) -> JsonObject:
     """A table whose answer is more than the host can carry, but for gzip."""
-    return {**table(SNAPSHOTS), "location": home}
+    return table(SNAPSHOTS, home)
 
 
 def test_a_table_too_large_to_answer_with_says_so_and_how_to_read_it(

@@ -148,7 +148,7 @@ class Site:
 
 
 def _metadata(home: str) -> bytes:
-    return dumps({**table(SNAPSHOTS), "location": home})
+    return dumps(table(SNAPSHOTS, home))
 
 
 async def expect(sending: Awaitable[object]) -> None:

@@ -20,13 +20,16 @@ NOW = 1_700_000_000_000
 ROUNDS = 7
 
 
-def snapshot(snapshot_id: int) -> JsonObject:
-    """One snapshot as Spark writes it, in size too."""
+LOCATION = "s3://bucket/warehouse/table"
+
+
+def snapshot(snapshot_id: int, location: str = LOCATION) -> JsonObject:
+    """One snapshot as Spark writes it, in size too, of a table at a location."""
     return {
         "snapshot-id": 4_000_000_000_000_000_000 + snapshot_id,
         "sequence-number": snapshot_id,
         "timestamp-ms": NOW + snapshot_id,
-        "manifest-list": f"s3://bucket/warehouse/table/metadata/snap-{snapshot_id}-1-0190c8de-6a3c-7e55-9cba.avro",
+        "manifest-list": f"{location}/metadata/snap-{snapshot_id}-1-0190c8de-6a3c-7e55-9cba.avro",
         "schema-id": 0,
         "summary": {
             "operation": "append",
@@ -42,15 +45,15 @@ def snapshot(snapshot_id: int) -> JsonObject:
     }
 
 
-def table(snapshots: int) -> JsonObject:
-    """A table with that many snapshots, each of which was main once."""
+def table(snapshots: int, location: str = LOCATION) -> JsonObject:
+    """A table at a location with that many snapshots, each of which was main once."""
     columns: list[JsonValue] = [
         {"id": column, "name": f"c{column}", "type": "long", "required": False} for column in range(1, 21)
     ]
     request = parse_create_table({"name": "t", "schema": {"type": "struct", "fields": columns}})
     uuid = "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c01"
-    document = new_table_metadata(request, location="s3://bucket/warehouse/table", table_uuid=uuid, now_ms=NOW)
-    made = [snapshot(snapshot_id) for snapshot_id in range(1, snapshots + 1)]
+    document = new_table_metadata(request, location=location, table_uuid=uuid, now_ms=NOW)
+    made = [snapshot(snapshot_id, location) for snapshot_id in range(1, snapshots + 1)]
     newest = made[-1]["snapshot-id"]
     return document | {
         "snapshots": list(made),

@@ -49,14 +49,14 @@ class Figure:
 
 def big_table(home: str) -> JsonObject:
     """Metadata of many snapshots, at this location."""
-    document = table(BIG)
+    document = table(BIG, home)
     snapshots: list[JsonValue] = [big_snapshot(number, home) for number in range(1, BIG + 1)]
-    return {**document, "location": home, "snapshots": snapshots}
+    return {**document, "snapshots": snapshots}
 
 
 def big_snapshot(number: int, home: str) -> JsonObject:
     """A snapshot whose manifest list is called as Iceberg's writers call them: by the snapshot's id."""
-    made = snapshot(number)
+    made = snapshot(number, home)
     return {**made, "manifest-list": f"{home}/metadata/snap-{made['snapshot-id']}-1-{RUNTIME.uuid()}.avro"}
 
 

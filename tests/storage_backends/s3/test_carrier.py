@@ -75,12 +75,12 @@ async def test_what_the_wire_refuses_is_refused_in_words_that_name_the_way(
     bucket: str, config: S3Config, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with store_of(bucket, replace(config, carrier=Carrier.WIRE)) as store:
-        with pytest.raises(StoreError, match=f"{why}.*ARCO_S3_CLIENT=sdk.*arco-catalog.s3-sdk"):
+        with pytest.raises(StoreError, match=f"{why}.*ARCO_S3_CLIENT=sdk.*extra 's3-sdk' of arco-catalog"):
             await store.get("key")
     monkeypatch.delitem(sys.modules, "storage_backends.s3.sdk", raising=False)
     monkeypatch.setitem(sys.modules, "aiobotocore.config", None)  # as if it were not installed
     async with store_of(bucket, config) as store:
-        with pytest.raises(StoreError, match=f"{why}.*not installed.*arco-catalog.s3-sdk"):
+        with pytest.raises(StoreError, match=f"{why}.*not installed.*extra 's3-sdk' of arco-catalog"):
             await store.get("key")
 
 

@@ -70,10 +70,12 @@ class Catalog:
     def make_table(self, name: str) -> None:
         """One table with its snapshots."""
         wanted: JsonObject = {"name": name, "schema": schema(*COLUMNS), "properties": PROPERTIES}
-        self.ask("POST", "/namespaces/db/tables", wanted)
+        created = self.ask("POST", "/namespaces/db/tables", wanted)["metadata"]
+        if not isinstance(created, Mapping):
+            raise RuntimeError("no metadata")
         newest: JsonValue = None
         for number in range(1, SNAPSHOTS + 1):
-            made: JsonObject = {**snapshot(number), "timestamp-ms": int(time.time() * 1000)}
+            made: JsonObject = {**snapshot(number, str(created["location"])), "timestamp-ms": int(time.time() * 1000)}
             if newest is not None:
                 made["parent-snapshot-id"] = newest
             self.ask("POST", f"/namespaces/db/tables/{name}", append(made, newest))
