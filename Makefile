@@ -151,6 +151,10 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 	@mkdir -p .arco
 	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
 
+.PHONY: test-healthy-use
+test-healthy-use: .venv/.dev ## 100,000 commits over months, by processes of any age and without a failure: no outcome is unknown (goes on where it was stopped; ARGS="--part 10000")
+	$(BIN)/python -m tests.simulation.healthy_use --state .arco/healthy-use.json $(ARGS)
+
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.
