@@ -57,6 +57,11 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
         if driver.may_have_changed_something:
             raise CommitStateUnknown(reason) from error
         raise driver.nothing_changed(reason) from error
+    except CommitStateUnknown as unknown:
+        if unknown.reason == "store-timeout" and not driver.may_have_changed_something:
+            # A write before the swap: an intent, a reservation, the decision of another's transaction.
+            raise driver.nothing_changed(unknown.message) from unknown
+        raise
     except CatalogChanged:
         raise  # whoever made the request makes it again at once, with the same attempts to pass over
     except Unavailable as error:

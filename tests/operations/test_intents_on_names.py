@@ -96,7 +96,7 @@ async def dies_before_its_decision(fixture: CatalogFixture, *changes: TableChang
     """A transaction whose process dies when all is laid."""
 
     async def die(self: object, standing: object) -> None:
-        raise CommitStateUnknown("died")
+        raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
@@ -108,7 +108,7 @@ async def dies_after_its_decision(fixture: CatalogFixture, *changes: TableChange
     """A transaction whose process dies when it has committed: nothing is settled, and no final slot is put."""
 
     async def die(self: object, *_: object) -> None:
-        raise CommitStateUnknown("died")
+        raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("arco_catalog.protocol.commit_loop.CommitLoop.follow_up", die)
@@ -214,7 +214,7 @@ async def test_a_takeover_that_is_refused_leaves_no_intents_of_those_before_it(
     async def die_half_way(self: transaction_coordinator.TransactionCoordinator) -> None:
         assert self.names_commit is not None
         assert await self.place_on_names(self.names_commit)
-        raise CommitStateUnknown("died")
+        raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "place_intents", die_half_way)

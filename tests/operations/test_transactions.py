@@ -196,7 +196,7 @@ async def pending_with_intents(fixture: CatalogFixture, changes: list[TableChang
     """A transaction whose process dies between its intents and its decision."""
 
     async def die(self: object, standing: object) -> None:
-        raise CommitStateUnknown("died")
+        raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)

@@ -546,7 +546,7 @@ async def test_a_drop_that_is_answered_on_evidence_leaves_its_mark_first(fixture
     key = fixture.key()
 
     async def die(*_: object) -> None:
-        raise CommitStateUnknown("died")
+        raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "mark_dropped", die)

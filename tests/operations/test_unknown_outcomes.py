@@ -8,12 +8,13 @@ import pytest
 from arco_catalog.iceberg.errors import Forbidden, KeyInProgress, Unavailable
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state import pointer as pointer_module
 from arco_catalog.state import registry as registry_module
 from arco_catalog.state.access import CLAIM_AGE_MS
 from storage_backends import StoreDenied
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.scripted_store import DOWN, Nth, Rule, ScriptedStore, put, swap
+from tests.support.scripted_store import DOWN, Nth, Rule, ScriptedStore, lost, put, swap
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
@@ -143,7 +144,7 @@ async def test_evidence_is_searched_before_a_pause_in_which_the_pointer_forgets(
     busy: CatalogFixture, clock: FakeRuntime, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each long pause is long enough for more moves than the pointer remembers."""
-    others, sleep, lost = busy.another(), clock.sleep, 4
+    others, sleep, lost_swaps = busy.another(), clock.sleep, 4
 
     async def busy_sleep(seconds: float) -> None:
         await sleep(seconds)
@@ -160,7 +161,7 @@ async def test_evidence_is_searched_before_a_pause_in_which_the_pointer_forgets(
 
     monkeypatch.setattr(clock, "sleep", busy_sleep)
     monkeypatch.setattr(clock, "random", lambda: 0.99)
-    store.rules = [Rule(swap(POINTERS), first=move, times=lost)]
+    store.rules = [Rule(swap(POINTERS), first=move, times=lost_swaps)]
     await busy.commit(set_property("mine", "yes"))
     assert b'"mine"' in await properties_of(busy)
 
@@ -206,3 +207,18 @@ async def test_a_namespace_by_an_idle_process_costs_as_many_calls_as_by_a_busy_o
     warm = await calls("warm")
     clock.ms += CLAIM_AGE_MS
     assert await calls("idle") == warm
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_a_transaction_whose_intents_the_store_does_not_acknowledge_has_changed_nothing(
+    busy: CatalogFixture, store: ScriptedStore, keyed: bool
+) -> None:
+    """It is decided by nobody else, and was not decided."""
+    await busy.table("u")
+    changes = [(NS, name, set_property("mine", "yes")) for name in ("t", "u")]
+    session = busy.session({}, key=busy.key() if keyed else None, path="/transactions")
+    store.rules = [Rule(swap(POINTERS), answers=lost)]
+    with pytest.raises(KeyInProgress if keyed else Unavailable):
+        await commit_transaction(session, changes)
+    store.rules = []
+    assert b'"mine"' not in await properties_of(busy)

@@ -14,7 +14,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,8 @@ BURST = 125
 """Commits between two pauses."""
 HOT = ("hot", "warm")
 IDLE = tuple(f"idle{number}" for number in range(5))
-SERVERS = tuple(f"server{number}" for number in range(5))
-FUNCTIONS = ("function0", "function1")
-AWAKE = 4
-"""Processes that take requests in one burst; the others keep what they remember."""
+PERIODS = {"server0": 1, "server1": 1, "server2": 3, "server3": 20, "server4": 20, "function0": 2, "function1": 20}
+"""Processes, and how many bursts they stay idle: the hot table moves more often than its pointer remembers in 20."""
 CLIENTS = 5
 MAX_SENDINGS = 60
 """Sendings of one key until it must have a definite answer."""
@@ -103,7 +101,8 @@ class Tally:
     def write(self, file: Path) -> None:
         """Keeps it in a file."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(asdict(self)))
+        document = {each.name: getattr(self, each.name) for each in fields(self)}
+        file.write_text(json.dumps(document))
 
     def add(self, other: "Tally") -> None:
         """Adds another world's."""
@@ -146,9 +145,9 @@ class HealthyUse:
             await setup.table(name)
         bursts = 0
         while self.tally.commits < self.commits:
-            bursts += 1
-            await self._burst(f"worker{bursts}", self.tally.commits + BURST)
+            await self._burst(bursts, self.tally.commits + BURST)
             await self._pause(f"maintenance{bursts}")
+            bursts += 1
         await self.world.settle()
         self.tally.worlds, self.tally.virtual_days = 1, self.world.loop.time() / DAY
         return self.tally
@@ -167,10 +166,11 @@ class HealthyUse:
 
     # Bursts and pauses.
 
-    async def _burst(self, worker: str, until: int) -> None:
-        """Clients send to some processes, one of which lives for this burst alone. The first requests of a process may
-        come all at once."""
-        awake = [*self._random.sample([*SERVERS, *FUNCTIONS], AWAKE), worker]
+    async def _burst(self, number: int, until: int) -> None:
+        """Clients send to some processes, one of which lives for this burst alone. Each begins with a commit to the hot
+        table; the first creates of one may come all at once."""
+        awake = [name for name, period in PERIODS.items() if number % period == 0] + [f"worker{number}"]
+        await asyncio.gather(*(self._commit(process, HOT[0]) for process in awake))
         if self._random.random() < 0.3:
             crowd = self._random.choice(awake)
             await asyncio.gather(*(self._create(crowd) for _ in range(self._random.randint(2, 6))))
@@ -274,11 +274,11 @@ class HealthyUse:
     async def _send(self, process: str, path: str, body: JsonObject, perform: Perform) -> bool:
         """Sends a new request, most often under a key; sometimes twice at once, to two processes. Returns whether the
         answer was yes."""
-        key = uuid7(self.world.runtime.now_ms(), self.world.runtime) if self._random.random() < 0.7 else None
+        key = uuid7(self.world.runtime.now_ms(), self.world.runtime) if self._random.random() < 0.5 else None
         request = KeyedRequest(path, body, perform, key or "", self.world.loop.time(), False, None)
         places = [process]
         if key is not None and self._random.random() < 0.1:
-            places.append(self._random.choice([*SERVERS, *FUNCTIONS]))
+            places.append(self._random.choice([*PERIODS]))
         answers = await asyncio.gather(*(self._until_answered(place, request, key) for place in places))
         self.tally.requests += 1
         first = answers[0]
