@@ -133,6 +133,7 @@ class HealthyUse:
         self._random = world.loop.stream("clients")
         self._fixtures: dict[str, CatalogFixture] = {}
         self._answered: list[KeyedRequest] = []
+        self._awake: list[str] = []
         self._made: list[str] = []
         """Names of tables that come and go."""
         self._numbers = 0
@@ -170,6 +171,7 @@ class HealthyUse:
         """Clients send to some processes, one of which lives for this burst alone. Each begins with a commit to the hot
         table; the first creates of one may come all at once."""
         awake = [name for name, period in PERIODS.items() if number % period == 0] + [f"worker{number}"]
+        self._awake = awake
         await asyncio.gather(*(self._commit(process, HOT[0]) for process in awake))
         if self._random.random() < 0.3:
             crowd = self._random.choice(awake)
@@ -278,7 +280,7 @@ class HealthyUse:
         request = KeyedRequest(path, body, perform, key or "", self.world.loop.time(), False, None)
         places = [process]
         if key is not None and self._random.random() < 0.1:
-            places.append(self._random.choice([*PERIODS]))
+            places.append(self._random.choice(self._awake))
         answers = await asyncio.gather(*(self._until_answered(place, request, key) for place in places))
         self.tally.requests += 1
         first = answers[0]
