@@ -213,7 +213,7 @@ async def test_a_namespace_by_an_idle_process_costs_as_many_calls_as_by_a_busy_o
 async def test_a_transaction_whose_intents_the_store_does_not_acknowledge_has_changed_nothing(
     busy: CatalogFixture, store: ScriptedStore, keyed: bool
 ) -> None:
-    """It is decided by nobody else, and was not decided."""
+    """Only its own coordinator commits it, and has not."""
     await busy.table("u")
     changes = [(NS, name, set_property("mine", "yes")) for name in ("t", "u")]
     session = busy.session({}, key=busy.key() if keyed else None, path="/transactions")
