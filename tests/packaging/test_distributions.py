@@ -183,6 +183,8 @@ ON_S3 = {
     "restore": [],
     "adopt": ["--original-is-deleted"],
     "delegation-service": [],
+    "realms": ["list"],
+    "settings": [],
     "info": [TABLE],
     "receipts": [TABLE],
     "show": [TABLE],
