@@ -55,6 +55,10 @@ def table_updates(address: Address) -> Bodies:
             snapshot = update["snapshot"]
             time = {"timestamp-ms": address.now_ms + snapshot["snapshot-id"], "schema-id": 0}
             return {**update, "snapshot": {**snapshot, **time, "manifest-list": f"{address.root}/m.avro"}}
+        for field in ("statistics", "partition-statistics"):
+            if field in update:
+                file = update[field]
+                return {**update, field: {**file, "statistics-path": f"{address.root}/{file['statistics-path']}"}}
         return update
 
     moved = uniquely(address).map(lambda location: {"action": "set-location", "location": location})

@@ -25,6 +25,7 @@ ROLE = f"{MANAGEMENT_BASE}/catalogs/{{catalogName}}/catalog-roles/{{catalogRoleN
 SELDOM: Mapping[str, float] = {
     f"POST {ROLE}/grants": 0.05,  # it must be held
     f"POST {ROLE.removesuffix('/{catalogRoleName}')}": 0.1,  # under a name that is free, and that it may have
+    f"POST {MANAGEMENT_BASE}/catalogs": 0.1,  # under a name and in a place that are free
     f"PUT {MANAGEMENT_BASE}/principals/{{principalName}}/principal-roles": 0.1,  # one that it has not
     f"POST {MANAGEMENT_BASE}/principals/{{principalName}}/rotate": 0.1,  # its own
 }
