@@ -4,11 +4,10 @@
 from collections.abc import Callable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.state.locations import Location
-from storage_backends import Applied
+from arco_catalog.state.registry import RegistryState
 
 CHANGE = "allowed-locations"
 """The kind of a registry commit that changes nothing but these."""
@@ -37,17 +36,10 @@ async def change_locations(
 
 
 async def _commit(session: Session, change: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
-    state = session.state
-    async with session.lock_registry():
-        while True:
-            head = await state.head()
-            locations = change(head.allowed_locations)
-            if [*locations] == [*head.allowed_locations]:
-                return locations
-            listed: list[JsonValue] = [*locations]
-            detail: JsonObject = {"allowed_locations": listed}
-            commit = await internal_commit(session, CHANGE, detail, head.with_allowed_locations(locations), {})
-            await commit.put()
-            if isinstance(await commit.swap(), Applied):
-                return locations
-            await state.pause()
+    async def change_locations(head: RegistryState) -> HeadChange | None:
+        locations = change(head.allowed_locations)
+        if [*locations] == [*head.allowed_locations]:
+            return None
+        return HeadChange(head.with_allowed_locations(locations), {"allowed_locations": [*locations]})
+
+    return (await change_head(session, CHANGE, change_locations)).allowed_locations

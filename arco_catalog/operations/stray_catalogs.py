@@ -1,6 +1,7 @@
 """Catalogs without a name: finds them by their state in the store, and undoes the drop of one."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
@@ -16,6 +17,7 @@ from arco_catalog.operations.management.entities import body_of, check_entity_na
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.realms import Realm
 from arco_catalog.operations.recovery.backup import beside
+from arco_catalog.operations.recovery.reading import listed
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
@@ -24,7 +26,6 @@ from arco_catalog.state.fields import mapping, optional_text, texts
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import SERVICE_ADMIN
 from arco_catalog.state.registry import RegistryState
-from storage_backends import Cursor
 
 SETTLING_MS = 10 * 60_000
 """What is younger, and was never closed, may be a catalog that is being made."""
@@ -57,14 +58,8 @@ class UndropRequest:
 async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
     """All catalogs without a name that have state in the realm, in order."""
     prefix = realm.root_of("")
-    roots: set[str] = set()
-    after: Cursor | None = None
-    while True:
-        page = await session.state.store.list(prefix, after)
-        roots |= {prefix + each.key.removeprefix(prefix).partition("/")[0] for each in page.entries}
-        after = page.after
-        if after is None:
-            break
+    async with aclosing(listed(session.state, prefix)) as objects:
+        roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
     named = {each.root for each in await list_catalogs(session)}
     found = [await read_catalog(session, root) for root in sorted(roots - named)]
     return [each for each in found if each is not None]

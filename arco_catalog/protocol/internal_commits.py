@@ -4,7 +4,8 @@ A table that a transaction creates is an intent on its name: the registry's entr
 once that committed (docs/design/transaction.md). Such commits have fresh operation ids, which are evidence of nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
@@ -46,14 +47,44 @@ async def change_registry(
     session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Steps[Edits | None]]
 ) -> None:
     """Makes a registry commit as often as it takes, on fresh reads; none if `edit` finds nothing (more) to do."""
+
+    async def change(head: RegistryState) -> HeadChange | None:
+        edits = await carry_out(session.state, head.index, edit(head))
+        return HeadChange(head, detail, edits) if edits else None
+
+    await change_head(session, kind, change)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadChange:
+    """A change of the registry: HEAD with new values beside its index, the detail for its history, and edits of the
+    index."""
+
+    head: RegistryState
+    detail: JsonObject
+    edits: Edits = field(default_factory=dict)
+
+
+async def change_head(
+    session: Session,
+    kind: str,
+    change: Callable[[RegistryState], Awaitable[HeadChange | None]],
+    *,
+    when_late: str | None = None,
+) -> RegistryState:
+    """Makes a registry commit as often as it takes, on fresh reads; none where `change` returns None. Returns the HEAD
+    of the last change, or the one that needs none. Raises `StoreError`, and `CommitStateUnknown`: past the deadline,
+    too, if `when_late` has what to do then."""
     async with session.lock_registry():
         while True:
             head = await session.state.head()
-            edits = await carry_out(session.state, head.index, edit(head))
-            if not edits:
-                return
-            prepared = await internal_commit(session, kind, detail, head, edits)
+            changed = await change(head)
+            if changed is None:
+                return head
+            prepared = await internal_commit(session, kind, changed.detail, changed.head, changed.edits)
+            if when_late is not None and session.late():
+                raise CommitStateUnknown(f"The request's deadline has passed: {when_late}")
             await prepared.put()
             if isinstance(await prepared.swap(), Applied):
-                return
+                return changed.head
             await session.state.pause()

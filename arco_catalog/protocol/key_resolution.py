@@ -5,16 +5,15 @@ import logging
 from collections.abc import Callable
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogChanged, CommitStateUnknown
-from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.protocol.operation_request import IdempotencyKey
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
 from arco_catalog.state.marker import CLOSED, Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.worker_threads import off_loop
-from storage_backends import Applied, StoreError
+from storage_backends import StoreError
 
 RECORD = "record-key-settings"
 """The kind of a registry commit that records what the first server of a catalog without a record uses."""
@@ -120,18 +119,16 @@ async def _commit_key_settings(
 ) -> KeySettings:
     """Makes HEAD record what `change` makes of it, by a registry commit if it does not yet. Returns that. Raises
     `StoreError`, and `CommitStateUnknown`."""
-    async with session.lock_registry():
-        while True:
-            head = await session.state.head()
-            settings = change(head)
-            if settings == head.key_settings:
-                return settings
-            detail: JsonObject = {"idempotency": settings.policy.to_json()}
-            changed = await internal_commit(session, kind, detail, head.with_key_settings(settings), {})
-            await changed.put()
-            if isinstance(await changed.swap(), Applied):
-                return settings
-            await session.state.pause()
+
+    async def change_settings(head: RegistryState) -> HeadChange | None:
+        settings = change(head)
+        if settings == head.key_settings:
+            return None
+        return HeadChange(head.with_key_settings(settings), {"idempotency": settings.policy.to_json()})
+
+    recorded = (await change_head(session, kind, change_settings)).key_settings
+    assert recorded is not None
+    return recorded
 
 
 def _log_difference(session: Session, settings: KeySettings | None, variables: KeyPolicy) -> None:

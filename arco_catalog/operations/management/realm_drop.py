@@ -4,19 +4,21 @@ HEAD stays, and records the drop: a realm without HEAD would read as one that wa
 may do everything (docs/design/access.md#rule-14)."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from arco_catalog.iceberg.errors import CommitFailed, CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.recovery.reading import listed
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.internal_commits import internal_commit
+from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import REALM_FOLDER, Paths, realm_prefix
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped, principal_roles, principals
-from storage_backends import Applied, Cursor
+from arco_catalog.state.registry import RegistryState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,12 @@ class RealmSummary:
 async def realms_in(session: Session) -> Sequence[RealmSummary]:
     """All realms of the session's store, found by one listing of it. Raises `StoreError`."""
     found: list[RealmSummary] = []
-    after: Cursor | None = None
-    while True:
-        page = await session.state.store.list("", after)
-        for each in page.entries:
+    async with aclosing(listed(session.state, "")) as objects:
+        async for each in objects:
             prefix = realm_prefix(each.key)
             if prefix is not None and "/" not in prefix:
                 found.append(await summarize_realm(_registry(session, prefix), prefix))
-        after = page.after
-        if after is None:
-            return sorted(found, key=lambda each: each.prefix)
+    return sorted(found, key=lambda each: each.prefix)
 
 
 def _registry(session: Session, prefix: str) -> State:
@@ -64,24 +62,20 @@ async def summarize_realm(state: State, prefix: str) -> RealmSummary:
 async def drop_realm(session: Session) -> bool:
     """Drops the realm of the session's registry, with all principals, roles and grants, by one commit. Returns whether
     it was there to drop. Raises `CommitFailed` while it has catalogs, and `CommitStateUnknown` past the deadline."""
-    state = session.state
-    async with session.lock_registry():
-        while True:
-            head = await state.head()
-            needs = Needs(keys=[REALM_STATE], scans=[Scan(catalogs())])
-            await load(state, head.index, needs)
-            if is_dropped(head.index):
-                return False
-            left = sorted(CatalogEntry(entry).name for _, entry in head.index.scan(catalogs()))
-            if left:
-                raise CommitFailed(f"The realm has catalogs, which are to be dropped first: {', '.join(left)}")
-            author: JsonObject = {"source": session.request.source}
-            dropped: JsonObject = {"state": "dropped", "at_ms": session.now_ms()}
-            empty = replace(head, index=Index({}))
-            prepared = await internal_commit(session, "drop-realm", author, empty, {REALM_STATE: dropped})
-            if session.late():
-                raise CommitStateUnknown("The request's deadline has passed: look at the realm, and drop it again")
-            await prepared.put()
-            if isinstance(await prepared.swap(), Applied):
-                return True
-            await state.pause()
+    existed = True
+
+    async def change(head: RegistryState) -> HeadChange | None:
+        nonlocal existed
+        await load(session.state, head.index, Needs(keys=[REALM_STATE], scans=[Scan(catalogs())]))
+        if is_dropped(head.index):
+            existed = False
+            return None
+        left = sorted(CatalogEntry(entry).name for _, entry in head.index.scan(catalogs()))
+        if left:
+            raise CommitFailed(f"The realm has catalogs, which are to be dropped first: {', '.join(left)}")
+        dropped: JsonObject = {"state": "dropped", "at_ms": session.now_ms()}
+        empty = replace(head, index=Index({}))
+        return HeadChange(empty, {"source": session.request.source}, {REALM_STATE: dropped})
+
+    await change_head(session, "drop-realm", change, when_late="look at the realm, and drop it again")
+    return existed
