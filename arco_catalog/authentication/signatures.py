@@ -7,8 +7,6 @@ from typing import Any
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 
-NOT_INSTALLED = "PyJWT, which signs and verifies tokens, is not installed: install the extra 'auth' of arco-catalog"
-
 
 def sign(claims: Mapping[str, Any], secret: bytes, algorithm: str, headers: Mapping[str, str]) -> str:
     """Signs claims, and returns a token."""

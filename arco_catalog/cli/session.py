@@ -266,10 +266,8 @@ async def _built(
     read of this HEAD may allow what a realm has."""
     try:
         return await build_with_recorded(settings, store, url, allowed, runtime, opener)
-    except StoreDenied:
-        return build_catalog(settings, store, url, allowed, runtime, opener)
     except StoreError as error:
-        if checks:
+        if checks or isinstance(error, StoreDenied):
             return build_catalog(settings, store, url, allowed, runtime, opener)
         await store.close()
         raise NotThere(f"cannot read the store {url}: {error}") from error

@@ -12,7 +12,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.governance import refuse_governance
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import refuse_outside
+from arco_catalog.planning.overlap import check_inside
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
@@ -126,7 +126,7 @@ class _NamespaceChange(RegistryMutation):
             return default.uri
         location = self.context.locations.check(asked)
         if location.uri != now:
-            yield from refuse_outside(self.context, index, [location], default)
+            yield from check_inside(self.context, index, [location], default)
         return location.uri
 
     @property

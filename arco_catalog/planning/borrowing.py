@@ -7,13 +7,12 @@ from arco_catalog.iceberg.errors import BadRequest, Forbidden
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.dropped import securable_of
-from arco_catalog.planning.names import existing_namespace
-from arco_catalog.planning.overlap import namespace_location, refuse_outside, refuse_purged
+from arco_catalog.planning.overlap import check_inside_namespace, namespace_location, refuse_purged
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.borrowed import Loans, merged
 from arco_catalog.state.entries import FormerHolder, PendingTransaction
 from arco_catalog.state.fields import optional_text, text, texts
-from arco_catalog.state.index import Index, Namespace, locations_at, namespace_key, released_at, released_key
+from arco_catalog.state.index import Index, Namespace, locations_at, released_at, released_key
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
@@ -50,9 +49,7 @@ def _check_rights(
     table's location."""
     if context.holds is None:
         return
-    yield Needs(keys=[namespace_key(namespace)])
-    within = Location.parse(existing_namespace(index, namespace).location)
-    yield from refuse_outside(context, index, paths, within)
+    yield from check_inside_namespace(context, index, paths, namespace)
     for path in paths:
         yield from _check_holders(context, index, path, entity)
 

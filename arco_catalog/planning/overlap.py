@@ -86,7 +86,7 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
     return "another table or view" + (f" (entity {holder.entity})" if context.holds is None else "")
 
 
-def refuse_outside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
+def check_inside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
     """Raises `Forbidden` for a location outside a namespace's folder that the caller may not choose: what lies there
     belongs to others."""
     outside = [location for location in locations if not location.written_below(folder)]
@@ -96,6 +96,15 @@ def refuse_outside(context: Context, index: Index, locations: Iterable[Location]
             "takes the privilege CATALOG_MANAGE_CONTENT on the catalog"
         )
         raise denied(refusal, Privilege.CATALOG_MANAGE_CONTENT.value, "catalog")
+
+
+def check_inside_namespace(
+    context: Context, index: Index, locations: Iterable[Location], namespace: Namespace
+) -> Steps[None]:
+    """Raises as `check_inside` does, for the folder of an existing namespace, and `NoSuchNamespace`."""
+    yield Needs(keys=[namespace_key(namespace)])
+    folder = Location.parse(existing_namespace(index, namespace).location)
+    yield from check_inside(context, index, locations, folder)
 
 
 def refuse_folders(
@@ -136,9 +145,7 @@ def check_choice(
     minted for this request, is new. Raises `NoSuchNamespace`, too."""
     if context.holds is None:
         return
-    yield Needs(keys=[namespace_key(namespace)])
-    folder = Location.parse(existing_namespace(index, namespace).location)
-    yield from refuse_outside(context, index, locations, folder)
+    yield from check_inside_namespace(context, index, locations, namespace)
     for location in locations:
         if fresh is not None and location.named_after(fresh):
             continue

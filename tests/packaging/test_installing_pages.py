@@ -31,9 +31,7 @@ def installations() -> list[str]:
     for page in pages():
         for block in blocks(page):
             lines = [line for line in block.text.splitlines() if line.startswith(STEPS)]
-            if any(line.startswith("pip install") and ".whl" in line + block.text for line in lines) or any(
-                "$WHEEL" in line for line in lines
-            ):
+            if any(".whl" in line or "$WHEEL" in line for line in lines):
                 found.append("\n".join(lines))
     return sorted(set(found))
 

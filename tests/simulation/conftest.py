@@ -3,9 +3,19 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
+import pytest
+
+from tests.simulation.explore import REPLAY
 from tests.simulation.loop import SimulatedLoop
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """See pytest-asyncio."""
     return {"simulated": SimulatedLoop}
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Plants bugs. A replay that the environment names is left out, since it is one of another test."""
+    monkeypatch.delenv(REPLAY, raising=False)
+    return monkeypatch

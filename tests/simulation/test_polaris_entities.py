@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.simulation import rule_mutations_for_polaris as rule_mutations
-from tests.simulation.explore import REPLAY, Scenario, explore, trace
+from tests.simulation.explore import Scenario, explore, trace
 from tests.simulation.faults import FAULTS, every_single_fault
 from tests.simulation.polaris_entities import policies_on_what_moves, replacements_of_one_model
 from tests.simulation.rule_mutations import Mutation
@@ -40,12 +40,6 @@ PLANTED: Mapping[Mutation, Scenario] = {
     rule_mutations.a_version_not_looked_at: replacements_of_one_model,
     rule_mutations.a_version_looked_at_once: replacements_of_one_model,
 }
-
-
-@pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.delenv(REPLAY, raising=False)
-    return monkeypatch
 
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.__name__)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.simulation import rule_mutations_for_realms as rule_mutations
-from tests.simulation.explore import REPLAY, Scenario, explore, trace
+from tests.simulation.explore import Scenario, explore, trace
 from tests.simulation.faults import FAULTS, every_single_fault
 from tests.simulation.realms_scenarios import (
     a_catalog_made_again_beside_slow_drops,
@@ -54,12 +54,6 @@ PLANTED: Mapping[Mutation, Scenario] = {
     rule_mutations.a_drop_by_an_id_of_before_the_undrop: undrops_beside_drops,
     rule_mutations.an_undrop_at_a_location_that_was_taken: undrops_beside_drops,
 }
-
-
-@pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.delenv(REPLAY, raising=False)
-    return monkeypatch
 
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.__name__)

@@ -15,6 +15,7 @@ from arco_catalog.operations.policies.policies import MAX_CONTENT_BYTES
 from arco_catalog.operations.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
 from arco_catalog.state.lineage import MAX_DATASETS
 from arco_catalog.state.memory import MAX_METADATA_BYTES, max_metadata_values
+from tools.support.avro_files import avro_file, varint
 
 Make = Callable[[], bytes]
 SPARE = 64
@@ -89,16 +90,6 @@ def packed(document: bytes) -> bytes:
     return gzip.compress(document, 9, mtime=0)
 
 
-def varint(value: int) -> bytes:
-    """A long, as Avro writes it."""
-    left, written = value << 1, bytearray()
-    while left > 0x7F:
-        written.append(left & 0x7F | 0x80)
-        left >>= 7
-    written.append(left)
-    return bytes(written)
-
-
 MANIFESTS: JsonObject = {
     "type": "record",
     "name": "manifest_file",
@@ -108,15 +99,12 @@ MANIFESTS: JsonObject = {
 
 def avro(schema: JsonObject, blocks: list[tuple[int, bytes]]) -> bytes:
     """A file of blocks packed with deflate, each with the number of records that it states."""
-    sync = b"s" * 16
-    named = {b"avro.schema": dumps(schema), b"avro.codec": b"deflate"}
-    head = b"".join(varint(len(part)) + part for pair in named.items() for part in pair)
-    written = [b"Obj\x01" + varint(len(named)) + head + b"\0" + sync]
-    for count, data in blocks:
-        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
-        body = packer.compress(data) + packer.flush()
-        written.append(varint(count) + varint(len(body)) + body + sync)
-    return b"".join(written)
+    return avro_file(schema, [(count, _deflated(data)) for count, data in blocks], "deflate")
+
+
+def _deflated(data: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
 
 
 LISTS: Mapping[str, Make] = {

@@ -15,6 +15,7 @@ from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
     admin_entries,
     locations_of,
+    overlaps,
     shown_catalog,
     with_base,
 )
@@ -80,14 +81,12 @@ class NameCatalog(EntityChange):
 
 def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
     """Raises `BadRequest` if another catalog has taken a location of this one since."""
-    for theirs in locations_of(other.properties, other.storage):
-        for ours in locations_of(entry.properties, entry.storage):
-            if ours.inside(theirs) or theirs.inside(ours):
-                raise BadRequest(
-                    f"{ours.uri} overlaps {theirs.uri}, a location of catalog {other.name}. Drop that catalog, or take "
-                    "the location from it (arco catalogs update), or undrop with other locations "
-                    "(--default-base-location, --catalog-location)"
-                )
+    for ours, theirs in overlaps(locations_of(entry.properties, entry.storage), other):
+        raise BadRequest(
+            f"{ours.uri} overlaps {theirs.uri}, a location of catalog {other.name}. Drop that catalog, or take the "
+            "location from it (arco catalogs update), or undrop with other locations (--default-base-location, "
+            "--catalog-location)"
+        )
 
 
 class ReopenCatalog(PurgeCancellation):

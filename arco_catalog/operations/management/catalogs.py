@@ -1,7 +1,7 @@
 """The catalogs of a realm. Each has a registry of its own, in a folder that no other catalog ever had."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogChanged, NotFound
@@ -225,7 +225,7 @@ class _Create(EntityChange):
         if find_catalog(index, self.request.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {self.request.name}")
         if not self.overlap:
-            _refuse_overlap(index, self.request.name, self.locations)
+            _require_apart(index, self.request.name, self.locations)
         entry = CatalogEntry.new(
             entity=self.entity,
             name=self.request.name,
@@ -270,20 +270,26 @@ class _Update(EntityChange):
         check_storage_change(before.storage, storage, account_may_change=self.account_may_change)
         self.check(properties, storage)
         if not self.overlap:
-            _refuse_overlap(index, self.name, locations_of(properties, storage))
+            _require_apart(index, self.name, locations_of(properties, storage))
         after = before.updated(attempt.now_ms, properties=properties, storage=storage)
         return {catalog_key(self.name): after.json}, shown_catalog(after)
 
 
-def _refuse_overlap(index: Index, name: str, locations: Sequence[Location]) -> None:
+def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
     for _, stored in index.scan(catalogs()):
         other = CatalogEntry(stored)
         if other.name == name:
             continue
-        for theirs in locations_of(other.properties, other.storage):
-            for ours in locations:
-                if ours.inside(theirs) or theirs.inside(ours):
-                    raise BadRequest(f"{ours.uri} overlaps {theirs.uri}, a location of another catalog of this realm")
+        for ours, theirs in overlaps(locations, other):
+            raise BadRequest(f"{ours.uri} overlaps {theirs.uri}, a location of another catalog of this realm")
+
+
+def overlaps(locations: Sequence[Location], other: CatalogEntry) -> Iterator[tuple[Location, Location]]:
+    """Each of these locations that lies in or around one of another catalog's, with that."""
+    for theirs in locations_of(other.properties, other.storage):
+        for ours in locations:
+            if ours.inside(theirs) or theirs.inside(ours):
+                yield ours, theirs
 
 
 class _Begin(EntityChange):

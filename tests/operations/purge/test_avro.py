@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.purge import avro
 from arco_catalog.operations.purge.avro import Fields, Unreadable, read_blocks
 from arco_catalog.operations.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS
+from tools.support.avro_files import avro_file, varint
 from tools.support.manifests import manifest, manifest_list
 
 PATHS = [f"s3://bucket/t/data/part={number}/{number:05}.parquet" for number in range(2_000)]
@@ -55,26 +56,9 @@ async def test_a_manifest_list_names_manifests() -> None:
     assert (one, two) == ({"manifest_path": "a", "manifest_length": 99}, {"manifest_path": "b", "manifest_length": 99})
 
 
-def _file(schema: JsonObject, count: int, data: bytes, codec: str = "null") -> bytes:
+def one_block(schema: JsonObject, count: int, data: bytes, codec: str = "null") -> bytes:
     """A file of one block whose figures are as given."""
-    header = {"avro.schema": dumps(schema), "avro.codec": codec.encode()}
-    entries = b"".join(_varint(len(part)) + part for pair in header.items() for part in (_bytes(pair[0]), pair[1]))
-    sync = b"s" * 16
-    head = b"Obj\x01" + _varint(len(header)) + entries + b"\0" + sync
-    return head + _varint(count) + _varint(len(data)) + data + sync
-
-
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
-
-
-def _varint(value: int) -> bytes:
-    left, out = value << 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)
+    return avro_file(schema, [(count, data)], codec)
 
 
 def _record(*fields: JsonObject) -> JsonObject:
@@ -89,16 +73,16 @@ def _deflated(mebibytes: int) -> bytes:
 PATH: JsonObject = {"name": "manifest_path", "type": "string"}
 NOTHING: list[JsonObject] = [{"name": f"n{number}", "type": "null"} for number in range(99)]
 HOSTILE = {
-    "records_without_bytes": _file(_record({"name": "manifest_path", "type": "null"}), 50_000_000, b""),
-    "more_records_than_bytes": _file(_record(PATH), 50_000_000, b"\0" * 10),
-    "a_block_that_unpacks_to_much": _file(_record(PATH), 1, _deflated(200), "deflate"),
-    "a_record_that_is_long": _file(_record(PATH), 1, _varint(5 << 20) + bytes(5 << 20)),
-    "a_record_in_itself": _file(_record(PATH, {"name": "x", "type": "r"}), 1, bytes(1 << 20)),
-    "an_array_of_nulls": _file(
-        _record(PATH, {"name": "x", "type": {"type": "array", "items": "null"}}), 1, b"\0" + _varint(1 << 40) + b"\0"
+    "records_without_bytes": one_block(_record({"name": "manifest_path", "type": "null"}), 50_000_000, b""),
+    "more_records_than_bytes": one_block(_record(PATH), 50_000_000, b"\0" * 10),
+    "a_block_that_unpacks_to_much": one_block(_record(PATH), 1, _deflated(200), "deflate"),
+    "a_record_that_is_long": one_block(_record(PATH), 1, varint(5 << 20) + bytes(5 << 20)),
+    "a_record_in_itself": one_block(_record(PATH, {"name": "x", "type": "r"}), 1, bytes(1 << 20)),
+    "an_array_of_nulls": one_block(
+        _record(PATH, {"name": "x", "type": {"type": "array", "items": "null"}}), 1, b"\0" + varint(1 << 40) + b"\0"
     ),
-    "fields_without_bytes": _file(_record(PATH, *NOTHING), 1, b"\0"),
-    "a_size_below_zero": _file(_record(PATH), 1, b"\x01"),
+    "fields_without_bytes": one_block(_record(PATH, *NOTHING), 1, b"\0"),
+    "a_size_below_zero": one_block(_record(PATH), 1, b"\x01"),
 }
 
 
@@ -123,7 +107,7 @@ async def test_the_event_loop_turns_while_a_large_block_is_decoded() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    found = await blocks(_file(_record(PATH), 200_000, bytes(200_000), "null"), MANIFEST_FIELDS)
+    found = await blocks(one_block(_record(PATH), 200_000, bytes(200_000), "null"), MANIFEST_FIELDS)
     counting.cancel()
     assert sum(len(block) for block in found) == 200_000
     assert max(len(block) for block in found) <= avro.SLICE_RECORDS
@@ -166,4 +150,4 @@ async def test_a_codec_that_is_not_installed_is_an_error_that_names_it(
     if codec == "zstandard" and sys.version_info >= (3, 14):
         pytest.skip("this Python has the codec itself")
     with pytest.raises(Unreadable, match=f"the codec '?{codec}"):
-        await blocks(_file(_record(PATH), 1, b"\0", codec), MANIFEST_FIELDS)
+        await blocks(one_block(_record(PATH), 1, b"\0", codec), MANIFEST_FIELDS)
