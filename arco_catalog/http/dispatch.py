@@ -68,7 +68,8 @@ class Dispatch:
                     f"Catalog {context.named.settings.warehouse} is external: its tables change where they are owned, "
                     "and follow by notifications"
                 )
-            await context.resolve_key()
+            if context.key_text is not None:
+                await context.resolve_key()
             return await route.handler(context)
         except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
             await context.check_visible()
@@ -76,7 +77,8 @@ class Dispatch:
         except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
             if route.has_prefix:
                 context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
-            await context.resolve_key()
+            if context.key_text is not None:
+                await context.resolve_key()
             return await route.handler(context)
 
     async def _identify(self, request: Request) -> "Realm | None":
@@ -104,7 +106,8 @@ class Dispatch:
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
         """The request as its handler sees it, but for its body; refused here if any such request would be."""
-        if route.has_body or (route.effect is not Effect.READS and not route.takes_form):
+        changes = route.effect is not Effect.READS
+        if route.has_body or (changes and not route.takes_form):
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)
         catalog = None
         if route.has_prefix:
@@ -114,7 +117,7 @@ class Dispatch:
             request.warehouse, request.catalog = prefix, catalog
             reason = catalog.settings.read_only_because
             keyed = self._has_key(request, catalog)  # the key's marker may have the answer, which the driver reads
-            if reason is not None and route.effect is not Effect.READS and not keyed:
+            if reason is not None and changes and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         return RequestContext(
             self._service,
@@ -127,6 +130,7 @@ class Dispatch:
             request.hold,
             realm,
             id=request.id,
+            key_text=request.headers.get("idempotency-key") if changes and route.has_prefix else None,
         )
 
     def _has_key(self, request: Request, catalog: Catalog | None) -> bool:

@@ -87,6 +87,8 @@ class RequestContext:
     body_bytes: int = 0
     form: bytes = b""
     id: str | None = None
+    key_text: str | None = None
+    """The header with the idempotency key, where the route may change something."""
     key: IdempotencyKey | None = None
     key_settings: KeySettings | None = None
     """Those of the catalog, by which the key was resolved."""
@@ -227,7 +229,7 @@ class RequestContext:
             id=self.id,
             hold=self.hold,
             attempts=self.attempts,
-            key_text=self._key_text(),
+            key_text=self.key_text,
             key_policy=None if catalog.paths.folder == REALM_FOLDER else self.options.key_policy,
             key_settings=self.key_settings,
         )
@@ -325,13 +327,8 @@ class RequestContext:
         return UNIT_SEPARATOR.join(self.namespace) if parameter == "namespace" else self.params[parameter]
 
     async def resolve_key(self) -> None:
-        """Decides which marker stands for the request's key, if it has one. Raises as `resolve_key` of the protocol
+        """Decides which marker stands for the key of a request that has one. Raises as `resolve_key` of the protocol
         does."""
-        if self._key_text() is not None:
-            session = self.catalog.session(self._operation(self.catalog, self._source()))
-            await resolve_key(session)
-            self.key, self.key_settings = session.request.key, session.request.key_settings
-
-    def _key_text(self) -> str | None:
-        changes = self.route.effect is not Effect.READS and self.route.has_prefix
-        return self.headers.get("idempotency-key") if changes else None
+        session = self.catalog.session(self._operation(self.catalog, self._source()))
+        await resolve_key(session)
+        self.key, self.key_settings = session.request.key, session.request.key_settings
