@@ -30,7 +30,8 @@ _SMALL = rb"[\[{]" + _BETWEEN + rb"(?:(?:" + _SHORT + rb"|" + _FLAT + rb")" + _B
 _MEMBER = _FILLER + rb"(?:(?:" + _STRING + rb"|" + _SMALL + rb")" + _FILLER + rb"){0,4}+"
 _MEMBERS = re.compile(rb"((?:" + _MEMBER + rb",){0,1000}+)" + _MEMBER, re.DOTALL)
 _INSIDE_STRING = re.compile(rb'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,65536}+){0,4000}+', re.DOTALL)
-_OPENING, _CLOSING, _QUOTE = b"[{", {ord("]"): ord("["), ord("}"): ord("{")}, ord('"')
+_OPENING, _CLOSING = b"[{", {ord("]"): ord("["), ord("}"): ord("{")}
+_QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
 
 def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) -> object:
@@ -194,5 +195,7 @@ def _without(text: bytes, comma: bytes, position: int, *, first: bool) -> bytes:
 
 
 def _is_escaped(text: bytes, position: int) -> bool:
-    before = text[:position]
-    return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
+    start = position
+    while start > 0 and text[start - 1] == _BACKSLASH:  # without a copy of the text for each quote of a long name
+        start -= 1
+    return (position - start) % 2 == 1

@@ -58,6 +58,13 @@ def test_slices_mean_what_one_call_means(value: Json, other: Json, data: st.Data
         )
 
 
+@pytest.mark.parametrize("part", [b'\\"', b"\\\\"], ids=["escaped quotes", "backslashes"])
+def test_a_long_name_before_a_split_member_is_read(part: bytes) -> None:
+    """The start of the name is found by one pass over it."""
+    document = b'{"' + part * 1_000_000 + b'":[' + b"1000," * DENSE + b"1]}"
+    assert read_in_slices(document, orjson.loads) == orjson.loads(document)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_call_of_the_parser_gets_more_than_a_slice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     document = HOSTILE[name]
