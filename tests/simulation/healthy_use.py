@@ -37,6 +37,7 @@ from arco_catalog.protocol.request_stats import RequestStats, collect_stats
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.world import DIED, Process, World
+from tests.support.json_file import write_json
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property, uuid7
 
@@ -100,9 +101,7 @@ class Tally:
 
     def write(self, file: Path) -> None:
         """Keeps it in a file."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        document = {each.name: getattr(self, each.name) for each in fields(self)}
-        file.write_text(json.dumps(document))
+        write_json(file, {each.name: getattr(self, each.name) for each in fields(self)})
 
     def add(self, other: "Tally") -> None:
         """Adds another world's."""

@@ -15,6 +15,7 @@ from tests.simulation.programs.focused import FOCUSED
 from tests.simulation.programs.profiles import PROFILES
 from tests.simulation.programs.requests import Program
 from tests.simulation.programs.run import DRAWN, Outcome, failure, play, program_of
+from tests.support.json_file import write_json
 
 BATCH = 50
 """Schedules a batch: after each, memory is collected, and the state of a campaign is written."""
@@ -90,9 +91,7 @@ class Campaign:
 
     def write(self, path: Path) -> None:
         """Keeps it; a campaign that is stopped meanwhile finds the one before."""
-        beside = path.with_suffix(".new")
-        beside.write_text(json.dumps(asdict(self), indent=1))
-        beside.replace(path)
+        write_json(path, asdict(self))
 
     def add(self, other: "Campaign") -> None:
         """Adds a part that was run elsewhere."""
