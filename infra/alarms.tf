@@ -49,11 +49,6 @@ locals {
 resource "aws_cloudwatch_metric_alarm" "server_errors" {
   alarm_name          = "${var.name}-5xx"
   alarm_description   = "The catalog answers with 5xx"
-  namespace           = local.front_door.namespace
-  metric_name         = local.front_door.errors
-  dimensions          = local.front_door.dimensions
-  statistic           = "Sum"
-  period              = 300
   evaluation_periods  = 1
   threshold           = 5
   comparison_operator = "GreaterThanOrEqualToThreshold"
@@ -61,6 +56,48 @@ resource "aws_cloudwatch_metric_alarm" "server_errors" {
   alarm_actions       = var.alarm_topic_arns
   ok_actions          = var.alarm_topic_arns
   tags                = local.tags
+
+  # A client that retries a commit under a key older than a day is answered with 500, as the specification wants it for
+  # an unknown outcome. That is no failure of the catalog, and the gateway can't distinguish it.
+  dynamic "metric_query" {
+    for_each = local.metrics_namespace == "" ? [] : ["failures"]
+
+    content {
+      id          = "failures"
+      expression  = "errors - FILL(stale, 0)"
+      label       = "5xx but those for stale keys"
+      return_data = true
+    }
+  }
+
+  metric_query {
+    id          = "errors"
+    return_data = local.metrics_namespace == ""
+
+    metric {
+      namespace   = local.front_door.namespace
+      metric_name = local.front_door.errors
+      dimensions  = local.front_door.dimensions
+      stat        = "Sum"
+      period      = 300
+    }
+  }
+
+  dynamic "metric_query" {
+    for_each = local.metrics_namespace == "" ? [] : ["stale"]
+
+    content {
+      id          = "stale"
+      return_data = false
+
+      metric {
+        namespace   = local.metrics_namespace
+        metric_name = "StaleKeys"
+        stat        = "Sum"
+        period      = 300
+      }
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "function" {

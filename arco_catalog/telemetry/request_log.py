@@ -79,8 +79,13 @@ class RequestLog:
 
     @property
     def failed(self) -> bool:
-        """Whether the fault was ours: an unknown outcome because of an old idempotency key is not."""
+        """Whether the catalog failed. An unknown outcome because of an old idempotency key is no failure of it."""
         return self.status >= 500 and not self.stats.stale_key
+
+    @property
+    def has_stale_key(self) -> bool:
+        """Whether the answer is a 5xx only because the client's idempotency key is too old."""
+        return self.status >= 500 and self.stats.stale_key
 
     @property
     def error_type(self) -> str | None:
@@ -107,6 +112,7 @@ class RequestLog:
             "CacheHits": called.unchanged,
             "Denials": int(stats.denied is not None),
             "UnknownOutcomes": int(stats.unknown_outcome is not None),
+            "StaleKeys": int(self.has_stale_key),
             "request_id": self.request_id,
         }
         optional: tuple[tuple[str, JsonValue], ...] = (

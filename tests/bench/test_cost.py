@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.bench.cost import ALARMS, RUNS_A_MONTH, Site, Usage, idle_month, idle_runs, quiet_metrics, usage
+from tools.bench.cost import ALARM_METRICS, RUNS_A_MONTH, Site, Usage, idle_month, idle_runs, quiet_metrics, usage
 from tools.bench.prices import (
     AZURE,
     CLOUD_RUN,
@@ -84,7 +84,7 @@ def test_an_idle_month_costs_less_than_a_service_that_must_stay_up() -> None:
 
     items = idle_month(runs, 1 << 30, ON_S3)
 
-    assert items["alarms"] == pytest.approx(ALARMS * 0.10)
+    assert items["alarms"] == pytest.approx(ALARM_METRICS * 0.10)
     assert items["state"] == pytest.approx(0.023)
     for deployment in DEPLOYMENTS:
         assert 0 < sum(idle_month(runs, 1 << 30, deployment).values()) < 10

@@ -103,6 +103,7 @@ class TestALoad:
             "CacheHits": 3,
             "Denials": 0,
             "UnknownOutcomes": 0,
+            "StaleKeys": 0,
             "answer_bytes": len(answer.body),
             "table_uuid": table_uuid(answer),
             "principal": "anonymous",
@@ -220,7 +221,7 @@ class TestACommit:
         line = service.last
         assert (answer.status, line["status"], line["error_type"]) == (500, 500, "CommitStateUnknownException")
         assert (line["level"], line["ServerErrors"], line["error"]) == ("info", 0, "CommitStateUnknown")
-        assert (line["UnknownOutcomes"], line["unknown_outcome"]) == (1, "key-expired")
+        assert (line["UnknownOutcomes"], line["unknown_outcome"], line["StaleKeys"]) == (1, "key-expired", 1)
 
     async def test_whose_outcome_the_store_does_not_tell_is_counted_with_the_reason(
         self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
@@ -560,7 +561,11 @@ class TestMetrics:
 
         for told in service.told:
             found = metrics(told)
-            assert found == {("Warehouse",): METRICS, ("Operation", "Warehouse"): OF_AN_OPERATION}
+            assert found == {
+                ("Warehouse",): METRICS,
+                ("Operation", "Warehouse"): OF_AN_OPERATION,
+                (): {"StaleKeys": "Count"},
+            }
             assert namespaces(told) == {NAMESPACE}
             timestamp = told["_aws"]["Timestamp"]  # type: ignore[index,call-overload]
             assert timestamp == service.clock.now_ms()

@@ -8,7 +8,7 @@ import pytest
 
 from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, IDEMPOTENCY_LIFETIME, TASK_PROPERTIES
 from arco_catalog.tasks.retry import TaskPolicies
-from arco_catalog.telemetry.emf import COLLECTIONS, TASKS
+from arco_catalog.telemetry.emf import COLLECTIONS, REQUESTS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
 from tests.infra.terraform import UNKNOWN, Plan, Resource
 from tools.bench import cost
@@ -440,6 +440,34 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
         1,
     )
     assert alarm["treat_missing_data"] == "breaching"
+
+
+def test_the_alarm_on_5xx_does_not_count_stale_keys(plan: Plan) -> None:
+    [alarm] = [
+        found.values
+        for found in plan.deployment("fresh")
+        if found.address == "aws_cloudwatch_metric_alarm.server_errors"
+    ]
+    queries = {query["id"]: query for query in alarm["metric_query"]}
+    sent = {(tuple(dimensions), metric) for dimensions, metrics in REQUESTS for metric in metrics}
+    [stale] = queries["stale"]["metric"]
+    [errors] = queries["errors"]["metric"]
+
+    assert queries["failures"]["expression"] == "errors - FILL(stale, 0)"
+    assert [each for each in queries if queries[each]["return_data"]] == ["failures"]
+    assert (stale["namespace"], stale["dimensions"] or None) == ("ArcoCatalog/lake", None)
+    assert ((), stale["metric_name"]) in sent
+    assert (errors["namespace"], errors["metric_name"]) == ("AWS/ApiGateway", "5xx")
+    assert {stale["period"], errors["period"], stale["stat"], errors["stat"]} == {300, "Sum"}
+
+
+def test_without_metrics_the_alarm_on_5xx_counts_all_of_them(plan: Plan) -> None:
+    quiet = next(name for name, given in ACCEPTED.items() if given.get("metrics_namespace") == "")
+    [alarm] = [
+        found.values for found in plan.deployment(quiet) if found.address == "aws_cloudwatch_metric_alarm.server_errors"
+    ]
+
+    assert [(query["id"], query["return_data"]) for query in alarm["metric_query"]] == [("errors", True)]
 
 
 ALARMS = {

@@ -49,6 +49,8 @@ RUNS_A_MONTH = {"reconcile": 4 * prices.HOURS, "tasks": 12 * prices.HOURS, "coll
 """What the clock starts, as `infra/schedule.tf` has it."""
 ALARMS = 19
 """Of `infra/alarms.tf`."""
+ALARM_METRICS = ALARMS + 1
+"""What alarms are billed by: the one on 5xx compares two metrics."""
 METRICS = {"reconcile": WALKS, "tasks": TASKS, "collect": COLLECTIONS}
 """Of which a run that finds nothing to do writes those that are watched."""
 POLLS_A_MONTH = 15 * 60 * prices.HOURS
@@ -247,7 +249,7 @@ def idle_month(runs: Mapping[str, Usage], stored: int, deployment: Deployment) -
         items["schedule"] = compute.schedule_month * len(runs)
     if compute is LAMBDA:
         items["queue"] = POLLS_A_MONTH * prices.QUEUE_REQUEST
-        items["alarms"] = ALARMS * prices.ALARM_MONTH
+        items["alarms"] = ALARM_METRICS * prices.ALARM_MONTH
         items["metrics"] = quiet_metrics() * prices.METRIC_MONTH
         items["dashboard"] = prices.DASHBOARD_MONTH
     return items
