@@ -133,36 +133,46 @@ class Server:
         return {name for [name] in listed}
 
 
-def kill_the_parent(server: Server, number: int) -> None:
+def kill_the_parent(server: Server, number: int) -> float:
+    began = time.monotonic()
     server.end(by=signal.SIGKILL)
     server.start()
+    return began
 
 
-def kill_all(server: Server, number: int) -> None:
+def kill_all(server: Server, number: int) -> float:
+    began = time.monotonic()
     server.end(*server.workers(), by=signal.SIGKILL)
     server.start()
+    return began
 
 
-def kill_a_worker(server: Server, number: int) -> None:
-    """The server replaces it; after some such deaths another server goes on, since one gives up after five."""
+def kill_a_worker(server: Server, number: int) -> float:
+    """The server replaces it. A server gives up after five deaths, so a new one is started before that; its start is
+    not part of the time, which begins with the kill."""
     if number % (DEATHS_IN_A_ROW + 1) == DEATHS_IN_A_ROW:
         server.end(by=signal.SIGTERM)
         server.start()
     workers = server.workers()
+    began = time.monotonic()
     os.kill(workers[number % len(workers)], signal.SIGKILL)
+    return began
 
 
-def stop(server: Server, number: int) -> None:
+def stop(server: Server, number: int) -> float:
+    began = time.monotonic()
     assert server.end(by=signal.SIGTERM) == 0
     server.start()
+    return began
 
 
-WAYS: Mapping[str, Callable[[Server, int], None]] = {
+WAYS: Mapping[str, Callable[[Server, int], float]] = {
     "SIGKILL of the parent": kill_the_parent,
     "SIGKILL of a worker": kill_a_worker,
     "SIGKILL of all": kill_all,
     "SIGTERM": stop,
 }
+"""Each ends a server or a worker, and returns the time of the signal, from which the time to an answer is measured."""
 
 
 def free_port() -> int:
@@ -187,8 +197,7 @@ def test_the_next_server_answers_at_the_same_port(tmp_path: Path, way: str) -> N
         try:
             for number in range(RESTARTS):
                 time.sleep(PAUSES_S[number % len(PAUSES_S)])
-                began = time.monotonic()
-                WAYS[way](server, number)
+                began = WAYS[way](server, number)
                 [*pool.map(server.probe, range(PROBES))]
                 took.append(time.monotonic() - began)
                 if len(took) % 10 == 0:
