@@ -83,10 +83,13 @@ class Driver(Generic[V]):
     @property
     def may_have_changed_something(self) -> bool:
         """Whether a failure to answer leaves the outcome open: one of our own attempts may have committed, or, under a
-        key, that of another sending."""
-        if self.guard.marker is None:
-            return self.attempts.any_in_doubt
-        return self.attempts.any_in_doubt or not self.attempts.alone_with_key
+        key, that of another sending. A request whose time ends before it finds that out is in progress: sent again, it
+        has time to."""
+        if self.attempts.any_in_doubt:
+            return True
+        if self.guard.marker is None or self.session.late():
+            return False
+        return not self.attempts.alone_with_key
 
     def nothing_changed(self, reason: str) -> Unavailable | KeyInProgress:
         """The error of a request that has changed nothing. Under a key another sending may be about to: the client

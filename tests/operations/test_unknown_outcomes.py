@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from arco_catalog.iceberg.errors import Forbidden, KeyInProgress, Unavailable
+from arco_catalog.iceberg.errors import CommitStateUnknown, Forbidden, KeyInProgress, Unavailable
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.transaction import commit_transaction
@@ -14,7 +14,7 @@ from arco_catalog.state import registry as registry_module
 from arco_catalog.state.access import CLAIM_AGE_MS
 from storage_backends import StoreDenied
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.scripted_store import DOWN, Nth, Rule, ScriptedStore, lost, put, swap
+from tests.support.scripted_store import DOWN, Nth, Rule, ScriptedStore, get, lost, put, swap
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
@@ -194,6 +194,30 @@ async def test_a_store_that_fails_behind_the_claim_has_changed_nothing(
     store.rules = []
     clock.ms += busy.settings.in_progress_ms
     await busy.another().commit(body, key=key)
+
+
+@pytest.mark.parametrize("part", ["iceberg_idempotency", POINTERS])
+async def test_a_sending_whose_time_ends_while_another_one_is_under_way_is_in_progress(
+    busy: CatalogFixture, clock: FakeRuntime, store: ScriptedStore, part: str
+) -> None:
+    """It has no attempt of its own. While the store fails before the time is over, the outcome stays unknown."""
+    key, body = busy.key(), set_property("mine", "yes")
+    store.rules = [Rule(swap(POINTERS), first=die, times=1)]
+    with pytest.raises(asyncio.CancelledError):
+        await busy.commit(body, key=key)
+
+    async def wait() -> None:
+        clock.ms += busy.settings.request_ms
+
+    store.rules = [Rule(get(part), fails=DOWN)]
+    with pytest.raises(CommitStateUnknown):
+        await busy.another().commit(body, key=key)
+    store.rules = [Rule(get(part), first=wait, fails=DOWN)]
+    with pytest.raises(KeyInProgress):
+        await busy.another().commit(body, key=key)
+    store.rules = []
+    clock.ms += busy.settings.in_progress_ms
+    assert b'"mine"' in (await busy.another().commit(body, key=key)).metadata
 
 
 async def test_a_namespace_by_an_idle_process_costs_as_many_calls_as_by_a_busy_one(
