@@ -10,6 +10,7 @@ from tests.language.findings import ROOT, findings
 from tests.language.rates import compared, is_term, odd_rates
 from tests.language.table import Table, measure
 from tests.language.text import Text, read, words_of
+from tests.language.trial import SIZES, sample
 
 MEASURED = measure()
 ROUNDING = 0.1
@@ -87,3 +88,14 @@ def test_a_word_that_libraries_hardly_use_is_odd_and_a_term_is_not() -> None:
 def test_words_of_names_are_words() -> None:
     assert words_of("MAX_HeldLeases readSet") == {"max": 1, "held": 1, "leases": 1, "read": 1, "set": 1}
     assert Text(1, words_of("")).definitions == ()
+
+
+def test_a_trial_draws_the_same_items_for_the_same_seed() -> None:
+    drawn = sample("seed")
+
+    assert drawn == sample("seed")
+    assert drawn != sample("another")
+    assert len({*drawn}) == sum(SIZES.values())
+    for item in drawn:
+        path, line = item.place.rsplit(":", 1)
+        assert (ROOT / path).read_text().count("\n") >= int(line) - 1
