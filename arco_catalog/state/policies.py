@@ -15,6 +15,9 @@ from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.index import Edits, Index, Namespace, level, namespace_key, relation_key
 from arco_catalog.state.roles import CATALOG
 
+FIRST_VERSION = 0
+"""The version of a policy whose name none had before."""
+
 
 def policy_key(namespace: Namespace, name: str) -> str:
     """Key of a policy."""
@@ -43,9 +46,11 @@ class PolicyEntry:
     json: JsonObject
 
     @classmethod
-    def new(cls, *, entity: str, policy_type: str, inheritable: bool, value: str) -> Self:
+    def new(cls, *, entity: str, policy_type: str, inheritable: bool, value: str, version: int) -> Self:
         """An entry to store."""
-        return cls({"entity": entity, "type": policy_type, "inheritable": inheritable, "version": 0, "value": value})
+        return cls(
+            {"entity": entity, "type": policy_type, "inheritable": inheritable, "version": version, "value": value}
+        )
 
     def with_value(self, value: str) -> "PolicyEntry":
         """The next version."""

@@ -17,6 +17,8 @@ CATALOG = "catalog"
 """The securable that a catalog is in its own registry; others have their entity's id."""
 ROOT = "root"
 """The securable that a realm is in its registry."""
+FIRST_VERSION = 1
+"""The version of an entity whose name none had before."""
 
 
 def catalog_role_key(name: str) -> str:
@@ -83,7 +85,7 @@ class Described:
                 "entity": entity,
                 "name": name,
                 "properties": {**properties},
-                "version": 1,
+                "version": FIRST_VERSION,
                 "created_ms": at_ms,
                 "updated_ms": at_ms,
                 **further,
@@ -91,8 +93,8 @@ class Described:
         )
 
     def updated(self, at_ms: int, **changed: JsonValue) -> Self:
-        """The entry after a change, which is its next version."""
-        return type(self)({**self.json, **changed, "version": self.version + 1, "updated_ms": at_ms})
+        """The entry after a change, which is its next version unless another is given."""
+        return type(self)({**self.json, "version": self.version + 1, **changed, "updated_ms": at_ms})
 
     @property
     def entity(self) -> str:

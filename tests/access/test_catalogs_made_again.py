@@ -66,7 +66,7 @@ async def test_a_creation_is_answered_with_the_catalog_that_it_made(servers: Ser
         "storageConfigInfo": storage,
     }
     answer = await servers.realm.ok("POST", "catalogs", {"catalog": catalog})
-    assert (answer["entityVersion"], answer["properties"]) == (1, catalog["properties"])
+    assert (answer["entityVersion"], answer["properties"]) == (2, catalog["properties"])
 
 
 async def test_a_drop_is_refused_while_purges_are_yet_to_begin(servers: Servers) -> None:

@@ -176,6 +176,22 @@ class TestVersions:
         assert (refused.status, refused.error_type) == (409, "PolicyVersionMismatchException")
         assert "is at version 1" in refused.message
 
+    async def test_a_change_made_for_a_dropped_policy_does_not_fit_its_successor(self, service: HttpService) -> None:
+        await service.policy("p")
+        assert (await service.client.put(f"{POLICIES}/p", {"current-policy-version": 0, "content": "x"})).status == 200
+        assert (await service.client.delete(f"{POLICIES}/p")).status == 204
+        made = cast(JsonObject, (await service.policy("p")).json["policy"])
+
+        stale = [
+            await service.client.put(f"{POLICIES}/p", {"current-policy-version": version, "content": "y"})
+            for version in (0, 1)
+        ]
+        fresh = await service.client.put(f"{POLICIES}/p", {"current-policy-version": made["version"], "content": "y"})
+
+        assert made["version"] == 2
+        assert [answer.error_type for answer in stale] == ["PolicyVersionMismatchException"] * 2
+        assert fresh.status == 200
+
     async def test_the_version_must_be_said_and_the_content_be_allowed(self, service: HttpService) -> None:
         await service.policy("p", of=COMPACTION)
 

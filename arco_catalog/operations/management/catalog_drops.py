@@ -24,6 +24,7 @@ from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.task import Status
 from arco_catalog.state.task_log import read_task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
+from arco_catalog.state.version_floors import raised_floor
 
 MAX_NAMED = 20
 """Tables that a refusal names."""
@@ -146,5 +147,6 @@ class _Remove(EntityChange):
         key = catalog_key(self.entry.name)
         yield Needs(keys=[key])
         found = find_catalog(index, self.entry.name)
-        is_ended = found is not None and (found.entity, found.root) == (self.entry.entity, self.entry.root)
-        return ({key: None} if is_ended else {}), None
+        if found is None or (found.entity, found.root) != (self.entry.entity, self.entry.root):
+            return {}, None
+        return {key: None, **(yield from raised_floor(index, key, found.version))}, None

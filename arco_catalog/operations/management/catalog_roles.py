@@ -33,6 +33,7 @@ from arco_catalog.state.roles import (
     usage_key,
     used_by,
 )
+from arco_catalog.state.version_floors import raised_floor
 
 CATALOG_ROLE = RoleKind("catalog role", catalog_role_key, described)
 
@@ -111,6 +112,7 @@ class _Drop(EntityChange):
             raise BadRequest(f"The catalog role {CATALOG_ADMIN} cannot be dropped: it manages the catalog")
         yield Needs(scans=[Scan(assignees_of(role.entity)), Scan(granted_to(role.entity))])
         edits: dict[str, JsonObject | None] = {catalog_role_key(self.name): None}
+        edits |= yield from raised_floor(index, catalog_role_key(self.name), role.version)
         for principal_role in ids_under(index, assignees_of(role.entity)):
             edits[assignee_key(role.entity, principal_role)] = None
             edits[usage_key(principal_role, role.entity)] = None

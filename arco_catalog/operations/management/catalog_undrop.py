@@ -28,6 +28,7 @@ from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
 from arco_catalog.state.roles import RoleEntry, catalog_role_key
+from arco_catalog.state.version_floors import first_version
 
 CheckLocations = Callable[[JsonObject, JsonObject], None]
 """Raises `BadRequest` for properties and a storage configuration that the operator does not allow."""
@@ -74,7 +75,8 @@ class NameCatalog(EntityChange):
         for each in others:
             if each is not same and self.disjoint:
                 _require_apart(entry, each)
-        named = entry.updated(attempt.now_ms, entity=self.entity)
+        version = yield from first_version(index, catalog_key(entry.name), entry.version + 1)
+        named = entry.updated(attempt.now_ms, entity=self.entity, version=version)
         retired = None if same is None else same.entity
         return {catalog_key(entry.name): named.json}, {"catalog": shown_catalog(named), "retired": retired}
 

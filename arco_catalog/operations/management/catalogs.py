@@ -29,12 +29,14 @@ from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import CATALOG_ADMIN, REALM_STATE, CatalogEntry, catalog_key, catalogs, find_catalog
 from arco_catalog.state.roles import (
     CATALOG,
+    FIRST_VERSION,
     GrantEntry,
     RoleEntry,
     catalog_role_key,
     grant_edits,
     usage_edits,
 )
+from arco_catalog.state.version_floors import first_version
 
 _LOG = logging.getLogger(__name__)
 
@@ -231,6 +233,7 @@ class _Create(EntityChange):
             name=self.request.name,
             properties=self.request.properties,
             at_ms=attempt.now_ms,
+            version=(yield from first_version(index, catalog_key(self.request.name), FIRST_VERSION)),
             type=self.request.kind,
             root=self.root,
             storage=with_base(self.request.properties, self.request.storage),

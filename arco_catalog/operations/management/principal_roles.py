@@ -31,6 +31,7 @@ from arco_catalog.state.realm import (
     roles_of,
 )
 from arco_catalog.state.roles import ROOT, RoleEntry, grant_key, granted_key
+from arco_catalog.state.version_floors import raised_floor
 
 
 def shown_role(role: RoleEntry) -> JsonObject:
@@ -136,6 +137,7 @@ class _Drop(EntityChange):
             grant_key(ROOT, role.entity): None,
             granted_key(role.entity, ROOT): None,
         }
+        edits |= yield from raised_floor(index, principal_role_key(self.name), role.version)
         for principal in names_under(index, members_of(role.entity)):
             edits[members_of(role.entity) + principal] = None
             edits[roles_of(principal) + role.entity] = None

@@ -38,6 +38,8 @@ from arco_catalog.state.realm import (
     roles_of,
     subject_key,
 )
+from arco_catalog.state.roles import FIRST_VERSION
+from arco_catalog.state.version_floors import first_version, raised_floor
 
 SUBJECT = "arco.subject"
 """The property by which somebody that an issuer vouches for is registered: the issuer, a space, the subject."""
@@ -132,6 +134,7 @@ class _Create(EntityChange):
             name=self.name,
             properties=self.properties,
             at_ms=attempt.now_ms,
+            version=(yield from first_version(index, principal_key(self.name), FIRST_VERSION)),
             client_id=self.credentials.client_id,
             secrets=[self.credentials.secret.json],
             must_rotate=self.must_rotate,
@@ -211,6 +214,7 @@ class _Drop(EntityChange):
             raise BadRequest("The root principal cannot be dropped: take its roles away, or reset its credentials")
         yield Needs(scans=[Scan(roles_of(principal.entity))])
         edits: dict[str, JsonObject | None] = dict.fromkeys(principal_edits(principal))
+        edits |= yield from raised_floor(index, principal_key(self.name), principal.version)
         for role in names_under(index, roles_of(principal.entity)):
             edits[roles_of(principal.entity) + role] = None
             edits[members_of(role) + principal.entity] = None

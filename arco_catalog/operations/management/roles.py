@@ -18,7 +18,8 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Steps
-from arco_catalog.state.roles import RoleEntry
+from arco_catalog.state.roles import FIRST_VERSION, RoleEntry
+from arco_catalog.state.version_floors import first_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class _Create(_RoleChange):
                 name=self.name,
                 properties=self.properties,
                 at_ms=attempt.now_ms,
+                version=(yield from first_version(index, self.role.key(self.name), FIRST_VERSION)),
                 **self.further,
             )
         )

@@ -18,8 +18,17 @@ from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryRe
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
 from arco_catalog.state.needs import Needs, Scan, Steps
-from arco_catalog.state.policies import PolicyEntry, detachment_edits, find_policy, policy_key, targets, targets_of
+from arco_catalog.state.policies import (
+    FIRST_VERSION,
+    PolicyEntry,
+    detachment_edits,
+    find_policy,
+    policy_key,
+    targets,
+    targets_of,
+)
 from arco_catalog.state.roles import edits_without_grants, grants_on
+from arco_catalog.state.version_floors import first_version, raised_floor
 
 MAX_CONTENT_BYTES = 64 << 10
 """Of a policy's content, and of its description."""
@@ -57,7 +66,8 @@ class PolicyText:
 async def create_policy(
     session: Session, namespace: Namespace, name: str, policy_type: str, said: PolicyText
 ) -> Answer:
-    """Makes a policy, at version 0. Raises `AlreadyExists`, and `BadRequest` for content that the type does not
+    """Makes a policy, at version 0 unless one of its name was dropped. Raises `AlreadyExists`, and `BadRequest` for
+    content that the type does not
     allow."""
     check_plain_name("policy", name)
     return await run(session, _Create(session, namespace, name, canonical_type(policy_type), said))
@@ -126,13 +136,15 @@ class _Create(PolicyChange):
         if find_policy(index, self.namespace, self.name) is not None:
             raise AlreadyExists(f"Policy already exists: {dotted(self.namespace, self.name)}")
         self.said.check(self.policy_type)
-        shown = self.said.described(self.name, self.policy_type, 0)
+        version = yield from first_version(index, self.key, FIRST_VERSION)
+        shown = self.said.described(self.name, self.policy_type, version)
         value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown)
         entry = PolicyEntry.new(
             entity=attempt.entity,
             policy_type=self.policy_type,
             inheritable=is_inheritable(self.policy_type),
             value=value.id,
+            version=version,
         )
         return Change(
             edits={self.key: entry.json},
@@ -214,6 +226,7 @@ class _Drop(PolicyChange):
                     "detach-all=true"
                 )
         edits: dict[str, JsonObject | None] = {self.key: None}
+        edits |= yield from raised_floor(index, self.key, policy.version)
         for target in attached:
             edits.update(detachment_edits(policy.entity, target.entity))
         grants: Edits = {}
