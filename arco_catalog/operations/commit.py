@@ -12,15 +12,14 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
+from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, Prerequisite
+from arco_catalog.protocol.planned_commit import PointerCommit
 from arco_catalog.protocol.relation_committer import RelationCommitter
 from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation, relation
 from arco_catalog.protocol.reservations import reserve_locations
-from arco_catalog.protocol.writing import writes
 from arco_catalog.state.access import POINTER_AGE_MS
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
-from storage_backends import Applied, PreconditionFailed
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
@@ -59,9 +58,7 @@ class CommitRelation(Mutation[RelationReadSet]):
     async def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
         return _write_set(read_set)
 
-    async def plan(
-        self, read_set: RelationReadSet, attempt: Attempt
-    ) -> PlannedCommit[RelationReadSet] | NoOp | Prerequisite:
+    async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
         session, change = self.session, await self.committer.plan(read_set, attempt)
         if isinstance(change, MissingLocations):
             wanted, missing = self.committer.wanted, change
@@ -69,27 +66,18 @@ class CommitRelation(Mutation[RelationReadSet]):
         pointer = change.pointer
         if isinstance(change, UnchangedRelation):
             return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
-        successor = change.successor
-
-        async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
-            outcome = await session.state.move_pointer(successor, pointer.version)
-            if isinstance(outcome, Applied):
-                session.files.forget(pointer.metadata.location)
-            return outcome
-
-        return PlannedCommit(
+        return PointerCommit(
             write_set=_write_set(read_set),
-            first=writes(session, change.new.write(), change.receipts.pending),
-            check=lambda: self.check(read_set),
-            swap=swap,
-            after=writes(session, change.receipts.committed, *change.removals),
+            first=[change.new.write(), change.receipts.pending],
+            after=[change.receipts.committed, *change.removals],
             answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
+            pointer=pointer,
+            successor=change.successor,
         )
 
-    async def check(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Validates the name, and beside it the pointer's version unless that is young: a compare-and-swap names no
-        version that this process may have missed the end of (docs/design/commit.md#rule-6). Returns None if the plan
-        is still valid, else a fresh read set to plan on."""
+    async def validate(self, read_set: RelationReadSet, rank: str) -> RelationReadSet | None:
+        """Validates the name, and concurrently the pointer's version unless it was read recently: a compare-and-swap
+        names no version that may have been replaced unnoticed (docs/design/commit.md#rule-6)."""
         fresher, moved = await gather(self.validate_name(read_set), self.has_moved(read_set))
         return await self.read_again() if moved else fresher
 

@@ -24,7 +24,8 @@ from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
-from arco_catalog.protocol.mutation import AttemptAborted, Write
+from arco_catalog.protocol.mutation import AttemptAborted
+from arco_catalog.protocol.planned_commit import Write
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.borrowed import borrowed_holds, folders_of, outside
 from arco_catalog.state.entries import NO_LOANS, RelationEntry, find_kind, find_relation

@@ -28,11 +28,11 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.internal_commits import try_to_settle
 from arco_catalog.protocol.lapsed import CROWDED, settle_lapsed
 from arco_catalog.protocol.lookup import carry_out, load
-from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
+from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, Prerequisite, ReadSet
+from arco_catalog.protocol.planned_commit import TransactionCommit
 from arco_catalog.protocol.relation_committer import RelationCommitter
 from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation_under
 from arco_catalog.protocol.reservations import reserve_locations
-from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_kind
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
@@ -139,9 +139,7 @@ class Transaction(Mutation[TransactionReadSet]):
 
     # Planning.
 
-    async def plan(
-        self, read_set: TransactionReadSet, attempt: Attempt
-    ) -> PlannedCommit[TransactionReadSet] | NoOp | Prerequisite:
+    async def plan(self, read_set: TransactionReadSet, attempt: Attempt) -> TransactionCommit | NoOp | Prerequisite:
         reservation: Prerequisite | None = None
         changes: list[ChangedRelation | UnchangedRelation] = []
         for committer, part in zip(self.commits, read_set.tables, strict=True):
@@ -163,14 +161,20 @@ class Transaction(Mutation[TransactionReadSet]):
         if reservation is not None:
             return reservation
         plan = TransactionPlan(attempt, changes, drafts)
-        return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).planned_commit(
-            lambda: self.validate_names(read_set, attempt.rank)
+        return TransactionCommit(
+            write_set=WriteSet(transaction=plan.id),
+            first=plan.first,
+            after=plan.after,
+            answer=Document(204),
+            head=read_set.head,
+            plan=plan,
+            leftover=self._leftover,
         )
 
     def _reservation(self, wanted: RelationCommit, missing: MissingLocations) -> Prerequisite:
         return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
-    async def validate_names(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
+    async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         """Reads the manifest, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns None if
         HEAD is the same, or if every table's name still means its entity and holds its locations and the transaction
         makes no names; else a fresh read set to plan on."""

@@ -242,12 +242,11 @@ class Session:
         return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 
     def check_deadline(self, ahead_ms: int = 0) -> None:
-        """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed, or
-        is less than `ahead_ms` ahead: what that means is for the driver to say, as if the store had not answered."""
-        if self.late():
-            raise StoreUnavailable("the request's deadline has passed")
-        if self.runtime.now_ms() + ahead_ms >= self.request.deadline_ms:
-            raise StoreUnavailable("the request's deadline is too near")
+        """The checkpoint of all long work of this request. Raises `StoreUnavailable`, as if the store had not answered,
+        once the deadline has passed or is at most `ahead_ms` ahead."""
+        left_ms = self.request.deadline_ms - self.runtime.now_ms()
+        if left_ms <= ahead_ms:
+            raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (docs/design/commit.md#rule-5)."""

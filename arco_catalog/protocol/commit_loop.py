@@ -10,19 +10,20 @@ from arco_catalog.protocol import evidence
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_execution import CommitExecution, PointerExecution
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.key_resolution import check_key_settings, require_record
-from arco_catalog.protocol.mutation import (
-    AttemptAborted,
-    Freshness,
-    Mutation,
-    NoOp,
+from arco_catalog.protocol.mutation import AttemptAborted, Freshness, Mutation, NoOp, Prerequisite, ReadSet
+from arco_catalog.protocol.planned_commit import (
     PlannedCommit,
-    Prerequisite,
-    ReadSet,
+    PointerCommit,
+    RegistryCommit,
+    TransactionCommit,
     Write,
 )
+from arco_catalog.protocol.registry_execution import RegistryExecution
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, StoreError
@@ -95,10 +96,10 @@ class CommitLoop(Generic[V]):
                         self.session.stats.outcome = "unchanged"
                         return answer
                     read_set, freshness = None, Freshness.FRESH
-                case PlannedCommit():
-                    made, read_set = await self.execute(plan, read_set)
+                case PointerCommit() | RegistryCommit() | TransactionCommit() as planned:
+                    made, read_set = await self.execute(planned, read_set)
                     if made:
-                        return plan.answer
+                        return planned.answer
                     freshness = Freshness.MOVED
 
     def new_attempt(self) -> None:
@@ -165,7 +166,7 @@ class CommitLoop(Generic[V]):
         await self.guard.claim(self.attempts.current.id, write_set)
         self.attempts.claimed = write_set
 
-    async def find_evidence(self, read_set: V) -> str | None:
+    async def find_evidence(self, read_set: ReadSet) -> str | None:
         """The attempt, ours or anybody's under this key, that is seen to have committed
         (docs/design/commit.md#evidence). What the read set does not cover, an entity that the name meant before, is
         read."""
@@ -182,30 +183,30 @@ class CommitLoop(Generic[V]):
 
     # Carrying out a plan.
 
-    async def execute(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
+    async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
         """Makes a planned commit, if the plan is still valid and the swap applies. Returns whether it was made, and if
         not the read set to plan on again, None to read everything anew."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
-            # Evidence is looked for in the declared write set: a commit elsewhere would be taken for another attempt's.
+            # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.
             self.new_attempt()
             return False, read_set
+        execution = execution_of(self.session, plan)
         try:
-            fresher = await self.prepare(plan)
+            fresher = await self.prepare(plan, execution, read_set)
             if fresher is not None:
                 if plan.write_set.transaction is not None:
-                    self.new_attempt()  # its object names the plan that no longer stands
+                    self.new_attempt()  # its object names the plan that is no longer valid
                 return False, fresher
             if self.attempts.is_mistimed or not await self.is_still_allowed(read_set.head):
                 raise AttemptAborted
             check_key_settings(self.session, self.session.state.cached_head() or read_set.head)
-            if plan.ready is not None:
-                await plan.ready()
+            await execution.make_ready()
             # Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5).
             self.session.check_deadline(OUTCOME_MS)
-            if await self.swap(plan):
+            if await self.swap(plan, execution):
                 self.session.stats.outcome = "moved"
-                await self.follow_up(plan)
+                await self.follow_up(plan, execution)
                 return True, None
         except AttemptAborted:
             self.attempts.abandon_current()
@@ -213,16 +214,10 @@ class CommitLoop(Generic[V]):
         await self.back_off()
         return False, None
 
-    async def prepare(self, plan: PlannedCommit[V]) -> V | None:
-        """Everything that must be durable or known before the move, side by side. Returns None if the plan is still
-        valid, else the fresher read set to plan on."""
-
-        async def check() -> V | None:
-            fresher = await plan.check()
-            self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
-            return fresher
-
-        steps: list[Coroutine[object, object, V | None]] = [check()]
+    async def prepare(self, plan: PlannedCommit, execution: CommitExecution, read_set: V) -> V | None:
+        """Runs concurrently all that must be durable or known before the swap. Returns None if the plan is still valid,
+        else the fresher read set to plan on."""
+        steps: list[Coroutine[object, object, V | None]] = [self.validate(read_set)]
         if self.next_slot_unchecked:
             steps.append(self.guard.check_not_superseded())
         if self.guard.marker is not None and self.attempts.claimed is None:
@@ -230,8 +225,16 @@ class CommitLoop(Generic[V]):
         if self.access is not None:
             steps.append(self.read_rights_again(self.access))
         self.attempts.announce(plan.write_set)
-        steps.extend(self.write(write) for write in plan.first if write.key not in self.attempts.written)
+        written = self.attempts.written
+        steps.extend(self.write(write) for write in execution.first_writes() if write.key not in written)
         fresher, *_ = await gather(*steps)
+        return fresher
+
+    async def validate(self, read_set: V) -> V | None:
+        """Checks that the plan is still valid. A fresher read set, made after our claim, leaves the next slot
+        unchecked."""
+        fresher = await self.mutation.validate(read_set, self.attempts.current.rank)
+        self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
         return fresher
 
     async def write(self, write: Write) -> None:
@@ -239,12 +242,13 @@ class CommitLoop(Generic[V]):
         await write.put()
         self.attempts.written.add(write.key)
 
-    async def swap(self, plan: PlannedCommit[V]) -> bool:
-        """The commit point. False: refused, perhaps by our own echo."""
+    async def swap(self, plan: PlannedCommit, execution: CommitExecution) -> bool:
+        """Sends the compare-and-swap, the commit point. False if it was refused, perhaps by the echo of our own
+        write."""
         self.attempts.try_current(plan.write_set)
-        return isinstance(await plan.swap(self.revalidate), Applied)
+        return isinstance(await execution.swap(self.revalidate), Applied)
 
-    async def revalidate(self, read_set: V) -> bool:
+    async def revalidate(self, read_set: ReadSet) -> bool:
         """Checks docs/design/commit.md#rule-1 where the compare-and-swap names a version that was read after the plan
         was made. Raises `Superseded`."""
         check_key_settings(self.session, read_set.head)
@@ -274,11 +278,11 @@ class CommitLoop(Generic[V]):
         does."""
         await self.guard.finalize(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
-    async def follow_up(self, plan: PlannedCommit[V]) -> None:
+    async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
         """Writes what follows the commit point: a drop's marks, before the answer, then what may be lost."""
         attempt = self.attempts.current.id
         await self.mark_dropped(attempt, plan.write_set)
-        steps = [self.best_effort(write.key, write.put()) for write in plan.after]
+        steps = [self.best_effort(write.key, write.put()) for write in execution.after_writes()]
         if self.guard.marker is not None:
             kept = self.guard.keep_answer(attempt, plan.write_set, encode_answer(plan.answer))
             steps.append(self.best_effort("the final slot", kept))
@@ -311,3 +315,14 @@ class CommitLoop(Generic[V]):
         kept = self.guard.keep_answer(attempt, write_set, encode_answer(answer))
         await self.best_effort("the final slot", kept)
         return answer
+
+
+def execution_of(session: Session, plan: PlannedCommit) -> CommitExecution:
+    """The execution of a planned commit, by its case."""
+    match plan:
+        case PointerCommit():
+            return PointerExecution(session, plan)
+        case RegistryCommit():
+            return RegistryExecution(session, plan)
+        case TransactionCommit():
+            return TransactionCoordinator(session, plan)

@@ -1,65 +1,50 @@
 """The coordinator of one attempt at a transaction: its object, its intents, its decision
 (docs/design/transaction.md)."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
-from arco_catalog.planning.answers import Document
 from arco_catalog.planning.name_intents import settling
-from arco_catalog.planning.transaction import TransactionPlan
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_execution import CommitExecution, Revalidate
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import abort_if_undecided
 from arco_catalog.protocol.internal_commits import change_registry, internal_commit, try_to_settle
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.protocol.mutation import AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
+from arco_catalog.protocol.mutation import AttemptAborted
+from arco_catalog.protocol.planned_commit import TransactionCommit, Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
-from arco_catalog.protocol.writing import writes
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits
-from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import immediately
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision, encode
 from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Version
 
-V = TypeVar("V", bound=ReadSet)
 
-
-class TransactionCoordinator:
+class TransactionCoordinator(CommitExecution):
     """Takes one attempt from pending to decided: creates its object, places its intents, decides, settles them."""
 
-    def __init__(self, session: Session, head: RegistryState, plan: TransactionPlan, leftover: list[Pointer]) -> None:
-        self.session = session
+    def __init__(self, session: Session, commit: TransactionCommit) -> None:
+        super().__init__(session, commit)
         self.state = session.state
-        self.plan = plan
+        self.plan = commit.plan
+        self.head = commit.head
         self.pending: Decision | None = None
         self.placed: list[Pointer] = []
-        self.leftover = leftover
-        """The intents of aborted attempts that are still on pointers: not urgent, as the next commit replaces them."""
-        self.head = head
+        self.leftover = commit.leftover
         self.names_commit: PreparedCommit | None = None
         self.settling_commit: PreparedCommit | None = None
 
-    def planned_commit(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
-        """The attempt in the form that the driver executes; `check` validates the names."""
+    def first_writes(self) -> list[Write]:
         plan = self.plan
         naming = [Write(f"the names of {plan.id}", self.prepare_names)] if plan.drafts else []
-        return PlannedCommit(
-            write_set=WriteSet(transaction=plan.id),
-            first=[
-                *writes(self.session, *plan.first),
-                *naming,
-                Write(self.state.paths.transaction(plan.id), self.begin),
-            ],
-            check=check,
-            ready=self.place_intents,
-            swap=self.decide,
-            after=[*writes(self.session, *plan.after), Write("intents", self.settle_intents)],
-            answer=Document(204),
-        )
+        return [*super().first_writes(), *naming, Write(self.state.paths.transaction(plan.id), self.begin)]
+
+    async def make_ready(self) -> None:
+        await self.place_intents()
+
+    def after_writes(self) -> list[Write]:
+        return [*super().after_writes(), Write("intents", self.settle_intents)]
 
     async def prepare_names(self) -> None:
         """Writes the registry commit that is to place our intents on names."""
@@ -138,8 +123,9 @@ class TransactionCoordinator:
             return False
         return True
 
-    async def decide(self, _: Revalidate[V]) -> Applied | PreconditionFailed:
-        """The commit. `PreconditionFailed`: somebody aborted us, or it is our own echo: the driver reads which."""
+    async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
+        """Decides the transaction. `PreconditionFailed`: another process aborted it, or it is the echo of our own
+        write; the driver reads which."""
         if self.pending is None:
             raise InternalError("a transaction was decided before it began")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))

@@ -1,17 +1,17 @@
-"""Turns the writes of a plan, which are values, into writes that can be carried out."""
+"""Turns the writes of a plan, which are values, into functions that make them."""
 
 from typing import assert_never
 
 from arco_catalog.planning.writes import FileRemoval, FileWrite, PlannedWrite, PointerWrite, RecordWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.cleaning import remove_old_files
-from arco_catalog.protocol.mutation import Write
+from arco_catalog.protocol.planned_commit import Write
 from arco_catalog.state.pointer import Pointer
 from storage_backends import Version
 
 
 def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
-    """Each planned write with the function that carries it out, not yet called."""
+    """Returns each planned write with the function that makes it, not yet called."""
     return [_write(session, write) for write in planned]
 
 

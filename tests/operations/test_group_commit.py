@@ -20,7 +20,7 @@ from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import group_commit
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.group_commit import GroupCommitter, Replan
-from arco_catalog.protocol.registry_mutation import RegistryPlan
+from arco_catalog.protocol.registry_execution import RegistryExecution
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Slot, WriteSet
@@ -591,14 +591,14 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
     fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rightly = RegistryPlan.replan
+    rightly = RegistryExecution.replan
 
-    def replan(self: RegistryPlan, head: RegistryState) -> Replan | None:
-        if self.change.detail["name"] == "b":
+    def replan(self: RegistryExecution, head: RegistryState) -> Replan | None:
+        if self.commit.change.detail["name"] == "b":
             raise ZeroDivisionError
         return rightly(self, head)
 
-    monkeypatch.setattr(RegistryPlan, "replan", replan)
+    monkeypatch.setattr(RegistryExecution, "replan", replan)
     async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
         pass
     answers = await asyncio.gather(*tasks, return_exceptions=True)

@@ -99,7 +99,7 @@ async def dies_before_its_decision(fixture: CatalogFixture, *changes: TableChang
         raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "swap", die)
         with pytest.raises(CommitStateUnknown):
             await transact(fixture.another(), [*changes], key)
 

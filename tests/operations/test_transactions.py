@@ -199,7 +199,7 @@ async def pending_with_intents(fixture: CatalogFixture, changes: list[TableChang
         raise CommitStateUnknown("died", "internal")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "swap", die)
         with pytest.raises(CommitStateUnknown):
             await transact(fixture.another(), changes, key)
 

@@ -3,7 +3,6 @@ something only if it finds what is there."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +20,11 @@ from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit, Replan
 from arco_catalog.protocol.idempotency import IdempotencyGuard
-from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
+from arco_catalog.protocol.mutation import Freshness, ReadSet
+from arco_catalog.protocol.planned_commit import Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
-from arco_catalog.protocol.registry_mutation import RegistryPlan, RegistryReadSet
+from arco_catalog.protocol.registry_execution import RegistryExecution
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
 from arco_catalog.protocol.relation_read_set import RelationReadSet
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state import spilling
@@ -228,10 +229,10 @@ def a_takeover_that_aborts_only_what_has_begun(patch: pytest.MonkeyPatch) -> Non
 
 
 def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
-    async def validate_names(self: Transaction, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
+    async def validate(self: Transaction, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         return None
 
-    patch.setattr(Transaction, "validate_names", validate_names)
+    patch.setattr(Transaction, "validate", validate)
 
 
 def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
@@ -365,23 +366,25 @@ def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
-    rightly = RegistryPlan.planned_commit
+    first_writes, after_writes = RegistryExecution.first_writes, RegistryExecution.after_writes
 
-    def planned_commit(self: RegistryPlan) -> PlannedCommit[RegistryReadSet]:
-        planned = rightly(self)
-        commit, *others = planned.first
-        return replace(planned, first=[commit], after=[*others, *planned.after])
+    def only_the_commit(self: RegistryExecution) -> list[Write]:
+        return first_writes(self)[:1]
 
-    patch.setattr(RegistryPlan, "planned_commit", planned_commit)
+    def all_others(self: RegistryExecution) -> list[Write]:
+        return [*first_writes(self)[1:], *after_writes(self)]
+
+    patch.setattr(RegistryExecution, "first_writes", only_the_commit)
+    patch.setattr(RegistryExecution, "after_writes", all_others)
 
 
 def parts_planned_beside_each_other(patch: pytest.MonkeyPatch) -> None:
-    rightly = RegistryPlan.replan
+    rightly = RegistryExecution.replan
 
-    def replan(self: RegistryPlan, head: RegistryState) -> Replan | None:
+    def replan(self: RegistryExecution, head: RegistryState) -> Replan | None:
         return rightly(self, self.state.cached_head() or head)
 
-    patch.setattr(RegistryPlan, "replan", replan)
+    patch.setattr(RegistryExecution, "replan", replan)
 
 
 def a_member_whose_next_slot_was_not_seen(patch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,12 @@ from arco_catalog.planning.names import no_such
 from arco_catalog.protocol import cleaning, decisions, evidence, relation_read_set
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_execution import CommitExecution
 from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.driver import Driver
-from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
+from arco_catalog.protocol.mutation import Freshness, ReadSet
+from arco_catalog.protocol.planned_commit import PlannedCommit
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state import locations
@@ -162,9 +164,11 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
 def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPatch) -> None:
     rightly = CommitLoop.prepare
 
-    async def prepare(self: AnyLoop, plan: PlannedCommit[ReadSet]) -> ReadSet | None:
+    async def prepare(
+        self: AnyLoop, plan: PlannedCommit, execution: CommitExecution, read_set: ReadSet
+    ) -> ReadSet | None:
         self.next_slot_unchecked = False
-        fresher: ReadSet | None = await rightly(self, plan)
+        fresher: ReadSet | None = await rightly(self, plan, execution, read_set)
         return fresher
 
     patch.setattr(CommitLoop, "prepare", prepare)

@@ -247,7 +247,7 @@ async def test_what_a_table_will_have_if_a_transaction_commits_is_asked_for_too(
 
     fixture, table = InTransactions(many.store, many.runtime, many.fixture.settings), await now(many.fixture, "n1")
     with monkeypatch.context() as patch:
-        patch.setattr(TransactionCoordinator, "decide", dies)
+        patch.setattr(TransactionCoordinator, "swap", dies)
         with pytest.raises(RuntimeError, match="died"):
             await commit_files(fixture, table, [file], name="n1")
 

@@ -1,0 +1,85 @@
+"""A commit as a mutation plans it: a value, of one case for each object that a compare-and-swap may replace.
+
+The commit loop carries it out (commit_execution.py).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from arco_catalog.planning.answers import Answer
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.transaction import TransactionPlan
+from arco_catalog.planning.writes import PlannedWrite
+from arco_catalog.protocol.group_commit import Replan
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import RegistryState
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An object to create, once, under a key that contains an id of its writer."""
+
+    key: str
+    put: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrites:
+    """The parts that every planned commit has. `write_set` names what it may change. `first` is written before the
+    compare-and-swap. `after` is written concurrently with the final slot, at best effort: the reconciler repairs what
+    is missing. `answer` is given once the commit is made."""
+
+    write_set: WriteSet
+    first: Sequence[PlannedWrite]
+    after: Sequence[PlannedWrite]
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class PointerCommit(PlannedWrites):
+    """A commit to one table or view: replaces its pointer by the successor."""
+
+    pointer: Pointer
+    successor: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryCommit(PlannedWrites):
+    """A commit to the registry: replaces HEAD, from which the change was planned. `planner` plans it again where other
+    requests share the registry commit."""
+
+    head: RegistryState
+    attempt: Attempt
+    change: Change
+    planner: "RegistryPlanner"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCommit(PlannedWrites):
+    """A commit to several tables: replaces the transaction's object, which decides. Its new names are planned on
+    `head`. `leftover` collects the intents of aborted attempts that are still on pointers: the next commit to each
+    table replaces them."""
+
+    head: RegistryState
+    plan: TransactionPlan
+    leftover: list[Pointer]
+
+
+PlannedCommit: TypeAlias = PointerCommit | RegistryCommit | TransactionCommit
+
+
+class RegistryPlanner(Protocol):
+    """A mutation of the registry, as far as the execution of its commit needs it."""
+
+    kind: str
+    """The kind of the operation in the registry's history."""
+
+    def further_writes(self, attempt: Attempt) -> Sequence[Write]:
+        """Writes to make before the commit, besides the planned ones."""
+
+    def replan(self, planned: RegistryCommit, head: RegistryState) -> Replan | None:
+        """Plans the change again on another HEAD, without reading. None if the result differs in what was written,
+        declared as write set or is to be answered, or needs a read first."""

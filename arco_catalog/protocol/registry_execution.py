@@ -1,0 +1,58 @@
+"""The execution of a commit to the registry: a registry commit of its own, which is written with the other first
+writes, or one that it shares with other requests of this process (docs/design/group-commit.md)."""
+
+from contextlib import nullcontext
+
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_execution import CommitExecution, Revalidate
+from arco_catalog.protocol.group_commit import PendingCommit, Replan
+from arco_catalog.protocol.planned_commit import RegistryCommit, Write
+from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.protocol.registry_mutation import RegistryReadSet, registry_operation
+from arco_catalog.state.registry import RegistryState
+from storage_backends import Applied, PreconditionFailed
+
+
+class RegistryExecution(CommitExecution):
+    """The execution of one planned change of the registry."""
+
+    def __init__(self, session: Session, planned: RegistryCommit) -> None:
+        super().__init__(session, planned)
+        self.commit = planned
+        self.state = session.state
+        self.group_committer = session.catalog.group_committer
+        self.own: PreparedCommit | None = None
+        """The registry commit that this request wrote for itself alone."""
+
+    def first_writes(self) -> list[Write]:
+        attempt = self.commit.attempt
+        own = Write(f"registry commit of {attempt.id} on {self.commit.head.version}", self.put)
+        return [own, *super().first_writes(), *self.commit.planner.further_writes(attempt)]
+
+    async def put(self) -> None:
+        """Writes a registry commit for this request alone, unless the change will most likely share one: then the
+        leader of the batch chooses HEAD."""
+        group = self.group_committer
+        if group is not None and group.contended:
+            return
+        with nullcontext() if group is None else group.preparing():
+            change = self.commit.change
+            operations = [registry_operation(self.session, self.commit.planner.kind, self.commit.attempt, change)]
+            own = await PreparedCommit.of(self.state, self.commit.head, change.edits, operations)
+            await own.put()
+        self.own = own
+
+    async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
+        if self.group_committer is None:
+            assert self.own is not None
+            return await self.own.swap()
+
+        async def revalidate_at(head: RegistryState) -> bool:
+            return await revalidate(RegistryReadSet.at(self.state, head))
+
+        member = PendingCommit(self.state, self.replan, revalidate_at, self.session.seconds_left)
+        return await self.group_committer.commit(member, self.own)
+
+    def replan(self, head: RegistryState) -> Replan | None:
+        """Plans the change again on the HEAD that a leader chose. None if it must fall back to a commit of its own."""
+        return self.commit.planner.replan(self.commit, head)
