@@ -204,9 +204,9 @@ def is_azure(store: str) -> bool:
 
 async def azure_credentials(options: CatalogOptions) -> Check:
     """Where the account is, and by what it is asked; a token of Entra ID is fetched."""
+    from storage_backends.azure.authorization import authorizer_of
     from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
     from storage_backends.azure.endpoint import endpoint_of, place_of
-    from storage_backends.azure.transport import authorizer_of
     from storage_backends.url import StoreUrl
     from storage_backends.wire.exchange import Request
 

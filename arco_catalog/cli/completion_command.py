@@ -22,11 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Prints the script."""
+    """Prints the script for the grammar of all commands, which `build_parser` makes."""
     from arco_catalog.cli.completion import script
-    from arco_catalog.cli.program import build_parser
 
-    print(script(parsed.shell, build_parser({})), end="")
+    print(script(parsed.shell, parsed.build_parser({})), end="")
     return 0
 
 

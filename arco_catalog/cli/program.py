@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     command = next(each for each in COMMANDS if each.name == parsed.command)
     if command.needs_store and parsed.store is None:
         parsed.parser.error(f"--store or {STORE.name} is required: {STORES}")
-    parsed.arguments = arguments
+    parsed.arguments, parsed.build_parser = arguments, build_parser
     if getattr(parsed, "listener", None) is None:  # a worker's supervisor has printed them
         for line in unknown_variables(environment):
             print(f"arco: {escaped(line)}", file=sys.stderr)

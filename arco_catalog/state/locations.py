@@ -8,7 +8,7 @@ dot) is refused (docs/design/state.md#locations).
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from urllib.parse import unquote
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -32,7 +32,7 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: `normal` is cached
 class Location:
     """A folder or file: scheme, authority (bucket, or container and account) and path segments as written. A
     `collapsed` one was written with levels that `segments` lack: it may be compared, and is never made a key."""
@@ -70,7 +70,7 @@ class Location:
         path = match[4] or ""
         segments = _levels(path)
         for segment in segments:
-            decoded = _fully_decoded(segment)
+            decoded = fully_decoded(segment)
             if decoded in (".", "..") or "/" in decoded or "\\" in decoded or _CONTROL.search(decoded):
                 raise BadRequest(f"Not a valid location: {text!r}: the segment {segment!r} is not allowed")
         authority = match[3] or ""
@@ -117,10 +117,10 @@ class Location:
         """The one form that every engine reads: `file:///...` for local files."""
         return f"{self.scheme}://{self.authority}/{self.path}"
 
-    @property
+    @cached_property
     def normal(self) -> str:
         """The decoded form, by which locations are compared."""
-        return f"{self.scheme}://{self.authority}/{'/'.join(_fully_decoded(segment) for segment in self.segments)}"
+        return f"{self.scheme}://{self.authority}/{'/'.join(fully_decoded(segment) for segment in self.segments)}"
 
     def inside(self, folder: "Location") -> bool:
         """Whether this is `folder` or lies in it."""
@@ -136,7 +136,7 @@ class Location:
     def has_dots(self) -> bool:
         """Whether a level, decoded or not, is `.` or `..`: an object store takes it by its letters, and other readers
         resolve it."""
-        return any(_fully_decoded(segment) in _DOTS for segment in self.segments)
+        return any(fully_decoded(segment) in _DOTS for segment in self.segments)
 
     @property
     def reserved(self) -> bool:
@@ -199,8 +199,9 @@ def _check_length(text: str, most: int) -> None:
         )
 
 
-def _fully_decoded(segment: str) -> str:
-    """Decoded until nothing changes: no reader, however often it decodes, sees a segment that was not judged."""
+def fully_decoded(segment: str) -> str:
+    """Decodes a segment until nothing changes. A check of the result holds for every reader, however often it
+    decodes."""
     if "%" not in segment:
         return segment
     for _ in range(len(segment)):
@@ -231,7 +232,7 @@ def is_reserved(segment: str) -> bool:
 
 @lru_cache(4_096)  # the folders of a table's files are asked for again and again
 def _is_reserved(segment: str) -> bool:
-    return _fully_decoded(segment).casefold() in RESERVED_FOLDERS
+    return fully_decoded(segment).casefold() in RESERVED_FOLDERS
 
 
 def slug(name: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from arco_catalog.iceberg.errors import Forbidden
-from arco_catalog.state.locations import is_reserved
+from arco_catalog.state.locations import fully_decoded, is_reserved
 
 _ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -126,18 +126,9 @@ def check_key(key: str) -> None:
         raise Forbidden("Not signed: the key is too long")
     segments = key.removesuffix("/").split("/")
     for segment in segments:
-        plain = _fully_decoded(segment)
+        plain = fully_decoded(segment)
         parts = re.split(r"[/\\]", plain)
         if not segment or "\\" in segment or _CONTROL.search(plain) or any(part in (".", "..") for part in parts):
             raise Forbidden(f"Not signed: the key has the segment {segment!r}"[:1_000])
         if any(is_reserved(part) for part in parts):
             raise Forbidden("Not signed: this is a catalog's own state")
-
-
-def _fully_decoded(segment: str) -> str:
-    for _ in range(len(segment)):
-        plain = unquote_to_bytes(segment).decode(errors="replace")
-        if plain == segment:
-            break
-        segment = plain
-    return segment

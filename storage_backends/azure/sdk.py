@@ -9,11 +9,11 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from storage_backends.azure.authorization import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import SCOPE, EntraTokens
 from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import query_of
-from storage_backends.azure.transport import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request

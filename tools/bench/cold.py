@@ -17,7 +17,6 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +35,7 @@ from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
 from tools.gateway.sandbox import Function, Sandbox
 from tools.support.asgi_client import Client
+from tools.support.process_tree import thread_cpu_seconds
 from tools.support.request_bodies import schema, set_property
 from tools.support.s3_servers import moto_server
 
@@ -113,19 +113,10 @@ async def start(function: Function, client: Path, event: bytes) -> tuple[float, 
     async with Sandbox(function, client).started() as process:
         result = json.loads(await process.invoke(event))
         took = time.perf_counter() - began
-        used = cpu_seconds(process.pid)
+        used = thread_cpu_seconds(process.pid)
     if result["statusCode"] != 200:
         raise RuntimeError(f"{function.handler} answered {result}: {function.log.read_text()}")
     return 1_000 * took, 1_000 * used
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process's threads."""
-    total = 0
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
-            total += int((thread / "schedstat").read_text().split()[0])
-    return total / 1e9
 
 
 async def measure(processes: int, *, compiled: bool) -> Measured:
@@ -180,7 +171,7 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help="instead, `arco serve` over each store, and first calls")
     options = parser.parse_args()
     if options.serve:
-        from tools.bench import cold_serve  # imports this module
+        from tools.bench import cold_serve  # needs more than the other benchmark does
 
         cold_serve.show(options.processes)
         return 0

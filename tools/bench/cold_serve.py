@@ -24,11 +24,11 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url, open_store
 from tools.bench.clouds import PLACES, Place
-from tools.bench.cold import cpu_seconds
 from tools.bench.cost import expect
 from tools.bench.peers.servers import ARCO
 from tools.support.asgi_client import Client
 from tools.support.environment import PROJECT
+from tools.support.process_tree import thread_cpu_seconds
 from tools.support.request_bodies import schema
 
 WAREHOUSE = "wh"
@@ -98,7 +98,7 @@ def serve_once(place: Place) -> tuple[float, float, float]:
             with urllib.request.urlopen(f"http://{rest.split()[0]}{TABLES}/t", timeout=STARTS_IN_S) as answer:
                 answer.read()
             took = time.perf_counter() - began
-            return 1_000 * (listening - began), 1_000 * took, 1_000 * cpu_seconds(process.pid)
+            return 1_000 * (listening - began), 1_000 * took, 1_000 * thread_cpu_seconds(process.pid)
         finally:
             process.kill()
 

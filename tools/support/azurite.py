@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage_backends.azure.authorization import API_VERSION
 from storage_backends.azure.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, AzureConfig
 from storage_backends.azure.signature import date_stamp, decoded_key, signed
-from storage_backends.azure.transport import API_VERSION
 from storage_backends.clock import system_now_ms
 from tools.support.environment import PROJECT
 from tools.support.server_process import listening

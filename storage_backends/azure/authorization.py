@@ -1,0 +1,102 @@
+"""Authorizes requests to Azure: by the account's key, a shared access signature, or a token of Entra ID."""
+
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from storage_backends.azure.config import CredentialsConfig, SasToken, SharedKey
+from storage_backends.azure.credentials import EntraTokens
+from storage_backends.azure.endpoint import ContainerEndpoint
+from storage_backends.azure.signature import decoded_key, path_of, signed
+from storage_backends.base import StoreDenied, StoreError
+from storage_backends.clock import system_now_ms
+from storage_backends.wire.exchange import Request
+
+API_VERSION = "2023-11-03"
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """The headers of a request that may be sent, and what its query ends in."""
+
+    headers: Mapping[str, str]
+    query: str = ""
+
+
+class Authorizer(Protocol):
+    """Gives a request the rights of an identity."""
+
+    async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        """Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
+        ...
+
+    async def renew(self, refused: Authorization) -> bool:
+        """After a 401: whether there are other credentials now."""
+        ...
+
+
+class KeyAuthorizer:
+    """Signs with the account's key. Raises `StoreDenied` for one that is not base64."""
+
+    def __init__(self, account: str, key: str) -> None:
+        self._account = account
+        try:
+            self._key = decoded_key(key)
+        except (binascii.Error, ValueError) as error:
+            raise StoreDenied("no Azure credentials: AZURE_STORAGE_KEY is not base64") from error
+
+    async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        length = len(request.body)
+        return Authorization(signed(self._account, self._key, request.method, path, request.query, headers, length))
+
+    async def renew(self, refused: Authorization) -> bool:
+        return False
+
+
+class SasAuthorizer:
+    """Adds a shared access signature to the query."""
+
+    def __init__(self, token: str) -> None:
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            raise StoreDenied("no Azure credentials: AZURE_STORAGE_SAS_TOKEN is not a query string")
+        self._token = token
+
+    async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        return Authorization(headers, self._token)
+
+    async def renew(self, refused: Authorization) -> bool:
+        return False
+
+
+class TokenAuthorizer:
+    """Sends a token of Entra ID, to an encrypted address only."""
+
+    def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
+        if not endpoint.tls:
+            raise StoreError("no Azure client can be made: a token of Entra ID is sent over https only")
+        self._tokens = tokens
+
+    async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
+        held = await self._tokens.current()
+        return Authorization({**headers, "authorization": f"Bearer {held.token}"})
+
+    async def renew(self, refused: Authorization) -> bool:
+        token = refused.headers["authorization"].removeprefix("Bearer ")
+        return (await self._tokens.renewed(token)).token != token
+
+
+def target_path(endpoint: ContainerEndpoint, key: str) -> str:
+    """The path of an object, or of the container itself."""
+    return f"{endpoint.path}/{path_of(key)}" if key else endpoint.path
+
+
+def authorizer_of(config: CredentialsConfig, endpoint: ContainerEndpoint) -> Authorizer:
+    """Raises `StoreError` for credentials that can't be used."""
+    match config:
+        case SharedKey(key):
+            return KeyAuthorizer(endpoint.account, key)
+        case SasToken(token):
+            return SasAuthorizer(token)
+        case _:
+            return TokenAuthorizer(EntraTokens(config, system_now_ms), endpoint)
