@@ -78,7 +78,7 @@ class Attempts:
         self.exclude([self.current.id])
 
     def confirm_absent(self) -> None:
-        """No attempt has committed, by a read that was made after every compare-and-swap sent was refused: what was
+        """No attempt has committed, by a read after every compare-and-swap sent was refused: what was
         sent can never apply any more."""
         self._excluded |= self._in_doubt
         self._in_doubt.clear()

@@ -1,4 +1,4 @@
-"""The steps of a planned commit, which the commit loop takes in order: write, make ready, swap, follow up."""
+"""The steps of a commit, which the commit loop takes in order: write, make ready, swap, follow up."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -11,20 +11,21 @@ from arco_catalog.protocol.writing import writes
 from storage_backends import Applied, PreconditionFailed
 
 Revalidate: TypeAlias = Callable[[ReadSet], Awaitable[bool]]
-"""Whether an attempt may commit at a version that was read after its plan was made: the next slot is empty, and no
+"""Whether an attempt may commit at a version that was read after the plan: the next slot is empty, and no
 attempt of the request has committed (docs/design/commit.md#rule-1). Raises `Superseded`."""
 
 
 class CommitExecution(ABC):
-    """The execution of one planned commit. Not for reuse."""
+    """The execution of one plan. Not for reuse."""
 
-    def __init__(self, session: Session, planned: PlannedCommit) -> None:
+    def __init__(self, session: Session, plan: PlannedCommit) -> None:
         self.session = session
-        self.planned = planned
+        self._first = plan.first
+        self._after = plan.after
 
     def first_writes(self) -> list[Write]:
         """The writes to make before the swap."""
-        return writes(self.session, *self.planned.first)
+        return writes(self.session, *self._first)
 
     async def make_ready(self) -> None:
         """Runs between the first writes and the swap. Raises `AttemptAborted` if this attempt can no longer
@@ -33,21 +34,21 @@ class CommitExecution(ABC):
 
     @abstractmethod
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        """Sends the compare-and-swap, which is the commit point. If it commits at another version than the plan was
-        made on, it revalidates the attempt there first. `PreconditionFailed` may be the echo of our own write."""
+        """Sends the compare-and-swap, which is the commit point. If it commits at another version than that of
+        the plan, it revalidates the attempt there first. `PreconditionFailed` may be the echo of our own write."""
 
     def after_writes(self) -> list[Write]:
         """The writes to make after the swap, at best effort."""
-        return writes(self.session, *self.planned.after)
+        return writes(self.session, *self._after)
 
 
 class PointerExecution(CommitExecution):
     """The execution of a commit to one table or view."""
 
-    def __init__(self, session: Session, planned: PointerCommit) -> None:
-        super().__init__(session, planned)
-        self._pointer = planned.pointer
-        self._successor = planned.successor
+    def __init__(self, session: Session, plan: PointerCommit) -> None:
+        super().__init__(session, plan)
+        self._pointer = plan.pointer
+        self._successor = plan.successor
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         outcome = await self.session.state.move_pointer(self._successor, self._pointer.version)

@@ -96,10 +96,10 @@ class CommitLoop(Generic[V]):
                         self.session.stats.outcome = "unchanged"
                         return answer
                     read_set, freshness = None, Freshness.FRESH
-                case PointerCommit() | RegistryCommit() | TransactionCommit() as planned:
-                    made, read_set = await self.execute(planned, read_set)
-                    if made:
-                        return planned.answer
+                case PointerCommit() | RegistryCommit() | TransactionCommit():
+                    is_committed, read_set = await self.execute(plan, read_set)
+                    if is_committed:
+                        return plan.answer
                     freshness = Freshness.MOVED
 
     def new_attempt(self) -> None:
@@ -184,8 +184,8 @@ class CommitLoop(Generic[V]):
     # Carrying out a plan.
 
     async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
-        """Makes a planned commit, if the plan is still valid and the swap applies. Returns whether it was made, and if
-        not the read set to plan on again, None to read everything anew."""
+        """Carries out a plan, if it is still valid and the swap applies. Returns whether it was committed, and if not
+        the read set to plan on again, None to read everything anew."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.
@@ -231,7 +231,7 @@ class CommitLoop(Generic[V]):
         return fresher
 
     async def validate(self, read_set: V) -> V | None:
-        """Checks that the plan is still valid. A fresher read set, made after our claim, leaves the next slot
+        """Checks that the plan is still valid. A fresher read set, after our claim, leaves the next slot
         unchecked."""
         fresher = await self.mutation.validate(read_set, self.attempts.current.rank)
         self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
@@ -302,7 +302,7 @@ class CommitLoop(Generic[V]):
             self.session.note_failed_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
-        """The answer to an attempt that is known to have committed, whoever made it."""
+        """The answer to an attempt that is known to have committed, of this or another request."""
         self.session.stats.outcome = "evidence"
         write_set = self.attempts.known()[attempt]
         await self.mark_dropped(attempt, write_set)
@@ -318,7 +318,7 @@ class CommitLoop(Generic[V]):
 
 
 def execution_of(session: Session, plan: PlannedCommit) -> CommitExecution:
-    """The execution of a planned commit, by its case."""
+    """The execution of a plan, by its case."""
     match plan:
         case PointerCommit():
             return PointerExecution(session, plan)

@@ -20,7 +20,7 @@ class Freshness(IntEnum):
     """Which parts of a read may come from the process's caches."""
 
     CACHED = 0
-    """All parts. A compare-and-swap may be planned on such a read; an answer may not be based on it."""
+    """All parts. A plan may rely on such a read, as a compare-and-swap follows; an answer may not."""
     MOVED = 1
     """Names, but not the object to swap: for the read after a lost compare-and-swap."""
     FRESH = 2
@@ -87,7 +87,7 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
-        """The objects that an attempt may change on this read set, as far as they are known before it is planned."""
+        """The objects that an attempt may change on this read set, as far as they are known before the plan."""
 
     @abstractmethod
     async def plan(self, read_set: V, attempt: Attempt) -> PlannedCommit | NoOp | Prerequisite:
@@ -96,7 +96,7 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def validate(self, read_set: V, rank: str) -> V | None:
-        """Checks that a plan made on this read set is still valid; runs concurrently with the plan's first writes.
+        """Checks that a plan on this read set is still valid; runs concurrently with the plan's first writes.
         Returns None if it is, else a fresher read set, with its base, to plan on. `rank` is that of the request."""
 
     @abstractmethod

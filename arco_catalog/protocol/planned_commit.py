@@ -30,7 +30,7 @@ class Write:
 class PlannedWrites:
     """The parts that every planned commit has. `write_set` names what it may change. `first` is written before the
     compare-and-swap. `after` is written concurrently with the final slot, at best effort: the reconciler repairs what
-    is missing. `answer` is given once the commit is made."""
+    is missing. `answer` is that of the commit."""
 
     write_set: WriteSet
     first: Sequence[PlannedWrite]
@@ -48,8 +48,8 @@ class PointerCommit(PlannedWrites):
 
 @dataclass(frozen=True, slots=True)
 class RegistryCommit(PlannedWrites):
-    """A commit to the registry: replaces HEAD, from which the change was planned. `planner` plans it again where other
-    requests share the registry commit."""
+    """A commit to the registry: replaces HEAD, on which the plan is based. `planner` replans it where other requests
+    share the registry commit."""
 
     head: RegistryState
     attempt: Attempt
@@ -59,8 +59,8 @@ class RegistryCommit(PlannedWrites):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCommit(PlannedWrites):
-    """A commit to several tables: replaces the transaction's object, which decides. Its new names are planned on
-    `head`. `leftover` collects the intents of aborted attempts that are still on pointers: the next commit to each
+    """A commit to several tables: replaces the transaction's object, which decides. `head` is that of its new
+    names. `leftover` collects the intents of aborted attempts that are still on pointers: the next commit to each
     table replaces them."""
 
     head: RegistryState
@@ -78,8 +78,8 @@ class RegistryPlanner(Protocol):
     """The kind of the operation in the registry's history."""
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Writes to make before the commit, besides the planned ones."""
+        """Writes to make before the commit, besides those of the plan."""
 
-    def replan(self, planned: RegistryCommit, head: RegistryState) -> Replan | None:
-        """Plans the change again on another HEAD, without reading. None if the result differs in what was written,
+    def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
+        """Replans the change on another HEAD, without reading. None if the result differs in what was written,
         declared as write set or is to be answered, or needs a read first."""

@@ -1,4 +1,4 @@
-"""A registry commit that is to be made on one HEAD: an immutable object and its segments, then a compare-and-swap."""
+"""A registry commit on one HEAD: an immutable object and its segments, then a compare-and-swap."""
 
 from collections.abc import Sequence
 

@@ -14,11 +14,11 @@ from storage_backends import Applied, PreconditionFailed
 
 
 class RegistryExecution(CommitExecution):
-    """The execution of one planned change of the registry."""
+    """The execution of one change of the registry."""
 
-    def __init__(self, session: Session, planned: RegistryCommit) -> None:
-        super().__init__(session, planned)
-        self.commit = planned
+    def __init__(self, session: Session, plan: RegistryCommit) -> None:
+        super().__init__(session, plan)
+        self.commit = plan
         self.state = session.state
         self.group_committer = session.catalog.group_committer
         self.own: PreparedCommit | None = None
@@ -54,5 +54,5 @@ class RegistryExecution(CommitExecution):
         return await self.group_committer.commit(member, self.own)
 
     def replan(self, head: RegistryState) -> Replan | None:
-        """Plans the change again on the HEAD that a leader chose. None if it must fall back to a commit of its own."""
+        """Replans the change on the HEAD that a leader chose. None if it must fall back to a commit of its own."""
         return self.commit.planner.replan(self.commit, head)

@@ -77,7 +77,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return self.change(read_set, attempt)
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Writes to make before the commit, besides the planned ones."""
+        """Writes to make before the commit, besides those of the plan."""
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
@@ -119,7 +119,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         )
 
     async def validate(self, read_set: RegistryReadSet, rank: str) -> RegistryReadSet | None:
-        """Reads a cached HEAD again: cheaper than losing the compare-and-swap. Not where the change will most likely
+        """Rereads a cached HEAD: cheaper than losing the compare-and-swap. Not where the change will most likely
         share a registry commit, as the leader of the batch chooses HEAD."""
         group = self.session.catalog.group_committer
         if read_set.fresh or (group is not None and group.contended):
@@ -131,20 +131,20 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             await self.load_base(fresher)
         return fresher
 
-    def replan(self, planned: RegistryCommit, head: RegistryState) -> Replan | None:
+    def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
         read_set = RegistryReadSet.at(self.state, head)
         try:
             if self.needs_base(read_set):
                 return None
-            steps = self.change_again(planned.change, read_set, planned.attempt)
+            steps = self.change_again(plan.change, read_set, plan.attempt)
             change = carry_out_loaded(read_set.head.index, steps)
         except (Refusal, PendingTransaction):
             return None
         if self.session.access is not None and not self.session.access.judge_loaded(read_set.head.index):
             return None
-        if not isinstance(change, Change) or not change.is_made_by(planned.change):
+        if not isinstance(change, Change) or not change.is_made_by(plan.change):
             return None
-        return Replan(change.edits, registry_operation(self.session, self.kind, planned.attempt, change))
+        return Replan(change.edits, registry_operation(self.session, self.kind, plan.attempt, change))
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """Returns the answer that the registry commit stores with the operation."""

@@ -11,7 +11,7 @@ from storage_backends import Version
 
 
 def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
-    """Returns each planned write with the function that makes it, not yet called."""
+    """Returns each write of a plan with the function that makes it, not yet called."""
     return [_write(session, write) for write in planned]
 
 
