@@ -163,7 +163,7 @@ async def mark_dropped(session: Session, entity: str, operation: str) -> None:
     pointer = state.cached_pointer(entity)
     if pointer is None or pointer.intent is not None:
         pointer = await state.pointer(entity)
-    while pointer is not None and pointer.dropped_by != operation:
+    while pointer is not None and operation not in pointer.drops:
         pointer = await settled_base(session, entity, pointer)
         if pointer is None:
             return

@@ -17,6 +17,8 @@ from storage_backends import Version
 
 RECENT_MOVES = 1000
 """How many moves `recent` remembers."""
+MAX_PREVIOUS_DROPS = 10
+"""How many marks of drops stay beside the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,16 @@ class Pointer:
 
     @property
     def dropped_by(self) -> str | None:
-        """The drop that marked this pointer. Means nothing under a live name (docs/design/registry.md#rule-4)."""
-        return optional_text(mapping(self.document, "dropped"), "operation")
+        """The last of `drops`."""
+        return next(iter(self.drops), None)
+
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """The drops that marked this pointer since its last commit, the last first. They mean nothing under a live name
+        (docs/design/registry.md#rule-4)."""
+        marks = mapping(self.document, "dropped")
+        last = optional_text(marks, "operation")
+        return () if last is None else (last, *texts(marks, "previous"))
 
     @property
     def intent(self) -> str | None:
@@ -143,8 +153,11 @@ class Pointer:
         return self._moved(move, {})
 
     def marked_dropped(self, move: str, operation: str) -> "Pointer":
-        """The same state, dead to commits unless its name is live again."""
-        return self._moved(move, {"dropped": {"operation": operation}})
+        """Returns the same state with the mark of a drop: dead to commits unless its name is live again. Marks of other
+        drops stay, since each proves that its drop was made (docs/recovery.md#head-is-lost)."""
+        previous = [each for each in self.drops if each != operation][:MAX_PREVIOUS_DROPS]
+        dropped: JsonObject = {"operation": operation, **({"previous": [*previous]} if previous else {})}
+        return self._moved(move, {"dropped": dropped})
 
     def with_intent(self, move: str, transaction: str, planned: "Pointer") -> "Pointer":
         """The same state, and what it is to become if the transaction commits: `planned`, a successor of this."""

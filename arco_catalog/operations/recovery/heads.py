@@ -165,8 +165,8 @@ async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> s
         pointer = await session.state.pointer(entity)
         if pointer is None:
             return None
-        if pointer.dropped_by == operation.get("id"):
-            return f"the pointer of {entity} has the mark of its drop {pointer.dropped_by}"
+        if operation.get("id") in pointer.drops:
+            return f"the pointer of {entity} has the mark of its drop {operation['id']}"
         if not str(operation.get("kind")).startswith(("create-", "register-")) or operation.get("entity") != entity:
             return None
         if pointer.base is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.generic_tables import GenericTable, create_generic_table
 from arco_catalog.operations.governance import govern_relation
@@ -19,7 +19,7 @@ from arco_catalog.operations.semantic_models import create_semantic_model
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.decisions import read_decision
-from arco_catalog.protocol.evidence import fence_registry
+from arco_catalog.protocol.evidence import fence_registry, mark_dropped
 from arco_catalog.state.fields import mapping, sequence, text
 from arco_catalog.state.lost_head import HeadLost
 from arco_catalog.state.paths import commit_key
@@ -192,6 +192,30 @@ async def test_the_mark_of_a_drop_tells(lived: Catalog) -> None:
     report = await lived.restore()
 
     assert (report["ok"], await lived.body(MANIFEST)) == (True, before)
+
+
+async def test_the_mark_of_a_drop_is_evidence_when_the_one_before_marks_the_pointer_last(lived: Catalog) -> None:
+    fixture = lived.fixture
+    table = await fixture.table("t")
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    first = (await lived.pointer(table.entity)).drops[0]
+    await undrop(fixture.session(), NS, "t")
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    second = (await lived.pointer(table.entity)).drops[0]
+    key = lived.pointer_key(table.entity)
+    marked: JsonObject = {
+        **(await lived.pointer(table.entity)).document,
+        "dropped": {"operation": second},
+    }  # by version 0.1
+    await lived.store.put(key, dumps(marked), ANY)
+    await mark_dropped(fixture.another().session(), table.entity, first)  # by a server that was slow
+    before = await lived.body(MANIFEST)
+    await lived.store.delete(MANIFEST)
+
+    report = await lived.restore()
+
+    assert (report["ok"], await lived.body(MANIFEST)) == (True, before)
+    assert (await lived.pointer(table.entity)).drops == (first, second)
 
 
 async def test_a_head_that_is_damaged_is_kept_aside(lived: Catalog) -> None:
