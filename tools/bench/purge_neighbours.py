@@ -1,74 +1,100 @@
 """Calls of purges beside other tables: `make bench-purge_neighbours`, `python -m tools.bench.purge_neighbours`.
 
-Beside so many tables of so many snapshots, each with a manifest, three tables with one file are dropped with purge, one
-after the other. The calls of each purge are printed, beside those of a purge that knows nothing of the tables. Between
-the second and the third some tables are committed to.
+Beside so many tables of so many manifests, three tables with one file are dropped with purge, one after the other.
+Between the second and the third some tables are committed to. For each purge its calls, the round trips that it waits
+for, its seconds, the longest time that it held the event loop, and the peak of the process's memory are printed. The
+manifests of the tables are made when they are read, so the memory is that of the purge and of the catalog.
 """
 
 import argparse
 import asyncio
+import resource
 import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state.file_directories import SHARDS
-from storage_backends import ANY
+from arco_catalog.protocol.concurrency import batches, gather
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore, Measurement
+from tools.bench.generated_files import GeneratedFiles
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
-from tools.support.synthetic_table import Shape, location_of
+
+PURGES = ("first", "second", "third")
+MADE_AT_ONCE = 50
+TICK_SECONDS = 0.005
 
 
-async def make_table(fixture: CatalogFixture, name: str, snapshots: int) -> None:
-    """Makes a table of so many snapshots, each with a manifest more."""
-    await fixture.table(name)
-    shape = Shape(manifests=snapshots, files_each=1, snapshots=snapshots)
-    location = await location_of(fixture, name)
-    for file, body in shape.objects(location):
-        await fixture.store.put(f"{location.removeprefix('memory:///')}/{file}", body, ANY)
-    await shape.commit(fixture, name)
+@dataclass(frozen=True)
+class MeasuredPurge:
+    """The calls of a purge, its seconds, the longest wait for the event loop meanwhile, and the peak of memory."""
+
+    calls: Measurement
+    seconds: float
+    longest_wait_ms: float
+    peak_mib: int
 
 
-async def measure(tables: int, snapshots: int, changed: int) -> list[Measurement]:
-    """The calls of the purges: the first, one after it, one after so many tables have changed, and one that knows
-    nothing of the tables."""
-    store = MemoryStore()
-    counting = CountingStore(store)
+async def measure(tables: int, manifests: int, changed: int) -> list[MeasuredPurge]:
+    """Measures the purges: the first, one after it, and one after so many tables have changed."""
+    generated = GeneratedFiles(MemoryStore(), manifests)
+    counting = CountingStore(generated)
     fixture = CatalogFixture(counting, settings=Settings("wh", purge=PurgeSettings(undrop_window_ms=0)))
     await fixture.namespace("db")
-    for number in range(tables):
-        await make_table(fixture, f"n{number}", snapshots)
-    found: list[Measurement] = []
-    for name in ("first", "second", "third", "fourth"):
-        await make_table(fixture, name, 1)
-        for number in range(changed if name == "third" else 0):
-            await fixture.commit(set_property("a", "1"), f"n{number}")
-        if name == "fourth":
-            for shard in range(SHARDS):
-                await store.delete(fixture.session().state.paths.file_directories(shard))
+    for batch in batches(range(tables), MADE_AT_ONCE):
+        await gather(*(generated.add(fixture, f"n{number:06}") for number in batch))
+    found: list[MeasuredPurge] = []
+    for name in PURGES:
+        await fixture.table(name)
+        if name == PURGES[-1]:
+            for number in range(changed):
+                await fixture.commit(set_property("a", "1"), f"n{number:06}")
         await drop_table(fixture.session(), NS, name, purge=True)
-        with counting.measure() as measured:
-            await task_worker(fixture.another().catalog).run_due(lambda: False)
-        found.append(measured)
+        found.append(await _measure_purge(fixture, counting))
     return found
 
 
+async def _measure_purge(fixture: CatalogFixture, counting: CountingStore) -> MeasuredPurge:
+    waits: list[float] = [0]
+
+    async def watch() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(TICK_SECONDS)
+            waits.append(time.perf_counter() - before - TICK_SECONDS)
+
+    watching = asyncio.ensure_future(watch())
+    await asyncio.sleep(0)
+    began = time.perf_counter()
+    with counting.measure() as measured:
+        await task_worker(fixture.another().catalog).run_due(lambda: False)
+    seconds = time.perf_counter() - began
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return MeasuredPurge(measured, seconds, max(waits) * 1_000, peak_mib)
+
+
 def main(arguments: list[str]) -> None:
-    """Prints a row for each number of tables."""
+    """Prints a row for each purge beside each number of tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, nargs="+", default=[10, 80, 300])
-    parser.add_argument("--snapshots", type=int, default=5)
-    parser.add_argument("--changed", type=int, default=5)
+    parser.add_argument("--tables", type=int, nargs="+", default=[300])
+    parser.add_argument("--manifests", type=int, default=100)
+    parser.add_argument("--changed", type=int, default=50)
     options = parser.parse_args(arguments)
-    print("| tables | knows nothing: calls, depth | first | second | after changes |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
+    print("| tables | purge | calls | round trips | seconds | longest wait of the loop, ms | peak, MiB |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for tables in options.tables:
-        first, second, third, without = asyncio.run(measure(tables, options.snapshots, min(tables, options.changed)))
-        cells = [f"{each.calls:,}, {each.depth}" for each in (without, first, second, third)]
-        print(f"| {tables:,} | {' | '.join(cells)} |")
+        changed = min(tables, options.changed)
+        for name, purge in zip(PURGES, asyncio.run(measure(tables, options.manifests, changed)), strict=True):
+            cells = f"{purge.calls.calls:,} | {purge.calls.depth:,} | {purge.seconds:.1f}"
+            print(f"| {tables:,} | {name} | {cells} | {purge.longest_wait_ms:.0f} | {purge.peak_mib} |", flush=True)
 
 
 if __name__ == "__main__":
