@@ -20,26 +20,13 @@ locals {
 
   package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda${contains(var.auth, "oidc") ? "-oidc" : ""}.zip")
 
-  settings = {
-    ARCO_STORE                  = local.store
-    ARCO_WAREHOUSE              = var.warehouse
-    ARCO_ALLOWED_LOCATIONS      = join(",", var.allowed_locations)
-    ARCO_ALLOW_LOCATION_OVERLAP = tostring(var.allow_location_overlap)
-    ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
-    ARCO_ENDPOINT               = var.endpoint
-    ARCO_SOURCE_PRINCIPALS      = join(",", var.source_principals)
-    ARCO_LOG_LEVEL              = var.log_level
-    ARCO_METRICS_NAMESPACE      = local.metrics_namespace
-    ARCO_PURGE_MODE             = var.purge.mode
-    ARCO_PURGE_UNDROP_WINDOW    = var.purge.undrop_window
-    ARCO_PURGE_TRUST_LOCATIONS  = tostring(var.purge.trust_locations)
-    ARCO_TASK_PROPERTIES        = join(",", [for name, value in var.task_properties : "${name}=${value}"])
-    ARCO_WORK_QUEUE             = local.work_queue_url
-
-    ARCO_IDEMPOTENCY_ENABLED         = tostring(var.idempotency_enabled)
-    ARCO_IDEMPOTENCY_LIFETIME        = var.idempotency_lifetime
-    ARCO_IDEMPOTENCY_CLEANUP_ENABLED = tostring(var.idempotency_cleanup_enabled)
-  }
+  settings = merge(local.catalog_settings, local.task_settings, {
+    ARCO_STORE             = local.store
+    ARCO_ENDPOINT          = var.endpoint
+    ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals)
+    ARCO_METRICS_NAMESPACE = local.metrics_namespace
+    ARCO_WORK_QUEUE        = local.work_queue_url
+  })
   realms = length(var.realm) == 0 ? {} : { ARCO_REALM = join(",", var.realm) }
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }
 }

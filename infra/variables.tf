@@ -1,142 +1,12 @@
+# Variables of this module alone. Those of settings, and others that the modules of all clouds have, are in
+# setting_variables.tf.
+
 # What and where
-
-variable "name" {
-  description = "Prefix of the names of everything that is made. One deployment in an account has it: roles and dashboards know no region."
-  type        = string
-
-  validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,26}[a-z0-9]$", var.name))
-    error_message = "name must be 3 to 28 lower-case letters, digits and hyphens: it becomes part of a bucket's name."
-  }
-}
 
 variable "bucket" {
   description = "An existing bucket, left as it is. Null makes one, called NAME-ACCOUNT-REGION."
   type        = string
   default     = null
-}
-
-variable "prefix" {
-  description = "Folder of the store in the bucket, without slashes at its ends. Empty: the whole bucket."
-  type        = string
-  default     = ""
-
-  validation {
-    condition     = can(regex("^([A-Za-z0-9_=.-]+(/[A-Za-z0-9_=.-]+)*)?$", var.prefix))
-    error_message = "prefix must be folder names joined by slashes, of letters, digits and _ = . -"
-  }
-  validation {
-    condition     = alltrue([for folder in split("/", var.prefix) : !contains([".", ".."], folder)])
-    error_message = "prefix must not hold . or .. as a folder: the functions do not start with one."
-  }
-}
-
-variable "warehouse" {
-  description = "Name of the catalog, which engines give as `warehouse`: a folder below the prefix."
-  type        = string
-  default     = "main"
-
-  validation {
-    condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$", var.warehouse))
-    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
-  }
-  validation {
-    condition     = var.warehouse != "_probe"
-    error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
-  }
-}
-
-variable "allowed_locations" {
-  description = "Folders outside the warehouse where tables may live, as s3://bucket/folder."
-  type        = list(string)
-  default     = []
-
-  validation {
-    condition     = alltrue([for location in var.allowed_locations : can(regex("^s3://[a-z0-9.-]+(/[^*?%,/]+)+$", location))])
-    error_message = "allowed_locations must be of the form s3://bucket/folder, without * ? % , and without a slash at the end."
-  }
-  validation {
-    condition     = alltrue([for location in var.allowed_locations : length(setintersection(split("/", location), local.reserved_folders)) == 0])
-    error_message = "allowed_locations must not lie in a folder named _catalog, _probe, _realm or .arco-store: no table may be there."
-  }
-}
-
-variable "allow_location_overlap" {
-  description = "Let a table's location lie inside another's."
-  type        = bool
-  default     = false
-}
-
-variable "idempotency_dialect" {
-  description = "How Idempotency-Keys are read and answered: iceberg or polaris."
-  type        = string
-  default     = "iceberg"
-
-  validation {
-    condition     = contains(["iceberg", "polaris"], var.idempotency_dialect)
-    error_message = "idempotency_dialect must be iceberg or polaris."
-  }
-}
-
-variable "idempotency_enabled" {
-  description = "Take Idempotency-Keys; false: they are ignored, and clients are told not to send them."
-  type        = bool
-  default     = true
-}
-
-variable "idempotency_lifetime" {
-  description = "How long clients may retry with one Idempotency-Key: a duration such as PT30M, a day at most."
-  type        = string
-  default     = "PT30M"
-
-  validation {
-    condition     = can(regex("^P(1D|T(\\d+H)?(\\d+M)?(\\d+S)?)$", var.idempotency_lifetime)) && can(regex("[1-9]", var.idempotency_lifetime))
-    error_message = "idempotency_lifetime must be a duration such as PT30M, P1D at most."
-  }
-}
-
-variable "idempotency_cleanup_enabled" {
-  description = "Have the collector delete markers of old Idempotency-Keys, and decisions of transactions that they may ask for."
-  type        = bool
-  default     = true
-}
-
-# Purges, and other tasks
-
-variable "purge" {
-  description = "What a drop with purge does: mode async, sync or off; how long it can be undone; whether files of other tables are taken to lie in their own locations."
-  type = object({
-    mode            = optional(string, "async")
-    undrop_window   = optional(string, "PT24H")
-    trust_locations = optional(bool, false)
-  })
-  default = {}
-
-  validation {
-    condition     = contains(["async", "sync", "off"], var.purge.mode)
-    error_message = "purge.mode must be async, sync or off."
-  }
-  validation {
-    condition     = can(regex("^P(\\d+D)?(T(\\d+H)?(\\d+M)?(\\d+S)?)?$", var.purge.undrop_window)) && can(regex("\\d", var.purge.undrop_window))
-    error_message = "purge.undrop_window must be a duration such as PT24H, P7D or PT0S."
-  }
-}
-
-variable "task_properties" {
-  description = "How tasks are leased and retried, such as { \"delegation.retry.TABLE_PURGE.max-attempts\" = \"20\" } (docs/configuration.md)."
-  type        = map(string)
-  default     = {}
-
-  validation {
-    condition     = alltrue([for name, value in var.task_properties : startswith(name, "delegation.") && !strcontains("${name}${value}", ",")])
-    error_message = "task_properties must be properties delegation.task... or delegation.retry..., without commas."
-  }
-}
-
-variable "max_state_objects" {
-  description = "Objects of the catalog's state above which an alarm tells that collection does not keep up: a commit leaves some four for 90 days."
-  type        = number
-  default     = 5000000
 }
 
 # The bucket, if one is made
@@ -145,17 +15,6 @@ variable "kms_key_arn" {
   description = "Key that encrypts the bucket. Null: S3's own keys (SSE-S3) in a bucket that is made."
   type        = string
   default     = null
-}
-
-variable "noncurrent_days" {
-  description = "Days that replaced and deleted versions of objects are kept: how far back the store can be restored."
-  type        = number
-  default     = 30
-
-  validation {
-    condition     = var.noncurrent_days >= 1
-    error_message = "noncurrent_days must be at least 1."
-  }
 }
 
 variable "operator_role_arns" {
@@ -168,12 +27,6 @@ variable "collector_role_arns" {
   description = "Roles that may delete state in a bucket that is made. Everybody else is denied it."
   type        = list(string)
   default     = []
-}
-
-variable "force_destroy" {
-  description = "Let `terraform destroy` delete a bucket that was made although there is data in it."
-  type        = bool
-  default     = false
 }
 
 # The gateway
@@ -232,27 +85,10 @@ variable "authorization" {
   }
 }
 
-variable "allow_unauthenticated" {
-  description = "Say that authorization = \"none\" is meant."
-  type        = bool
-  default     = false
-}
-
 variable "allow_any_scope" {
   description = "Say that jwt without scopes is meant: every token of the audience may do everything."
   type        = bool
   default     = false
-}
-
-variable "source_principals" {
-  description = "Who may say on whose behalf a request comes (X-Arco-Admin-User, X-Arco-Servo-...): role ARNs as receipts name them (arn:aws:sts::ACCOUNT:assumed-role/NAME), ARNs of users, or subjects of tokens; * matches any text. What others say there is ignored."
-  type        = list(string)
-  default     = []
-
-  validation {
-    condition     = alltrue([for principal in var.source_principals : principal != "" && !strcontains(principal, ",")])
-    error_message = "source_principals must be names of principals, without commas."
-  }
 }
 
 variable "jwt" {
@@ -352,45 +188,12 @@ variable "layers" {
   default     = []
 }
 
-variable "environment" {
-  description = "More environment variables for all functions. They do not replace the module's own."
-  type        = map(string)
-  default     = {}
-
-  validation {
-    condition     = alltrue([for name in keys(var.environment) : !can(regex("^ARCO_(AUTH|AUTHORIZATION|REALM|TOKEN_.*|OIDC_.*|GATEWAY_.*)$", name))])
-    error_message = "environment must not hold ARCO_AUTH, ARCO_REALM, ARCO_TOKEN_..., ARCO_OIDC_... or ARCO_GATEWAY_...: the variables of those names give the functions the rights that go with them, and a key in the environment would lie in Terraform's state."
-  }
-}
-
-# Watching it
-
-variable "log_level" {
-  description = "Least severe level that is logged: DEBUG, INFO, WARNING or ERROR."
-  type        = string
-  default     = "INFO"
-
-  validation {
-    condition     = contains(["DEBUG", "INFO", "WARNING", "ERROR"], upper(var.log_level))
-    error_message = "log_level must be DEBUG, INFO, WARNING or ERROR: the functions do not start with another."
-  }
-}
+# Logs, traces and alarms
 
 variable "log_retention_days" {
   description = "Days that logs are kept."
   type        = number
   default     = 30
-}
-
-variable "metrics_namespace" {
-  description = "CloudWatch namespace of the catalog's own metrics. Null: ArcoCatalog/NAME. Empty: none, and no alarm that needs them."
-  type        = string
-  default     = null
-
-  validation {
-    condition     = can(regex("^[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}$", coalesce(var.metrics_namespace, "-"))) && !startswith(coalesce(var.metrics_namespace, "-"), "AWS/")
-    error_message = "metrics_namespace must be what CloudWatch takes for one, and must not begin with AWS/."
-  }
 }
 
 variable "otlp_endpoint" {
@@ -480,10 +283,4 @@ variable "emr" {
     condition     = try(length(var.emr.schedules) == 0, true) || length(var.realm) <= 1
     error_message = "emr.schedules is for one realm: with several, run the jobs of each by a schedule of your own."
   }
-}
-
-variable "tags" {
-  description = "Tags of everything that takes them."
-  type        = map(string)
-  default     = {}
 }

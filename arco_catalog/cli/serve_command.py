@@ -7,7 +7,7 @@ from arco_catalog.cli.capacity import usual_workers
 from arco_catalog.cli.command import ALLOWED, STORE, WAREHOUSE, Command
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.config import variables
-from arco_catalog.config.parsing import MOST_WORKERS
+from arco_catalog.config.parsing import MAX_WORKERS
 
 SERVE = (
     STORE,
@@ -80,7 +80,7 @@ def run(parsed: argparse.Namespace) -> int:
 
         end_with_parent()  # before the imports of a server, which take most of its start
     if parsed.workers is None:
-        parsed.workers = usual_workers(parsed.store, parsed.request_memory + parsed.cache_memory, MOST_WORKERS)
+        parsed.workers = usual_workers(parsed.store, parsed.request_memory + parsed.cache_memory, MAX_WORKERS)
     if parsed.workers > 1:
         from arco_catalog.cli.workers import run as supervise
 

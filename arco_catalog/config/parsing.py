@@ -2,7 +2,7 @@
 follow."""
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from arco_catalog.config.durations import parse_duration
@@ -10,10 +10,8 @@ from storage_backends import probe
 
 MIN_BYTES = 1 << 20
 MIN_BODY_BYTES = 1 << 10
-MOST_WORKERS = 64
-LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
-LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
-LEAST_KEY_LIFETIME_MS, MOST_KEY_LIFETIME_MS = 1_000, 86_400_000
+MAX_WORKERS = 64
+MIN_KEY_LIFETIME_MS, MAX_KEY_LIFETIME_MS = 1_000, 86_400_000
 AUTO_WORKERS = "auto"
 SEPARATES_NOTHING = ' _-+%"\\'
 
@@ -109,37 +107,20 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
-def parse_lifetime(text: str) -> int:
-    """Seconds that a token lives: from ten, since its client must have time to use it, to a day."""
-    return _seconds(text, LEAST_LIFETIME_S, MOST_LIFETIME_S)
-
-
 def parse_key_lifetime(text: str) -> int:
     """Milliseconds for which clients may retry with one key: up to a day, since markers are kept for two."""
     lifetime = parse_duration(text)
-    if not LEAST_KEY_LIFETIME_MS <= lifetime <= MOST_KEY_LIFETIME_MS:
+    if not MIN_KEY_LIFETIME_MS <= lifetime <= MAX_KEY_LIFETIME_MS:
         raise ValueError(f"expected a length of time from PT1S to P1D, got {text!r}")
     return lifetime
-
-
-def parse_vended_lifetime(text: str) -> int:
-    """Seconds that a vended credential is used: from a minute, since its client must have time to use it, to the twelve
-    hours that STS gives at most."""
-    return _seconds(text, LEAST_VENDED_S, MOST_VENDED_S)
-
-
-def _seconds(text: str, least: int, most: int) -> int:
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise ValueError(f"expected a number of seconds from {least} to {most}, got {text!r}")
-    return int(text)
 
 
 def parse_workers(text: str) -> int | None:
     """How many processes; None for as many as there are cores."""
     if text == AUTO_WORKERS:
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_WORKERS:
-        raise ValueError(f"expected a number of workers from 1 to {MOST_WORKERS}, got {text!r}")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_WORKERS:
+        raise ValueError(f"expected a number of workers from 1 to {MAX_WORKERS}, got {text!r}")
     return int(text)
 
 
@@ -148,14 +129,38 @@ def split_csv(text: str) -> tuple[str, ...]:
     return tuple(item for part in text.split(",") if (item := part.strip()))
 
 
-def choice(*choices: str, refusal: str, any_case: bool = False) -> Callable[[str], str]:
-    """A parser of one of these words; `refusal` is the sentence about another, with `{text}` and `{choices}` in it."""
-    words = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A parser of a number of seconds from `low` to `high`."""
 
-    def parse(text: str) -> str:
-        word = text.lower() if any_case else text
-        if word not in choices:
-            raise ValueError(refusal.format(text=repr(text), choices=words))
+    low: int
+    high: int
+
+    def __call__(self, text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not self.low <= int(text) <= self.high:
+            raise ValueError(f"expected a number of seconds from {self.low} to {self.high}, got {text!r}")
+        return int(text)
+
+
+TOKEN_LIFETIME_S = Seconds(10, 86_400)
+"""Until a token expires: at least ten seconds, since its client must have time to use it, and at most a day."""
+VENDED_LIFETIME_S = Seconds(60, 43_200)
+"""How long a vended credential is used: at least a minute, since its client must have time to use it, and at most the
+twelve hours that STS allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A parser of one of several words; `refusal` is the sentence for other texts, with `{text}` and `{choices}` in it.
+    Words in any case are accepted with `any_case`."""
+
+    words: tuple[str, ...]
+    refusal: str = "expected {choices}, got {text}"
+    any_case: bool = False
+
+    def __call__(self, text: str) -> str:
+        word = text.lower() if self.any_case else text
+        if word not in self.words:
+            expected = " or ".join(self.words) if len(self.words) == 2 else f"one of {', '.join(self.words)}"
+            raise ValueError(self.refusal.format(text=repr(text), choices=expected))
         return word
-
-    return parse

@@ -1,22 +1,22 @@
-"""Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`, both those of `AUTHENTICATION` and `VENDING`, the stores of both those of
-`STORE_SETTINGS`. The stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*`
-ones."""
+"""The table of the catalog's own environment variables. The command line has an option for each of `SERVER`; the
+functions read those of `FUNCTIONS`, both read those of `AUTHENTICATION` and `VENDING`, and the stores of both read
+those of `STORE_SETTINGS`. The stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual
+`OTEL_*` ones."""
 
 from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
-    choice,
+    TOKEN_LIFETIME_S,
+    VENDED_LIFETIME_S,
+    Choice,
     parse_base_path,
     parse_body_size,
     parse_bool,
     parse_count,
     parse_key_lifetime,
-    parse_lifetime,
     parse_port,
     parse_separator,
     parse_size,
-    parse_vended_lifetime,
     parse_warehouse,
     parse_workers,
     split_csv,
@@ -40,7 +40,7 @@ PORT = Variable("ARCO_PORT", "port to listen on; 0 takes a free one", parse_port
 WAREHOUSE = Variable("ARCO_WAREHOUSE", "name of the catalog", parse_warehouse, "arco", "NAME")
 ALLOWED_LOCATIONS = Variable(
     "ARCO_ALLOWED_LOCATIONS",
-    "where tables may be stored besides the catalog's own folder; may be repeated or given several values; the "
+    "prefix of locations of tables besides the catalog's own folder; may be repeated or given several values; the "
     "variable is comma-separated",
     split_csv,
     "",
@@ -48,8 +48,8 @@ ALLOWED_LOCATIONS = Variable(
 )
 ALLOWED_HOSTS = Variable(
     "ARCO_ALLOWED_HOSTS",
-    "host name that requests may be sent to, besides IP addresses and localhost; other names are refused on "
-    "loopback, and everywhere once one is allowed; * allows any",
+    "host name that requests may name, besides IP addresses and localhost; other names are refused on loopback, and "
+    "everywhere once one is allowed; * allows any",
     split_csv,
     "",
     "NAME",
@@ -64,7 +64,7 @@ ALLOWED_ORIGINS = Variable(
 )
 ALLOW_LOCATION_OVERLAP = Variable(
     "ARCO_ALLOW_LOCATION_OVERLAP",
-    "let tables, and catalogs of a realm, lie in each other's locations",
+    "allow locations of tables, and of catalogs of a realm, to be inside each other",
     parse_bool,
     "false",
 )
@@ -79,37 +79,38 @@ ALLOW_CATALOG_LOCATION_OVERLAP = Variable(
 )
 IDEMPOTENCY_DIALECT = Variable(
     "ARCO_IDEMPOTENCY_DIALECT",
-    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text); a catalog keeps those that it was made with",
-    choice(*DIALECTS, refusal="expected {choices}, got {text}"),
+    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text); fixed when a catalog is made",
+    Choice(DIALECTS),
     "iceberg",
     "DIALECT",
 )
 IDEMPOTENCY_ENABLED = Variable(
     "ARCO_IDEMPOTENCY_ENABLED",
-    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it); a catalog keeps "
-    "what it was made with",
+    "accept Idempotency-Key; with false the header is ignored, and the configuration that clients read does not "
+    "announce it; fixed when a catalog is made",
     parse_bool,
     "true",
     "BOOL",
 )
 IDEMPOTENCY_LIFETIME = Variable(
     "ARCO_IDEMPOTENCY_LIFETIME",
-    "how long clients may retry with one Idempotency-Key; a day at most",
+    "how long clients may retry with one Idempotency-Key; a duration such as PT30M, a day at most",
     parse_key_lifetime,
     "PT30M",
     "DURATION",
 )
 IDEMPOTENCY_CLEANUP_ENABLED = Variable(
     "ARCO_IDEMPOTENCY_CLEANUP_ENABLED",
-    "have `arco gc` collect markers of old idempotency keys, and decisions of transactions that they may ask for",
+    "let `arco gc` delete markers of old idempotency keys, and the decisions of transactions that these refer to",
     parse_bool,
     "true",
     "BOOL",
 )
 METRICS = Variable(
     "ARCO_METRICS",
-    "what engines report of their scans and commits: count (in the log of requests), or store (one object each, too)",
-    choice(*METRICS_MODES, refusal="expected {choices}, got {text}"),
+    "handling of the metrics that engines report of scans and commits: count (in the log of requests), or store (also "
+    "as an object each)",
+    Choice(METRICS_MODES),
     "count",
     "MODE",
 )
@@ -117,7 +118,7 @@ GZIP = Variable("ARCO_GZIP", "compress large answers for clients that accept it"
 LOG_FORMAT = Variable(
     "ARCO_LOG_FORMAT",
     "text, or json (one object per line, and a line for each request at any level)",
-    choice(*LOG_FORMATS, refusal="unknown log format {text}: expected {choices}", any_case=True),
+    Choice(LOG_FORMATS, "unknown log format {text}: expected {choices}", any_case=True),
     "text",
     "FORMAT",
 )
@@ -127,7 +128,7 @@ METRICS_NAMESPACE = Variable(
 LOG_LEVEL = Variable(
     "ARCO_LOG_LEVEL",
     "debug (with a line for each request), info, warning or error",
-    choice(*LOG_LEVELS, refusal="unknown log level {text}: expected {choices}", any_case=True),
+    Choice(LOG_LEVELS, "unknown log level {text}: expected {choices}", any_case=True),
     "warning",
     "LEVEL",
 )
@@ -159,9 +160,9 @@ MAX_METADATA = Variable(
 )
 PURGE_MODE = Variable(
     "ARCO_PURGE_MODE",
-    "what a drop with purge does: async (answers, and deletes the files later), sync (waits for that, with a window of "
-    "PT0S), or off (a plain drop)",
-    choice(*PURGE_MODES, refusal="expected {choices}, got {text}"),
+    "mode of a drop with purge: async (it answers, and the files are deleted later), sync (it answers when they are "
+    "deleted, with a window of PT0S), or off (a plain drop)",
+    Choice(PURGE_MODES),
     "async",
     "MODE",
 )
@@ -180,7 +181,7 @@ PURGE_TRUST_LOCATIONS = Variable(
 )
 PURGE_WHOLE_LOCATION = Variable(
     "ARCO_PURGE_WHOLE_LOCATION",
-    "purge whatever lies at the location that the catalog made for a table, too, if nobody else has named it",
+    "purge all files at the location that the catalog made for a table, if no other table or catalog has named it",
     parse_bool,
     "false",
 )
@@ -198,7 +199,7 @@ UNDROP_RETENTION = Variable(
     "P30D",
     "DURATION",
 )
-TASKS = Variable("ARCO_TASKS", "work on tasks, such as purges, beside requests", parse_bool, "true")
+TASKS = Variable("ARCO_TASKS", "work on tasks, such as purges, in the server", parse_bool, "true")
 TASK_PROPERTIES = Variable(
     "ARCO_TASK_PROPERTIES",
     "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
@@ -209,15 +210,15 @@ TASK_PROPERTIES = Variable(
 )
 WORK_QUEUE = Variable(
     "ARCO_WORK_QUEUE",
-    "URL of the SQS queue whose function works on tasks: it is told of those that are due within 15 minutes",
+    "URL of the SQS queue whose function works on tasks: it gets a message for each that is due within 15 minutes",
     str,
     metavar="URL",
 )
 PURGE_EXECUTOR = Variable(
     "ARCO_PURGE_EXECUTOR",
-    "who deletes the files of purged tables: local (whoever works on tasks), or delegated (a delegation service, where "
-    "a table's locations are its own alone)",
-    choice(*PURGE_EXECUTORS, refusal="expected {choices}, got {text}"),
+    "executor of purges: local (any process that works on tasks), or delegated (a delegation service, for tables whose "
+    "locations no other table uses)",
+    Choice(PURGE_EXECUTORS),
     "local",
     "EXECUTOR",
 )
@@ -234,22 +235,22 @@ DELEGATION_TOKEN_FILE = Variable(
     metavar="FILE",
 )
 DELEGATION_CLIENT_CERT = Variable(
-    "ARCO_DELEGATION_CLIENT_CERT", "file with the certificate to show to the delegation service", str, metavar="FILE"
+    "ARCO_DELEGATION_CLIENT_CERT", "file with the client certificate for the delegation service", str, metavar="FILE"
 )
 DELEGATION_CLIENT_KEY = Variable(
     "ARCO_DELEGATION_CLIENT_KEY", "file with that certificate's private key, in the clear", str, metavar="FILE"
 )
 DELEGATION_CA = Variable(
     "ARCO_DELEGATION_CA",
-    "file with the authorities that the delegation service's certificate must be of, in place of the system's",
+    "file with the authorities that may sign the delegation service's certificate, in place of the system's",
     str,
     metavar="FILE",
 )
 DELEGATION_PORT = Variable("ARCO_DELEGATION_PORT", "port to listen on; 0 takes a free one", parse_port, "8182", "P")
 DELEGATION_ALLOWED_LOCATIONS = Variable(
     "ARCO_DELEGATION_ALLOWED_LOCATIONS",
-    "delegation.allowed-locations: where the delegation service may delete files for whoever it lets in, nowhere "
-    "unless this is set; comma-separated",
+    "delegation.allowed-locations: prefixes where the delegation service may delete files for its callers; none unless "
+    "this is set; comma-separated",
     split_csv,
     "",
     "PREFIX",
@@ -264,14 +265,14 @@ DELEGATION_ALLOWED_ENDPOINTS = Variable(
 QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
 ENDPOINT = Variable(
     "ARCO_ENDPOINT",
-    "what the function is behind: http-api, rest-api or function-url; on Azure easy-auth (App Service authenticates "
-    "callers) or unauthenticated",
+    "endpoint in front of the function: http-api, rest-api or function-url; on Azure easy-auth (App Service "
+    "authenticates callers) or unauthenticated",
     str,
     metavar="KIND",
 )
 SOURCE_PRINCIPALS = Variable(
     "ARCO_SOURCE_PRINCIPALS",
-    "principals that may say for whom they act, with * for any text; comma-separated",
+    "principals that may name the principal they act for, with * for any text; comma-separated",
     split_csv,
     "",
     "PATTERN",
@@ -284,21 +285,21 @@ SKIP_PROBE = Variable(
 )
 GCS_CLIENT = Variable(
     "ARCO_GCS_CLIENT",
-    "what carries requests to GCS: wire (connections of the catalog's own) or sdk (google-cloud-storage, which also "
+    "client for requests to GCS: wire (connections of the catalog's own) or sdk (google-cloud-storage, which also "
     "goes through the proxy in HTTPS_PROXY)",
-    choice("wire", "sdk", refusal="expected {choices}, got {text}"),
+    Choice(("wire", "sdk")),
     "wire",
 )
 AZURE_CLIENT = Variable(
     "ARCO_AZURE_CLIENT",
-    "what carries requests to Azure: wire (connections of the catalog's own) or sdk (azure-storage-blob, which also "
+    "client for requests to Azure: wire (connections of the catalog's own) or sdk (azure-storage-blob, which also "
     "goes through the proxy in HTTPS_PROXY)",
-    choice("wire", "sdk", refusal="expected {choices}, got {text}"),
+    Choice(("wire", "sdk")),
     "wire",
 )
 S3_CLIENT = Variable(
     "ARCO_S3_CLIENT",
-    "what carries requests to S3: wire (this project's own connections), sdk (Amazon's SDK, the extra s3-sdk), or "
+    "client for requests to S3: wire (this project's own connections), sdk (Amazon's SDK, the extra s3-sdk), or "
     "auto: the wire, and the SDK for directory buckets, ARNs and proxies",
     str,
     "auto",
@@ -306,7 +307,7 @@ S3_CLIENT = Variable(
 )
 S3_ENCRYPTION = Variable(
     "ARCO_S3_ENCRYPTION",
-    "encryption that is asked for with each object: AES256, aws:kms or aws:kms:dsse; else the bucket's",
+    "encryption that each write of an object requests: AES256, aws:kms or aws:kms:dsse; else the bucket's",
     str,
     metavar="NAME",
 )
@@ -318,22 +319,22 @@ S3_REQUESTER_PAYS = Variable("ARCO_S3_REQUESTER_PAYS", "pay for requests to anot
 
 AUTH = Variable(
     "ARCO_AUTH",
-    "who is let in: none (anybody, for this machine alone), internal (clients with an id and a secret), oidc (tokens "
-    "of other issuers), gateway (whom API Gateway or a function URL verified); comma-separated",
+    "how callers are authenticated: none (not at all, for this machine alone), internal (clients with an id and a "
+    "secret), oidc (tokens of other issuers), gateway (by API Gateway or a function URL); comma-separated",
     split_csv,
     "",
     "KIND",
 )
 AUTHORIZATION = Variable(
     "ARCO_AUTHORIZATION",
-    "off lets whoever is authenticated do everything, and asks for no grants; needed where the store has no realm and "
+    "with off, every authenticated caller may do everything without grants; needed where the store has no realm and "
     "ARCO_AUTH names anything but none",
-    choice("on", "off", refusal="expected {choices}, got {text}"),
+    Choice(("on", "off")),
     "on",
 )
 REALM = Variable(
     "ARCO_REALM",
-    "folders of the store with the realms to serve, where it has several: requests for tokens that name no realm are "
+    "folders of the store with the realms to serve, where it has several: token requests that name no realm are "
     "for the first; comma-separated",
     split_csv,
     "",
@@ -348,7 +349,7 @@ BASE_PATH = Variable(
 )
 NAMESPACE_SEPARATOR = Variable(
     "ARCO_NAMESPACE_SEPARATOR",
-    "character that clients are to put between the levels of a namespace in paths; %1F is taken as well, and no new "
+    "character between the levels of a namespace in the paths of clients; %1F is accepted as well, and no new "
     "level may have the character in its name",
     parse_separator,
     "%1F",
@@ -360,7 +361,7 @@ TLS_CERT = Variable(
 TLS_KEY = Variable("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", str, metavar="FILE")
 TLS_CLIENT_CA = Variable(
     "ARCO_TLS_CLIENT_CA",
-    "file with the authorities that clients' certificates must be of; without one, clients need none",
+    "file with the authorities that may sign clients' certificates; without it, clients need no certificate",
     str,
     metavar="FILE",
 )
@@ -386,31 +387,31 @@ TOKEN_AUDIENCE = Variable(
     "NAME",
 )
 TOKEN_LIFETIME = Variable(
-    "ARCO_TOKEN_LIFETIME", "seconds until own tokens expire, from 10 to 86400", parse_lifetime, "3600", "SECONDS"
+    "ARCO_TOKEN_LIFETIME", "seconds until own tokens expire, from 10 to 86400", TOKEN_LIFETIME_S, "3600", "SECONDS"
 )
 OIDC_ISSUERS = Variable(
     "ARCO_OIDC_ISSUERS",
-    "issuers whose tokens are taken, as URL or REALM=URL; comma-separated",
+    "issuers whose tokens are accepted, as URL or REALM=URL; comma-separated",
     split_csv,
     "",
     "URL",
 )
 OIDC_AUDIENCES = Variable(
     "ARCO_OIDC_AUDIENCES",
-    "audiences of which a token of theirs must have one; comma-separated",
+    "audiences of which a token of other issuers must have one; comma-separated",
     split_csv,
     "",
     "NAME",
 )
 OIDC_ALGORITHMS = Variable(
     "ARCO_OIDC_ALGORITHMS",
-    "algorithms by which they may sign; comma-separated",
+    "algorithms by which other issuers may sign; comma-separated",
     split_csv,
     "RS256,ES256,EdDSA",
     "NAME",
 )
 OIDC_PRINCIPAL_CLAIM = Variable(
-    "ARCO_OIDC_PRINCIPAL_CLAIM", "claim of their tokens that says who it is", str, "sub", "NAME"
+    "ARCO_OIDC_PRINCIPAL_CLAIM", "claim of other issuers' tokens that holds the principal's name", str, "sub", "NAME"
 )
 OIDC_ROLES_CLAIM = Variable(
     "ARCO_OIDC_ROLES_CLAIM",
@@ -420,19 +421,19 @@ OIDC_ROLES_CLAIM = Variable(
 )
 OIDC_LOOPBACK_HTTP = Variable(
     "ARCO_OIDC_LOOPBACK_HTTP",
-    "take issuers on this machine that have no TLS: for trying things out",
+    "accept issuers on this machine that have no TLS, for trials",
     parse_bool,
     "false",
 )
 GATEWAY_APIS = Variable(
     "ARCO_GATEWAY_APIS",
-    "APIs and function URLs whose word is taken for who makes a request, as ID or REALM=ID; comma-separated",
+    "APIs and function URLs that authenticate callers, as ID or REALM=ID; comma-separated",
     split_csv,
     "",
     "ID",
 )
 GATEWAY_PRINCIPAL_CLAIM = Variable(
-    "ARCO_GATEWAY_PRINCIPAL_CLAIM", "claim of tokens that they verified that says who it is", str, "sub", "NAME"
+    "ARCO_GATEWAY_PRINCIPAL_CLAIM", "claim with the principal's name, of tokens that they verified", str, "sub", "NAME"
 )
 GATEWAY_ROLES_CLAIM = Variable(
     "ARCO_GATEWAY_ROLES_CLAIM",
@@ -442,9 +443,9 @@ GATEWAY_ROLES_CLAIM = Variable(
 )
 VENDING_LIFETIME = Variable(
     "ARCO_VENDING_LIFETIME",
-    "seconds until clients replace credentials for the files of a table, from 60 to 43200; keys of STS hold for 900 "
-    "at least, whatever is said here",
-    parse_vended_lifetime,
+    "seconds until clients replace credentials for the files of a table, from 60 to 43200; keys of STS are valid for "
+    "at least 900",
+    VENDED_LIFETIME_S,
     "3600",
     "SECONDS",
 )
@@ -464,8 +465,8 @@ VENDING_ENDPOINTS = Variable(
 )
 VENDING_IDENTITIES = Variable(
     "ARCO_VENDING_IDENTITIES",
-    "ARNs of roles, and service accounts of Google, that it may have the server act as, with * for any text; "
-    "comma-separated; unset, whichever trusts the server",
+    "ARNs of roles, and service accounts of Google, that the server may act as for it, with * for any text; "
+    "comma-separated; unset, any that trusts the server",
     split_csv,
     "",
     "PATTERN",
@@ -500,7 +501,7 @@ AUTHENTICATION: tuple[Variable[object], ...] = (
     GATEWAY_PRINCIPAL_CLAIM,
     GATEWAY_ROLES_CLAIM,
 )
-"""Who is let in, of the server and of the functions."""
+"""Authentication of callers, by the server and by the functions."""
 
 VENDING: tuple[Variable[object], ...] = (
     VENDING_ENDPOINTS,
@@ -519,7 +520,7 @@ STORE_SETTINGS: tuple[Variable[object], ...] = (
     GCS_CLIENT,
     AZURE_CLIENT,
 )
-"""What a store reads itself, beside its vendor's own variables."""
+"""Variables that a store reads itself, besides its vendor's own."""
 
 SERVER: tuple[Variable[object], ...] = (
     STORE,
@@ -583,7 +584,7 @@ DELEGATION: tuple[Variable[object], ...] = (
     DELEGATION_ALLOWED_ENDPOINTS,
     DELEGATION_REALMS,
 )
-"""Who deletes the files of purged tables: read by whatever works on tasks, and by `arco delegation-service`."""
+"""The executor of purges: read by every process that works on tasks, and by `arco delegation-service`."""
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
     WAREHOUSE,

@@ -1,47 +1,14 @@
 locals {
   package = coalesce(var.package, "${path.module}/../../dist/arco-catalog-functions.zip")
 
-  settings = {
-    ARCO_STORE                  = local.store
-    ARCO_WAREHOUSE              = var.warehouse
-    ARCO_ALLOW_LOCATION_OVERLAP = tostring(var.allow_location_overlap)
-    ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
-    ARCO_ENDPOINT               = var.authorization == "entra" ? "easy-auth" : "unauthenticated"
-    ARCO_LOG_LEVEL              = var.log_level
-    ARCO_SKIP_PROBE             = "true" # Azure honours conditions; each run of the reconciler still asks
+  settings = merge(local.catalog_settings, {
+    ARCO_STORE      = local.store
+    ARCO_ENDPOINT   = var.authorization == "entra" ? "easy-auth" : "unauthenticated"
+    ARCO_SKIP_PROBE = "true" # Azure honours conditions; each run of the reconciler still probes it
+  })
 
-    ARCO_IDEMPOTENCY_ENABLED         = tostring(var.idempotency_enabled)
-    ARCO_IDEMPOTENCY_LIFETIME        = var.idempotency_lifetime
-    ARCO_IDEMPOTENCY_CLEANUP_ENABLED = tostring(var.idempotency_cleanup_enabled)
-  }
-
-  realm_settings = local.has_realm ? merge(
-    { ARCO_AUTH = join(",", var.auth) },
-    contains(var.auth, "gateway") ? { ARCO_GATEWAY_APIS = "easyauth", ARCO_GATEWAY_PRINCIPAL_CLAIM = "oid" } : {},
-    contains(var.auth, "internal") ? {
-      ARCO_TOKEN_KEY_SECRET = var.token_key_secret
-      ARCO_TOKEN_AUDIENCE   = var.token_audience
-      ARCO_TOKEN_LIFETIME   = tostring(var.token_lifetime)
-    } : {},
-    contains(var.auth, "oidc") ? merge(
-      {
-        ARCO_OIDC_ISSUERS         = join(",", var.oidc_issuers)
-        ARCO_OIDC_AUDIENCES       = join(",", var.oidc_audiences)
-        ARCO_OIDC_ALGORITHMS      = join(",", var.oidc_algorithms)
-        ARCO_OIDC_PRINCIPAL_CLAIM = var.oidc_principal_claim
-      },
-      var.oidc_roles_claim == null ? {} : { ARCO_OIDC_ROLES_CLAIM = var.oidc_roles_claim },
-    ) : {},
-  ) : {}
-
+  gateway_settings  = { ARCO_GATEWAY_APIS = "easyauth", ARCO_GATEWAY_PRINCIPAL_CLAIM = "oid" }
   source_principals = length(var.source_principals) == 0 ? {} : { ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals) }
-
-  task_settings = {
-    ARCO_PURGE_MODE            = var.purge.mode
-    ARCO_PURGE_UNDROP_WINDOW   = var.purge.undrop_window
-    ARCO_PURGE_TRUST_LOCATIONS = tostring(var.purge.trust_locations)
-    ARCO_TASK_PROPERTIES       = join(",", [for name, value in var.task_properties : "${name}=${value}"])
-  }
 
   platform_settings = {
     AZURE_CLIENT_ID                           = azurerm_user_assigned_identity.app.client_id

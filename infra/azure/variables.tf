@@ -1,14 +1,7 @@
+# Variables of this module alone. Those of settings, and others that the modules of all clouds have, are in
+# setting_variables.tf.
+
 # What and where
-
-variable "name" {
-  description = "Prefix of the names of everything that is made."
-  type        = string
-
-  validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name))
-    error_message = "name must be 3 to 24 lower-case letters, digits and hyphens."
-  }
-}
 
 variable "location" {
   description = "Region, one that has the Flex Consumption plan."
@@ -41,118 +34,6 @@ variable "container" {
     condition     = can(regex("^[a-z0-9]([a-z0-9]|-[a-z0-9]){2,62}$", var.container))
     error_message = "container must be 3 to 63 lower-case letters, digits and single hyphens."
   }
-}
-
-variable "prefix" {
-  description = "Folder of the store in the container, without slashes at its ends. Empty: the whole container."
-  type        = string
-  default     = ""
-
-  validation {
-    condition     = can(regex("^([A-Za-z0-9_=.-]+(/[A-Za-z0-9_=.-]+)*)?$", var.prefix))
-    error_message = "prefix must be folder names joined by slashes, of letters, digits and _ = . -"
-  }
-  validation {
-    condition     = alltrue([for folder in split("/", var.prefix) : !contains([".", ".."], folder)])
-    error_message = "prefix must not hold . or .. as a folder: the functions do not start with one."
-  }
-}
-
-variable "warehouse" {
-  description = "Name of the catalog, which engines give as `warehouse`: a folder below the prefix."
-  type        = string
-  default     = "main"
-
-  validation {
-    condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$", var.warehouse))
-    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
-  }
-  validation {
-    condition     = var.warehouse != "catalogs"
-    error_message = "warehouse must not be catalogs: tables of a realm's other catalogs lie in that folder."
-  }
-  validation {
-    condition     = var.warehouse != "_probe"
-    error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
-  }
-}
-
-variable "allow_location_overlap" {
-  description = "Let a table's location lie inside another's."
-  type        = bool
-  default     = false
-}
-
-variable "idempotency_dialect" {
-  description = "How Idempotency-Keys are read and answered: iceberg or polaris."
-  type        = string
-  default     = "iceberg"
-
-  validation {
-    condition     = contains(["iceberg", "polaris"], var.idempotency_dialect)
-    error_message = "idempotency_dialect must be iceberg or polaris."
-  }
-}
-
-variable "idempotency_enabled" {
-  description = "Take Idempotency-Keys; false: they are ignored, and clients are told not to send them."
-  type        = bool
-  default     = true
-}
-
-variable "idempotency_lifetime" {
-  description = "How long clients may retry with one Idempotency-Key: a duration such as PT30M, a day at most."
-  type        = string
-  default     = "PT30M"
-
-  validation {
-    condition     = can(regex("^P(1D|T(\\d+H)?(\\d+M)?(\\d+S)?)$", var.idempotency_lifetime)) && can(regex("[1-9]", var.idempotency_lifetime))
-    error_message = "idempotency_lifetime must be a duration such as PT30M, P1D at most."
-  }
-}
-
-variable "idempotency_cleanup_enabled" {
-  description = "Have the collector delete markers of old Idempotency-Keys, and decisions of transactions that they may ask for."
-  type        = bool
-  default     = true
-}
-
-# Purges, and other tasks
-
-variable "purge" {
-  description = "What a drop with purge does: mode async, sync or off; how long it can be undone; whether files of other tables are taken to lie in their own locations."
-  type = object({
-    mode            = optional(string, "async")
-    undrop_window   = optional(string, "PT24H")
-    trust_locations = optional(bool, false)
-  })
-  default = {}
-
-  validation {
-    condition     = contains(["async", "sync", "off"], var.purge.mode)
-    error_message = "purge.mode must be async, sync or off."
-  }
-  validation {
-    condition     = can(regex("^P(\\d+D)?(T(\\d+H)?(\\d+M)?(\\d+S)?)?$", var.purge.undrop_window)) && can(regex("\\d", var.purge.undrop_window))
-    error_message = "purge.undrop_window must be a duration such as PT24H, P7D or PT0S."
-  }
-}
-
-variable "task_properties" {
-  description = "How tasks are leased and retried, such as { \"delegation.retry.TABLE_PURGE.max-attempts\" = \"20\" } (docs/configuration.md)."
-  type        = map(string)
-  default     = {}
-
-  validation {
-    condition     = alltrue([for name, value in var.task_properties : startswith(name, "delegation.") && !strcontains("${name}${value}", ",")])
-    error_message = "task_properties must be properties delegation.task... or delegation.retry..., without commas."
-  }
-}
-
-variable "max_state_objects" {
-  description = "Objects of the catalog's state above which an alarm tells that collection does not keep up: a commit leaves some four for 90 days."
-  type        = number
-  default     = 5000000
 }
 
 # The storage account, if one is made
@@ -234,12 +115,6 @@ variable "authorization" {
   }
 }
 
-variable "allow_unauthenticated" {
-  description = "Say that authorization = \"none\" is meant."
-  type        = bool
-  default     = false
-}
-
 variable "allow_any_caller" {
   description = "Say that entra without applications and identities is meant: every token for the registration may do everything."
   type        = bool
@@ -263,15 +138,12 @@ variable "entra" {
   }
 }
 
-variable "source_principals" {
-  description = "Who may say on whose behalf a request comes (X-Arco-Admin-User, X-Arco-Servo-...): object ids, as receipts name callers; * matches any text. What others say there is ignored."
-  type        = list(string)
-  default     = []
+# A realm
 
-  validation {
-    condition     = alltrue([for principal in var.source_principals : principal != "" && !strcontains(principal, ",")])
-    error_message = "source_principals must be object ids, without commas."
-  }
+variable "token_key_vault_id" {
+  description = "Resource id of that Key Vault, which must take roles (RBAC)."
+  type        = string
+  default     = null
 }
 
 # The function app
@@ -315,29 +187,7 @@ variable "always_ready" {
   }
 }
 
-variable "app_settings" {
-  description = "More environment variables for the functions. They do not replace the module's own."
-  type        = map(string)
-  default     = {}
-
-  validation {
-    condition     = alltrue([for name in keys(var.app_settings) : !can(regex("^ARCO_(AUTH|AUTHORIZATION|REALM|TOKEN_.*|OIDC_.*|GATEWAY_.*)$", name))])
-    error_message = "app_settings must not hold ARCO_AUTH, ARCO_REALM, ARCO_TOKEN_..., ARCO_OIDC_... or ARCO_GATEWAY_...: the variables of those names give the app the rights that go with them, and a key among the settings would lie in Terraform's state."
-  }
-}
-
-# Watching it
-
-variable "log_level" {
-  description = "Least severe level that is logged: DEBUG, INFO, WARNING or ERROR."
-  type        = string
-  default     = "INFO"
-
-  validation {
-    condition     = contains(["DEBUG", "INFO", "WARNING", "ERROR"], upper(var.log_level))
-    error_message = "log_level must be DEBUG, INFO, WARNING or ERROR: the functions do not start with another."
-  }
-}
+# Logs and alerts
 
 variable "log_retention_days" {
   description = "Days that logs are kept: 30 to 730."
@@ -354,10 +204,4 @@ variable "action_group_ids" {
   description = "Action groups of Azure Monitor that alerts are sent to."
   type        = list(string)
   default     = []
-}
-
-variable "tags" {
-  description = "Tags of everything that takes them."
-  type        = map(string)
-  default     = {}
 }

@@ -14,7 +14,7 @@ from tools.support.environment import PROJECT
 
 MODULE = PROJECT / "infra" / "azure"
 TEXTS = {file.name: file.read_text() for file in sorted(MODULE.glob("*.tf"))}
-VARIABLES = TEXTS["variables.tf"] + TEXTS["realm_variables.tf"]
+VARIABLES = TEXTS["variables.tf"] + TEXTS["setting_variables.tf"]
 EVERYTHING = "\n".join(TEXTS.values())
 ROLES = {
     "Key Vault Secrets User",
@@ -77,7 +77,7 @@ def test_both_accounts_are_closed_to_keys_and_to_the_public() -> None:
 
 
 def test_settings_are_the_application_s_own() -> None:
-    names = set(re.findall(r"(?m)^ +(ARCO_\w+) +=", TEXTS["functions.tf"]))
+    names = set(re.findall(r"(?m)^ +(ARCO_\w+) +=", TEXTS["functions.tf"] + TEXTS["setting_environment.tf"]))
 
     assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} < names
     assert names <= {variable.name for variable in (*FUNCTIONS, *AUTHENTICATION, *VENDING)}

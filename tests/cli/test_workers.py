@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli.capacity import usual_workers
-from arco_catalog.config.parsing import MOST_WORKERS
+from arco_catalog.config.parsing import MAX_WORKERS
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
 from tools.support.ports import free_port
 from tools.support.request_bodies import schema, set_property
@@ -63,7 +63,7 @@ async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Si
 
 
 async def test_there_are_as_many_as_the_machine_has_room_for_unless_told_otherwise(store: str) -> None:
-    count = usual_workers(store, (256 + 100) << 20, MOST_WORKERS)
+    count = usual_workers(store, (256 + 100) << 20, MAX_WORKERS)
     async with serving(store) as server:
         assert len(workers(server)) == (count if count > 1 else 0)
         ended = await server.stop()

@@ -82,10 +82,11 @@ def test_whatever_is_told_of_a_variable_is_of_one_in_the_table(folder: str) -> N
 
 
 def test_terraform_sets_what_functions_read() -> None:
-    set_there = set(re.findall(r"^ +(ARCO_\w+) += ", (PROJECT / "infra" / "functions.tf").read_text(), re.MULTILINE))
+    texts = [(PROJECT / "infra" / file).read_text() for file in ("functions.tf", "setting_environment.tf", "realm.tf")]
+    set_there = set(re.findall(r"[ {](ARCO_\w+) += ", "".join(texts)))
 
     assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} <= set_there
-    assert set_there <= {variable.name for variable in FUNCTIONS}
+    assert set_there <= {variable.name for variable in (*FUNCTIONS, *AUTHENTICATION)}
 
 
 @pytest.mark.parametrize("kind", ClientKind)

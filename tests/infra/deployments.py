@@ -146,10 +146,10 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "warehouse_that_expires": ({"warehouse": "_probe"}, "expires after a day"),
     "prefix_that_climbs": ({"prefix": "a/../b"}, "must not hold . or .."),
     "principal_with_a_comma": ({"source_principals": ["a,b"]}, "without commas"),
-    "unknown_level": ({"log_level": "verbose"}, "DEBUG, INFO, WARNING or ERROR"),
+    "unknown_level": ({"log_level": "verbose"}, "debug, info, warning or error"),
     "namespace_of_amazon": ({"metrics_namespace": "AWS/Arco"}, "must not begin with AWS/"),
     "versions_not_kept": ({"noncurrent_days": 0}, "at least 1"),
-    "nobody_is_let_in": ({"auth": ["none"]}, "lets in nobody unasked"),
+    "nobody_is_let_in": ({"auth": ["none"]}, "must list gateway, internal or oidc"),
     "let_in_twice": ({"auth": ["gateway", "gateway"]}, "each once"),
     "tables_in_a_reserved_folder": ({"allowed_locations": ["s3://b/_realm/t"]}, "no table may be there"),
     "key_by_its_name": (

@@ -21,7 +21,7 @@ SERVICES = (
     *("apigateway", "apigatewayv2", "cloudwatch", "emrserverless", "iam", "kms", "lambda", "logs", "s3"),
     *("scheduler", "secretsmanager", "sqs", "sts"),
 )
-VARIABLES = ("variables.tf", "realm_variables.tf", "names.tf", "versions.tf")
+VARIABLES = ("setting_variables.tf", "variables.tf", "realm_variables.tf", "names.tf", "versions.tf")
 """Files of the module that are a module of their own: all variables, and what is computed from them alone."""
 MINUTES_15 = 900
 UNKNOWN = "known after apply"

@@ -14,7 +14,9 @@ from arco_catalog.iceberg.json import JsonValue
 from tests.infra.terraform import INFRA, Variables, Workspace, module_block
 
 GOOGLE = INFRA / "google"
-VALUES = ("variables", "realm_variables", "names", "container", "grants", "settings", "queries")
+VALUES = (
+    *("setting_variables", "setting_environment", "variables", "names", "container", "grants", "settings", "queries"),
+)
 URL = "https://lake-api-123456789012.europe-west3.run.app"
 _SHOWN = {
     "bindings": "local.bindings",
