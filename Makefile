@@ -98,10 +98,10 @@ tests-of-the-rest: .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet tests $(FOLDERS:%=--ignore=%)
 
 # The core, but for two tests of what runs on Spark.
-CORE := iceberg state config tasks operations access http
+CORE := iceberg state config tasks operations upkeep access http
 tests-on-%: .venv-core-%/.complete
 	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider $(CORE:%=tests/%) \
-	  --ignore tests/operations/purge/test_anti_join_left_out.py --ignore tests/access/test_pipeline_principal.py
+	  --ignore tests/upkeep/purge/test_anti_join_left_out.py --ignore tests/access/test_pipeline_principal.py
 
 demo-short: .venv/.dev $(JARS)
 	$(BIN)/python -m tools.demo --short

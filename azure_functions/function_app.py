@@ -30,14 +30,8 @@ from arco_catalog.http.app import App
 from arco_catalog.http.function_app import function_app
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.operations.collection.collect import collect, collect_all
-from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.operations.environment import catalog_to_serve, opened, task_policies_from_env
-from arco_catalog.operations.invocation import Invocation, Until
-from arco_catalog.operations.reconcile import Deadline, reconcile
-from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.run_tasks import run_tasks
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.key_settings import Dialect
 from arco_catalog.state.runtime import SystemRuntime
@@ -46,6 +40,12 @@ from arco_catalog.telemetry.logs import set_levels
 from arco_catalog.telemetry.reconcile_line import reconcile_line
 from arco_catalog.telemetry.setup import lines_telemetry
 from arco_catalog.telemetry.tasks_line import tasks_line
+from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.invocation import Invocation, Until
+from arco_catalog.upkeep.reconcile import Deadline, reconcile
+from arco_catalog.upkeep.reconcile_all import reconcile_all
+from arco_catalog.upkeep.run_tasks import run_tasks
 
 RUN_MS = 14 * 60_000
 """How long a run may take: it ends before `functionTimeout` of host.json. The next one begins after it."""

@@ -10,14 +10,14 @@ from contextlib import aclosing
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import opened
-from arco_catalog.operations.invocation import Context, Invocation
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.reconcile_line import reconcile_line
 from arco_catalog.telemetry.setup import function_log, metrics_namespace, to_stdout
+from arco_catalog.upkeep.invocation import Context, Invocation
+from arco_catalog.upkeep.reconcile import reconcile
+from arco_catalog.upkeep.reconcile_all import reconcile_all
 
 function_log(os.environ)
 

@@ -14,17 +14,17 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.operations.environment import opened, task_policies_from_env
-from arco_catalog.operations.invocation import Context, Invocation
-from arco_catalog.operations.jobs import Unfinished, Workplace, run_job
-from arco_catalog.operations.purge.worker import delegate_from_env
 from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.setup import function_log, metrics_namespace, to_stdout
 from arco_catalog.telemetry.tasks_line import tasks_line
+from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.invocation import Context, Invocation
+from arco_catalog.upkeep.jobs import Unfinished, Workplace, run_job
+from arco_catalog.upkeep.purge.worker import delegate_from_env
 
 function_log(os.environ)
 _LOG = logging.getLogger(__name__)

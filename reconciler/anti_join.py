@@ -14,16 +14,16 @@ from typing import TypeVar
 
 from pyspark import RDD, SparkContext, StorageLevel
 
-from arco_catalog.operations.purge.deletion import Deletion
-from arco_catalog.operations.purge.inventory import Inventory
-from arco_catalog.operations.purge.missing import describe_missing, wait_for_missing
-from arco_catalog.operations.purge.progress import MAX_UNREAD, Progress
-from arco_catalog.operations.purge.reach import ReachedFile
-from arco_catalog.operations.purge.sharing import MAX_ROUNDS, has_name, known_tables
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches
+from arco_catalog.state.purge_progress import MAX_UNREAD, Progress
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.tasks.execution import Execution, TaskFailed
+from arco_catalog.upkeep.purge.deletion import Deletion
+from arco_catalog.upkeep.purge.inventory import Inventory
+from arco_catalog.upkeep.purge.missing import describe_missing, wait_for_missing
+from arco_catalog.upkeep.purge.reach import ReachedFile
+from arco_catalog.upkeep.purge.sharing import MAX_ROUNDS, has_name, known_tables
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     Damaged,

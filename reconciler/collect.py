@@ -1,4 +1,4 @@
-"""Collections on Spark: what `arco gc` does, its batches dealt out (`arco_catalog.operations.collection.dealing`).
+"""Collections on Spark: what `arco gc` does, its batches dealt out (`arco_catalog.upkeep.collection.dealing`).
 
 The driver lists each kind once, in the order of the one process, and hands what it has listed to executors, a batch to
 a Spark job. An executor judges and deletes its batch as that process would: it looks again, fences for itself, and
@@ -22,18 +22,18 @@ from pyspark import SparkContext
 from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, take_inventory
-from arco_catalog.operations.collection.collect import HERE, collect, collect_all
-from arco_catalog.operations.collection.dealing import Batch
-from arco_catalog.operations.collection.entities import Entities, Known
-from arco_catalog.operations.collection.report import Collected
-from arco_catalog.operations.collection.run import Run, Stopped
-from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.operations.environment import catalog_from_env, opened
 from arco_catalog.planning.collection import Retention
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime, SystemRuntime
+from arco_catalog.upkeep.collection.collect import HERE, collect, collect_all
+from arco_catalog.upkeep.collection.dealing import Batch
+from arco_catalog.upkeep.collection.entities import Entities, Known
+from arco_catalog.upkeep.collection.report import Collected
+from arco_catalog.upkeep.collection.run import Run, Stopped
+from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler.catalog_config import CatalogConfig, open_by_environment
 from reconciler.parts import InFlight, Losses, Part, halves, why
 from storage_backends import Listed

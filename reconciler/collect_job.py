@@ -8,10 +8,10 @@ from collections.abc import Callable
 from arco_catalog.config.variables import ALLOWED_LOCATIONS, REALM, STORE, WAREHOUSE
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.collection.report import as_document
-from arco_catalog.operations.collection.stats import CollectionStats
-from arco_catalog.operations.pace import Pace
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.collection.report import as_document
+from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.pace import Pace
 from reconciler.catalog_config import TIMEOUT_MS, own_environment
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from reconciler.session import spark_of

@@ -1,7 +1,7 @@
 """The check of tables' files on Spark: what `arco fsck --data` does with one table after the other, dealt out.
 
 The driver checks what the catalog itself has stored, and cuts the tables that its registry names into parts. An
-executor looks at its tables by the very code of the command (`arco_catalog.operations.fsck.files`). Of a table with
+executor looks at its tables by the very code of the command (`arco_catalog.upkeep.fsck.files`). Of a table with
 very many manifests it looks at the first, and leaves the others to the driver, which deals them out as parts of their
 own, adds up what was found in them, and sees whether the table was changed meanwhile. A part that is lost is halved,
 and its halves are tried again, until what is lost is one table, or one manifest of it: that is told of the table.
@@ -17,15 +17,15 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.fsck.check import check_stored, require_known
-from arco_catalog.operations.fsck.codes import Code
-from arco_catalog.operations.fsck.examination import Examination, Relation
-from arco_catalog.operations.fsck.files import Scope, look_at_manifests, look_at_table, settle
-from arco_catalog.operations.fsck.findings import Finding
-from arco_catalog.operations.fsck.report import Gathered, Report
-from arco_catalog.operations.fsck.table_files import Look, Manifest
-from arco_catalog.operations.fsck.tally import Tally
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.upkeep.fsck.check import check_stored, require_known
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Relation
+from arco_catalog.upkeep.fsck.files import Scope, look_at_manifests, look_at_table, settle
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.report import Gathered, Report
+from arco_catalog.upkeep.fsck.table_files import Look, Manifest
+from arco_catalog.upkeep.fsck.tally import Tally
 from reconciler.catalog_config import CatalogConfig
 from reconciler.parts import Losses, Part, cut_by, halves, run_on_executors, why
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.fsck.files import Scope
-from arco_catalog.operations.fsck.findings import Finding
-from arco_catalog.operations.pace import Pace
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.fsck.files import Scope
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.pace import Pace
 from reconciler.catalog_config import own_environment
 from reconciler.fsck import FsckProgress, fsck
 from reconciler.session import catalog_of, spark_of

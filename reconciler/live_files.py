@@ -5,8 +5,8 @@ from contextlib import aclosing
 from typing import Final
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.purge.avro import Fields, read_blocks
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.upkeep.purge.avro import Fields, read_blocks
 from reconciler.compact.values import object_of, text_of, texts_of
 
 TARGET_BYTES: Final = 512 << 20

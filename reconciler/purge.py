@@ -16,13 +16,13 @@ except ModuleNotFoundError as error:
 from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.environment import opened, task_policies_from_env
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.tasks import find_task, retry_task
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.task import Status
 from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.anti_join import SparkAntiJoin
 from reconciler.catalog_config import CatalogConfig, own_environment
 from reconciler.packages import shipped

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
-from arco_catalog.operations.purge.progress import Progress
-from arco_catalog.operations.purge.reach import Reached, ReachedFile, entries_of, manifests_of, named_by, reached_by
-from arco_catalog.operations.purge.removal import AT_ONCE, Removal
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.purge_progress import Progress
 from arco_catalog.tasks.execution import TaskFailed, task_session
 from arco_catalog.tasks.followed_lease import FollowedLease
+from arco_catalog.upkeep.purge.reach import Reached, ReachedFile, entries_of, manifests_of, named_by, reached_by
+from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
 from reconciler.catalog_config import CatalogConfig
 
 A = TypeVar("A")

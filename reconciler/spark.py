@@ -1,9 +1,9 @@
-"""The reconciler on Spark: the walk of `arco_catalog.operations.walk`, its tables dealt out to executors.
+"""The reconciler on Spark: the walk of `arco_catalog.upkeep.walk`, its tables dealt out to executors.
 
 The driver lists pointers, drops those that have not moved since their last complete walk, and cuts the others into
 parts (parts.py).
 
-Tables take turns here as they do on one machine (`arco_catalog.operations.reconcile`): one that needs more than its
+Tables take turns here as they do on one machine (`arco_catalog.upkeep.reconcile`): one that needs more than its
 share of a part comes again in a later one. A part that is lost is halved, and its halves are tried again, until what is
 lost is one table, which is counted and reported.
 """
@@ -17,11 +17,11 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.walk import WalkResult
 from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
+from arco_catalog.upkeep.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
+from arco_catalog.upkeep.walk import WalkResult
 from reconciler.catalog_config import CatalogConfig
 from reconciler.parts import Losses, cut_by, halves, run_on_executors, why
 from storage_backends import StoreUnavailable

@@ -18,6 +18,7 @@ ROOMS = (
     ("lambda", "azure_functions", "reconciler", "arco_catalog.cli", "arco_catalog.embed"),
     ("arco_catalog.http",),
     ("arco_catalog.telemetry",),
+    ("arco_catalog.upkeep",),
     ("arco_catalog.operations",),
     ("arco_catalog.tasks",),
     ("arco_catalog.authentication",),
@@ -29,6 +30,10 @@ ROOMS = (
     ("storage_backends",),
 )
 SEMANTICS = "arco_catalog.iceberg"  # pure functions that every room of the catalog may use
+UPKEEP = "arco_catalog.upkeep"  # programs that take longer than a request
+# The part of the HTTP room that may import UPKEEP: the delegation service's own application, which submits purges to a
+# program of that room and reports how far they are. It serves catalogs, not clients of a catalog.
+SUBMITS_UPKEEP = "arco_catalog.http.delegation_service"
 OUTSIDE = ("tests", "tools")  # look at everything; nothing that ships looks at them
 
 CLOUD_SDKS = ("boto3", "botocore", "aiobotocore", "google", "gcloud", "azure", "obstore", "s3fs", "gcsfs", "adlfs")
@@ -127,6 +132,7 @@ def protocols_know_no_http(edge: Import) -> str | None:
         return None
     inner = (
         "arco_catalog.telemetry",
+        UPKEEP,
         "arco_catalog.operations",
         "arco_catalog.authentication",
         "arco_catalog.protocol",
@@ -159,6 +165,13 @@ def a_cold_start_is_light(edge: Import) -> str | None:
     return None
 
 
+def requests_are_short(edge: Import) -> str | None:
+    serves_clients = within(edge.importer, "arco_catalog.http") and not within(edge.importer, SUBMITS_UPKEEP)
+    if serves_clients and within(edge.imported, UPKEEP):
+        return "a route of clients runs nothing that takes longer than a request"
+    return None
+
+
 def the_environment_is_read_at_the_edge(edge: Import) -> str | None:
     if edge.imported not in ENVIRONMENT or any(within(edge.importer, entry) for entry in ENTRY_POINTS):
         return None
@@ -172,6 +185,7 @@ RULES = (
     clouds_stay_behind_the_store,
     protocols_know_no_http,
     a_cold_start_is_light,
+    requests_are_short,
     the_environment_is_read_at_the_edge,
 )
 
@@ -242,6 +256,11 @@ def test_every_room_is_looked_at() -> None:
         ),
         ("arco_catalog/telemetry/request_log.py", "from arco_catalog.http.requests import Request", "one way only"),
         ("arco_catalog/operations/commit.py", "from arco_catalog.telemetry import lines", "one way only"),
+        ("arco_catalog/operations/tasks.py", "from arco_catalog.upkeep.purge import executor", "one way only"),
+        ("arco_catalog/upkeep/jobs.py", "from arco_catalog.telemetry import lines", "one way only"),
+        ("arco_catalog/upkeep/jobs.py", "from starlette.requests import Request", "ASGI"),
+        ("arco_catalog/http/tables.py", "from arco_catalog.upkeep.fsck import check", "longer than a request"),
+        ("arco_catalog/http/delegation.py", "def f():\n    import arco_catalog.upkeep.walk", "longer than a request"),
         ("arco_catalog/cli/serve.py", "import reconciler.walk", "one way only"),
         ("arco_catalog/embed.py", "from arco_catalog import testing", "one way only"),
         ("arco_catalog/http/app.py", "from arco_catalog.embed import serving", "one way only"),
@@ -292,7 +311,8 @@ def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str
     [
         ("lambda/catalog.py", "from arco_catalog.http.app import app\nfrom mangum import Mangum"),
         ("azure_functions/catalog.py", "import azure.functions as func"),
-        ("reconciler/spark.py", "import pyspark.sql\nfrom arco_catalog.operations import walk"),
+        ("reconciler/spark.py", "import pyspark.sql\nfrom arco_catalog.upkeep import walk"),
+        ("arco_catalog/http/delegation_service/app.py", "from arco_catalog.upkeep.delegation_service import service"),
         ("arco_catalog/http/app.py", "from starlette.requests import Request\nfrom arco_catalog.iceberg import errors"),
         ("arco_catalog/state/pointer.py", "import ulid\nfrom storage_backends.base import ABSENT"),
         ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
@@ -312,8 +332,10 @@ def test_what_the_rooms_may_do_is_let_through(tmp_path: Path, file: str, stateme
     assert violations(tmp_path) == []
 
 
-def test_the_readme_of_the_protocols_says_what_each_module_is() -> None:
-    rooms = [ROOT / "arco_catalog" / room for room in ("operations", "protocol", "planning")]
-    table = [line for line in (rooms[0] / "README.md").read_text().splitlines() if line.startswith("| `")]
-    told = {word for line in table for word in re.findall(r"`(\w+\.py)`", line)}
-    assert told == {file.name for room in rooms for file in room.glob("*.py")} - {"__init__.py"}
+@pytest.mark.parametrize("described", [("operations", "protocol", "planning"), ("upkeep",)])
+def test_the_readme_of_a_room_describes_each_module(described: tuple[str, ...]) -> None:
+    rooms = [ROOT / "arco_catalog" / room for room in described]
+    page = (rooms[0] / "README.md").read_text()
+    table = [line for line in page.splitlines() if line.startswith("| `")]
+    documented = {word for line in table for word in re.findall(r"`(\w+\.py)`", line)}
+    assert documented == {file.name for room in rooms for file in room.glob("*.py")} - {"__init__.py"}

@@ -3,8 +3,6 @@
 import inspect
 import re
 
-from tests.operations.collection import test_collections_left_out
-from tests.operations.purge import test_anti_join_left_out, test_inventories_left_out, test_neighbours_left_out
 from tests.simulation import (
     rule_mutations,
     rule_mutations_for_collections,
@@ -18,6 +16,8 @@ from tests.simulation import (
     rule_mutations_for_realms,
 )
 from tests.tasks import test_leases_left_out
+from tests.upkeep.collection import test_collections_left_out
+from tests.upkeep.purge import test_anti_join_left_out, test_inventories_left_out, test_neighbours_left_out
 from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"

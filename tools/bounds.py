@@ -12,14 +12,14 @@ from arco_catalog.cli import connections
 from arco_catalog.http import names, options, requests
 from arco_catalog.iceberg import commit, json, json_slices
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
-from arco_catalog.operations.delegation_service import payload
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.operations.purge import avro, avro_codecs, avro_schema
 from arco_catalog.planning import governance, semantic_models
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import lineage as events
 from arco_catalog.state import memory
+from arco_catalog.upkeep.delegation_service import payload
+from arco_catalog.upkeep.purge import avro, avro_codecs, avro_schema
 from arco_catalog.vending import delete_body, outbound, s3_operation
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "bounds.md"

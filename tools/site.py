@@ -21,6 +21,7 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting.md",
     "arco_catalog/operations/README.md": "operations.md",
+    "arco_catalog/upkeep/README.md": "upkeep.md",
     "infra/README.md": "infra.md",
     "infra/google/README.md": "infra-google.md",
     "infra/azure/README.md": "infra-azure.md",

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from arco_catalog.cli.errors import CliError
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import DeployedCatalog, catalogs_of_realm
-from arco_catalog.operations.purge.delegate import Delegate
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.tasks.loop import Report, WakeUp, keep_working
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.purge.delegate import Delegate
+from arco_catalog.upkeep.purge.worker import task_worker
 
 Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
 

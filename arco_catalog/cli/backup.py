@@ -9,10 +9,10 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
 from arco_catalog.cli.session import carry_out, whole
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.recovery.archive import Archive, ArchiveWriter
-from arco_catalog.operations.recovery.backup import backup
-from arco_catalog.operations.recovery.unpack import restore_backup
 from arco_catalog.state.fields import mapping, sequence
+from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
+from arco_catalog.upkeep.recovery.backup import backup
+from arco_catalog.upkeep.recovery.unpack import restore_backup
 
 DAY_MS = 24 * 60 * 60 * 1000
 HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")

@@ -29,9 +29,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.realms import POLARIS_REALM
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import deployed_catalogs
-from arco_catalog.operations.delegation_service.places import Places
-from arco_catalog.operations.delegation_service.service import Access, DelegationService
-from arco_catalog.operations.delegation_service.state import service_state
+from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.open import location_of, long_lived, open_catalog
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Settings
@@ -41,6 +39,8 @@ from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.logs import configure_logging
+from arco_catalog.upkeep.delegation_service.places import Places
+from arco_catalog.upkeep.delegation_service.service import Access, DelegationService
 from storage_backends import StoreError
 from storage_backends.open import canonical_url, opener_in
 

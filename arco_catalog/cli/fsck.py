@@ -21,16 +21,16 @@ from arco_catalog.cli.session import (
     writing,
 )
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
-from arco_catalog.operations.fsck.check import check, require_known
-from arco_catalog.operations.fsck.codes import Code
-from arco_catalog.operations.fsck.examination import Examination, Findings
-from arco_catalog.operations.fsck.files import Scope
-from arco_catalog.operations.fsck.findings import Finding, Repair
-from arco_catalog.operations.fsck.realm import check_realm
-from arco_catalog.operations.fsck.report import ORDER, Gathered, Outcome, Repaired, Report
-from arco_catalog.operations.fsck.service import check_service
-from arco_catalog.operations.pace import Pace
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.upkeep.fsck.check import check, require_known
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.files import Scope
+from arco_catalog.upkeep.fsck.findings import Finding, Repair
+from arco_catalog.upkeep.fsck.realm import check_realm
+from arco_catalog.upkeep.fsck.report import ORDER, Gathered, Outcome, Repaired, Report
+from arco_catalog.upkeep.fsck.service import check_service
+from arco_catalog.upkeep.pace import Pace
 from storage_backends import StoreError
 
 DAY_MS = 24 * 60 * 60 * 1000

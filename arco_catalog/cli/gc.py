@@ -9,14 +9,14 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import all_state, carry_out, operator_request
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
-from arco_catalog.operations.collection.collect import collect, collect_all
-from arco_catalog.operations.collection.report import Collected, as_document
-from arco_catalog.operations.collection.stats import CollectionStats
-from arco_catalog.operations.pace import Pace
 from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.collection.report import Collected, as_document
+from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.pace import Pace
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000

@@ -14,9 +14,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 
 from arco_catalog.cli.errors import CliError
-from arco_catalog.operations.importing import SourceTable
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.importing import SourceTable
 
 T = TypeVar("T")
 

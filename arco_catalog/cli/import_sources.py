@@ -9,9 +9,9 @@ from typing import Protocol
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import saying_that_it_waits
-from arco_catalog.operations.importing import SourceTable
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
+from arco_catalog.upkeep.importing import SourceTable
 from storage_backends import Cursor, Found, ObjectStore
 
 _LINE = re.compile(r'(?P<name>(?:"(?:[^"]|"")*"|[^"\s])+)\s+(?P<location>\S.*)')

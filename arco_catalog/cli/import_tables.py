@@ -15,10 +15,10 @@ from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, pa
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
-from arco_catalog.operations.pace import Pace
 from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.state.index import Namespace
+from arco_catalog.upkeep.importing import Imported, Importer, Outcome, SourceTable
+from arco_catalog.upkeep.pace import Pace
 from storage_backends.open import canonical_url, opener_in
 
 DAY_MS = 24 * 60 * 60 * 1000

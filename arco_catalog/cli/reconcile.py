@@ -10,12 +10,12 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, each_catalog, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.reconcile import reconcile
+from arco_catalog.upkeep.reconcile_all import reconcile_all
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000

@@ -11,10 +11,10 @@ from arco_catalog.cli.history import format_names
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, looking, mending, mending_realm
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.recovery.restore import Choices, restore
-from arco_catalog.operations.recovery.rewind import rewind
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, sequence
+from arco_catalog.upkeep.recovery.restore import Choices, restore
+from arco_catalog.upkeep.recovery.rewind import rewind
 from storage_backends.open import open_versions
 
 NEXT = "Now run: arco reconcile, arco fsck"

@@ -34,8 +34,6 @@ from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.contents import describe_contents
 from arco_catalog.operations.open import long_lived, open_catalog
-from arco_catalog.operations.purge.delegate import Delegate
-from arco_catalog.operations.purge.worker import delegate_from_env
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import key_warning
@@ -48,6 +46,8 @@ from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
 from arco_catalog.telemetry.tasks_line import TaskLines
 from arco_catalog.telemetry.telemetry import Telemetry
+from arco_catalog.upkeep.purge.delegate import Delegate
+from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreError
 from storage_backends.open import canonical_url, opener_in
 

@@ -15,7 +15,7 @@ from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists, take_inventory
 from arco_catalog.operations.contents import describe_siblings, sibling_catalogs
-from arco_catalog.operations.delegation_service.state import service_state
+from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.environment import (
     catalogs_may_overlap,
     key_policy_from_env,

@@ -12,8 +12,6 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import another, carry_out, each_catalog, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
-from arco_catalog.operations.purge.worker import delegate_from_env, task_worker
-from arco_catalog.operations.run_tasks import run_tasks
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
 from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
@@ -22,6 +20,8 @@ from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.task import ENDED, correlation_id, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
+from arco_catalog.upkeep.purge.worker import delegate_from_env, task_worker
+from arco_catalog.upkeep.run_tasks import run_tasks
 
 DAY_MS = 24 * 60 * 60 * 1000
 FOLLOW_SECONDS = 2.0

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.delegation_service.state import service_state
+from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.realms import Realm, realms_beside
-from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.lookup import load
+from arco_catalog.state.access import Caches, State
 from arco_catalog.state.needs import Needs, Scan
-from arco_catalog.state.paths import SERVICE
+from arco_catalog.state.paths import SERVICE, Paths
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped
+
+CACHE_BYTES = 16 << 20
 
 
 class Owner(StrEnum):
@@ -48,6 +51,12 @@ class Inventory:
     def of_one(cls, catalog: Catalog) -> "Inventory":
         """That of a store without a realm, whose one catalog this is."""
         return cls([DeployedCatalog(catalog.settings.warehouse, lambda: catalog)], [], _service(catalog))
+
+
+def open_state(session: Session, root: str) -> State:
+    """The stored records of another catalog, in the store of the session."""
+    state = session.state
+    return State(state.store, Paths(root), Caches.of(CACHE_BYTES), session.runtime, session.settings.spill)
 
 
 async def realm_exists(realm: Realm) -> bool:

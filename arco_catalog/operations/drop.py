@@ -8,7 +8,7 @@ from functools import partial
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, InternalError, NotFound, Refusal
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
-from arco_catalog.operations.purge.waiting import wait_for_purge
+from arco_catalog.operations.waiting_drop import wait_for_purge
 from arco_catalog.planning.answers import Answer, Document, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.management.catalog_undrop import (
     NameCatalog,
     ReopenCatalog,
@@ -16,13 +17,12 @@ from arco_catalog.operations.management.catalogs import CatalogRequest, list_cat
 from arco_catalog.operations.management.entities import body_of, check_entity_name, check_entity_properties
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.realms import Realm
-from arco_catalog.operations.recovery.backup import beside
-from arco_catalog.operations.recovery.reading import listed
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.catalog_state import CATALOG_STATE, CatalogState
 from arco_catalog.state.fields import mapping, optional_text, texts
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import SERVICE_ADMIN
 from arco_catalog.state.registry import RegistryState
@@ -58,7 +58,7 @@ class UndropRequest:
 async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
     """All catalogs without a name that have state in the realm, in order."""
     prefix = realm.root_of("")
-    async with aclosing(listed(session.state, prefix)) as objects:
+    async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
     named = {each.root for each in await list_catalogs(session)}
     found = [await read_catalog(session, root) for root in sorted(roots - named)]
@@ -81,7 +81,7 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
 
 async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
     """The catalog with this root, whether it has a name or not; None if there is no state of one."""
-    state = beside(session, root)
+    state = open_state(session, root)
     head = await state.head()
     if head.version is None:
         return None

@@ -4,11 +4,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
-from arco_catalog.operations.purge.executor import submitted_purge
-from arco_catalog.operations.purge.progress import Phase, Progress
-from arco_catalog.planning.purge import purge_of
+from arco_catalog.planning.purge import first_version, purge_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.purge_progress import Phase, Progress
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
@@ -44,6 +43,15 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
         return ListedTask(stored.task, stored.is_held, undone, is_stuck)
     first = await submitted_purge(session, task)
     return None if first is None else ListedTask(first, held=False)
+
+
+async def submitted_purge(session: Session, task: str) -> Task | None:
+    """The first version of a purge task, made from the tombstone that names it; None if no tombstone does."""
+    tombstone = await _tombstone(session, task)
+    if tombstone is None:
+        return None
+    runtime = session.runtime
+    return first_version(session.state.paths.root, task, tombstone, record=runtime.ulid(), at_ms=session.now_ms())
 
 
 async def _is_undone(session: Session, task: Task) -> bool:
@@ -103,5 +111,5 @@ async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join
     again = found.resubmitted(record=runtime.ulid(), at_ms=session.now_ms(), checkpoint=checkpoint)
     await put_hint(session.state, task, again.next_run_ms)
     if await append_task(session.state, again) is None:
-        raise BadRequest(f"Task {task} was changed by somebody else: look at it again")
+        raise BadRequest(f"Task {task} has changed meanwhile: read it and try again")
     return again

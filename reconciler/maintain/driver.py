@@ -12,7 +12,6 @@ from typing import Protocol
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
-from arco_catalog.operations.purge.avro import Unreadable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import require_original
 from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task
@@ -20,6 +19,7 @@ from arco_catalog.state.task_log import StoredTask, all_hints, read_task
 from arco_catalog.tasks.execution import TaskFailed
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.purge.avro import Unreadable
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.looking import Looked, Named, look, own_tables, policies_of
 from reconciler.maintain.planning import HeldBack, Now, Step

@@ -9,8 +9,6 @@ from functools import partial
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
-from arco_catalog.operations.purge.reach import Reached, files_behind
-from arco_catalog.operations.purge.sharing import MAX_ROUNDS
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
@@ -23,6 +21,8 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.upkeep.purge.reach import Reached, files_behind
+from arco_catalog.upkeep.purge.sharing import MAX_ROUNDS
 from reconciler.maintain.files_elsewhere import is_inside
 from storage_backends import StoreUnavailable
 

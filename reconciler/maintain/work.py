@@ -12,9 +12,9 @@ from typing import Protocol
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.reconcile import reconcile_one
 from arco_catalog.state.task import Status, Task
 from arco_catalog.tasks.execution import Execution, Finished
+from arco_catalog.upkeep.reconcile import reconcile_one
 from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Procedure

@@ -21,8 +21,8 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 from requests.exceptions import HTTPError, RequestException
 
-from arco_catalog.operations.purge.delegate import idempotency_key
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.upkeep.purge.delegate import idempotency_key
 from storage_backends.backoff import growing_pause_s
 
 UNKNOWN = (CommitStateUnknownException, ServerError, ServiceUnavailableError, RequestException)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli.fsck import MOST, Progress, as_text
-from arco_catalog.operations.fsck.codes import Code
-from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.fsck.findings import Finding
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.fsck.findings import Finding
 from storage_backends import ABSENT
 from storage_backends.local.store import LocalStore
 from tests.cli.process import arco

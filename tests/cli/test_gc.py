@@ -9,10 +9,10 @@ import pytest
 
 from arco_catalog.cli.gc import Progress, as_text
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import SERVICE
+from arco_catalog.upkeep.collection.stats import CollectionStats
 from tests.cli.process import arco
 from tests.support.scripted_store import DOWN, Rule, ScriptedFolder, swap
 from tools.support.catalog_fixture import CatalogFixture

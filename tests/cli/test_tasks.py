@@ -18,11 +18,11 @@ from arco_catalog.cli.session import carry_out
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import list_tasks
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.local.store import LocalStore
 from tests.cli.process import Finished, arco, finished, start
 from tools.support.catalog_fixture import NS, CatalogFixture

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from arco_catalog.operations.fsck.diagnoses import DIAGNOSES
-from tests.operations.fsck.damage_table import as_markdown
+from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
+from tests.upkeep.fsck.damage_table import as_markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fsck.md"
 

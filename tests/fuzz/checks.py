@@ -6,7 +6,7 @@ from urllib.parse import quote
 from arco_catalog.http.errors import TABLE
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.receipts import receipts
-from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.upkeep.reconcile import reconcile
 from tests.fuzz.requests import OAUTH
 from tests.fuzz.services import Address, FuzzedService, Request, joined
 from tests.fuzz.specification import collection_of, describes, violations

@@ -7,9 +7,9 @@ from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.receipt import base_of
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
 from tests.support.http_service import HttpService

@@ -5,28 +5,28 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.operations.catalogs import Owner, take_inventory
-from arco_catalog.operations.collection.collect import collect, collect_all
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.fsck.check import check
-from arco_catalog.operations.fsck.codes import Code
-from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.fsck.files import Scope
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
+from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.fsck.check import check
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.fsck.files import Scope
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, StoreDenied
 from tests.infra.evaluation import Policies, Request
 from tests.infra.judged_store import Allows, JudgedStore
 from tests.infra.policies import Statement, of_bucket, statements
 from tests.infra.terraform import Plan
-from tests.operations.fsck.conftest import tell_lengths
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
 from tests.support.table_files import append
+from tests.upkeep.fsck.conftest import tell_lengths
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 BUCKET = "lake-123456789012-us-east-1"

@@ -14,18 +14,18 @@ import pytest
 from botocore.session import Session  # type: ignore[import-untyped]
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.collection import collect
-from arco_catalog.operations.collection.dealing import Dealer
-from arco_catalog.operations.collection.entities import Entities
-from arco_catalog.operations.collection.run import Run, Stopped
-from arco_catalog.operations.collection.tasks import collect_tasks
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.invocation import MARGIN_MS
-from arco_catalog.operations.purge.deletion import Deletion
 from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths
+from arco_catalog.upkeep.collection import collect
+from arco_catalog.upkeep.collection.dealing import Dealer
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import Run, Stopped
+from arco_catalog.upkeep.collection.tasks import collect_tasks
+from arco_catalog.upkeep.invocation import MARGIN_MS
+from arco_catalog.upkeep.purge.deletion import Deletion
 from storage_backends.local.store import LocalStore
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.lambda_.test_reconcile import Invocation

@@ -11,13 +11,13 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
 from arco_catalog.operations.policies.policies import PolicyText, create_policy
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.access import Securable
 from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.protocol.internal_commits import internal_commit
 from arco_catalog.state.restoration import Restoration
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
+from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
 from reconciler.maintain.looking import Named

@@ -7,13 +7,13 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, take_inventory
-from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.upkeep.jobs import Workplace, run_job
+from arco_catalog.upkeep.reconcile import reconcile
+from arco_catalog.upkeep.reconcile_all import reconcile_all
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime

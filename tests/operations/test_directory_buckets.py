@@ -4,7 +4,7 @@ order, and only prefixes that end in a slash (docs/design/store.md#rule-4)."""
 import pytest
 
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import Cursor, Page, StoreError
 from storage_backends.memory import MemoryStore
 from tools.support.catalog_fixture import NS, CatalogFixture

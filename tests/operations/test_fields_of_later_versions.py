@@ -15,12 +15,10 @@ import arco_catalog.operations
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations import rename
 from arco_catalog.operations.adopt import adopt
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.management.catalog_drops import end_catalog
 from arco_catalog.operations.management.catalogs import find_entry, list_catalogs
 from arco_catalog.operations.policies import attachments
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.planning.purge import PurgeSettings
@@ -32,6 +30,8 @@ from arco_catalog.state.fields import mapping, text
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
 from tests.access.lake import DB, MODEL, NAMESPACES, POLARIS_DB, Lake, T

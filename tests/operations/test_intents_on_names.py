@@ -23,7 +23,6 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
@@ -34,6 +33,7 @@ from arco_catalog.protocol import lapsed, transaction_coordinator
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision
 from arco_catalog.state.transaction import LEASE_MS
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import ANY, Found
 from tests.operations.test_transactions import change, creation, transact
 from tests.support.fake_runtime import FakeRuntime

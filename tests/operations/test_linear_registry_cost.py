@@ -13,7 +13,6 @@ from arco_catalog.operations.listing import Listed, Paging, list_namespaces, lis
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, load_namespace, update_properties
 from arco_catalog.operations.receipts import entities_named, receipts_of
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
@@ -27,6 +26,7 @@ from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.registry import Operation
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from tests.iceberg.counted import assert_linear, steps_of, steps_of_task

@@ -9,11 +9,11 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation
 from tools.support.catalog_fixture import NS, CatalogFixture, state

@@ -5,11 +5,7 @@ import inspect
 from datetime import date
 from pathlib import Path
 
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.fsck.check import check
-from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reports import take_report
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
@@ -20,8 +16,12 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.paths import OBJECT_KINDS, ObjectKind, Paths, object_kind
 from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.fsck.check import check
+from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.memory import MemoryStore
-from tests.operations.recovery.test_backup import a_catalog, a_lived_in_catalog, backed_up, clock_of, restored
+from tests.upkeep.recovery.test_backup import a_catalog, a_lived_in_catalog, backed_up, clock_of, restored
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 

@@ -12,7 +12,6 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace, load_namespace, update_properties
-from arco_catalog.operations.reconcile import named_entities, reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
@@ -22,6 +21,7 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.reconcile import named_entities, reconcile
 from tests.simulation.clients import build_from_nothing
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.reconcile import reconcile as reconcile_here
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.upkeep.reconcile import reconcile as reconcile_here
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local.store import LocalStore

@@ -9,12 +9,12 @@ from pyspark import SparkContext
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.collection import markers, receipts, run
-from arco_catalog.operations.collection.dealing import Batch
-from arco_catalog.operations.collection.report import Collected, as_document
-from arco_catalog.operations.collection.stats import CollectionStats
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.collection import markers, receipts, run
+from arco_catalog.upkeep.collection.dealing import Batch
+from arco_catalog.upkeep.collection.report import Collected, as_document
+from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler import parts
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from storage_backends import Listed

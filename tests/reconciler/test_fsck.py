@@ -9,9 +9,9 @@ from pyspark import SparkContext
 
 from arco_catalog.iceberg.errors import NoSuchTable, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.fsck.files import Scope
-from arco_catalog.operations.fsck.findings import Finding
-from arco_catalog.operations.fsck.report import Report
+from arco_catalog.upkeep.fsck.files import Scope
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.report import Report
 from reconciler import parts
 from reconciler.catalog_config import CatalogConfig
 from reconciler.fsck import FsckProgress, Task, fsck

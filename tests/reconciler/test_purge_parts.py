@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.operations.purge.sharing import other_relations
 from arco_catalog.state.fields import text
 from arco_catalog.state.task_log import append_task, read_task
 from arco_catalog.tasks.lease import LeaseLost
+from arco_catalog.upkeep.purge.sharing import other_relations
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     NO_POINTER,

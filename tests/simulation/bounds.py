@@ -7,8 +7,8 @@ from collections.abc import Callable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state.paths import Paths
+from arco_catalog.upkeep.reconcile import reconcile
 from tests.simulation.clients import EAGER
 from tests.simulation.history import Event
 from tests.simulation.programs.run import short_memory

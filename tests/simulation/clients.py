@@ -10,7 +10,6 @@ from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
@@ -18,6 +17,7 @@ from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import Dialect
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import StoreUnavailable
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World

@@ -14,13 +14,11 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_view
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.collection import Kind, Retention
@@ -28,6 +26,8 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import StoreError
 from tests.simulation.auditor import PATHS, Ask, Auditor, Spans
 from tests.simulation.clients import Perform, SimulatedClients

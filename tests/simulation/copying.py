@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arco_catalog.iceberg.errors import CatalogError, NoSuchTable
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.purge.worker import task_worker
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.recovery.archive import Archive, ArchiveWriter
-from arco_catalog.operations.recovery.backup import backup
-from arco_catalog.operations.recovery.unpack import restore_backup
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.copies import CatalogIsCopy
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.purge.worker import task_worker
+from arco_catalog.upkeep.reconcile import reconcile
+from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
+from arco_catalog.upkeep.recovery.backup import backup
+from arco_catalog.upkeep.recovery.unpack import restore_backup
 from storage_backends import StoreError
 from tests.support.fake_runtime import ShortSleeps
 from tests.support.scripted_store import DOWN, Call, Rule, ScriptedStore

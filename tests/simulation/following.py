@@ -16,7 +16,6 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.notifications import notify
 from arco_catalog.planning.collection import Retention
@@ -26,6 +25,7 @@ from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import tombstones_of
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.collection.collect import collect
 from storage_backends import ABSENT, StoreError, StoreUnavailable, Version
 from tests.simulation import history
 from tests.simulation.clients import EAGER

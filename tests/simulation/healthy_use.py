@@ -20,13 +20,11 @@ from typing import Any
 
 from arco_catalog.iceberg.errors import KeyInProgress, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import update_properties
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import Answer, TableState
@@ -34,6 +32,8 @@ from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.reconcile import reconcile
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.world import DIED, Process, World

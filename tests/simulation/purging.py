@@ -10,7 +10,6 @@ from itertools import pairwise
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
@@ -25,6 +24,7 @@ from arco_catalog.state.task import ENDED, LEASED, TRANSITIONS, Status, Task
 from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
 from arco_catalog.tasks.lease import MARGIN_MS
 from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, ObjectStore, StoreError, Version
 from storage_backends.wrappers.delaying import DelayingStore
 from tests.simulation.explore import Scenario

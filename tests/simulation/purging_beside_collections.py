@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.upkeep.collection.collect import collect
 from storage_backends import StoreError
 from tests.simulation.collecting import RETENTION, RUN_MS
 from tests.simulation.purging import AT_ONCE, IN_A_MINUTE, Purging, scenario

@@ -25,6 +25,7 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.management.bootstrap import bootstrap
@@ -32,9 +33,7 @@ from arco_catalog.operations.management.catalog_drops import end_catalog, remove
 from arco_catalog.operations.management.catalogs import CatalogRequest, find_entry, list_catalogs, shown_catalog
 from arco_catalog.operations.management.principals import NewCredentials
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.realms import Deployment, Realm, change_catalog, make_catalog
-from arco_catalog.operations.recovery.backup import beside
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.operations.undrop import undrop
@@ -52,6 +51,7 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.realm import CatalogEntry, catalogs
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import StoreError, Version
 from tests.simulation.clients import EAGER
 from tests.simulation.history import Event
@@ -343,7 +343,7 @@ class RealmClients:
         session = self._session("last", "last")
         found = {entry.root: entry.name for entry in await list_catalogs(session)}
         for root in sorted(self.auditor.named):
-            state = CatalogState.of((await beside(session, root).head()).index)
+            state = CatalogState.of((await open_state(session, root).head()).index)
             assert state.is_closed is (root not in found), f"{found.get(root) or root} is {state.json}"
 
 

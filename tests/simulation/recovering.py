@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.recovery.restore import Choices, restore
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state.fields import sequence, text
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.recovery.restore import Choices, restore
 from storage_backends import ABSENT, Found, Version
 from storage_backends.memory import MemoryStore
 from tests.simulation.explore import Scenario, trace

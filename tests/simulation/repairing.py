@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Iterable
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.fsck.check import check
-from arco_catalog.operations.fsck.codes import Severity
-from arco_catalog.operations.fsck.examination import Examination
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import all_hints
+from arco_catalog.upkeep.fsck.check import check
+from arco_catalog.upkeep.fsck.codes import Severity
+from arco_catalog.upkeep.fsck.examination import Examination
 from storage_backends import StoreError
 from tests.simulation.clients import EAGER, SimulatedClients
 from tests.simulation.purging import AT_ONCE, IN_A_MINUTE, MINUTE, Purging

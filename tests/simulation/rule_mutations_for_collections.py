@@ -4,13 +4,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from arco_catalog.operations import walk
-from arco_catalog.operations.collection import collect as collections
-from arco_catalog.operations.collection import entities, files, markers, receipts, registry, tasks, tombstones
-from arco_catalog.operations.collection import transactions as decisions
-from arco_catalog.operations.collection.entities import Entities, Walked
-from arco_catalog.operations.collection.names import Names
-from arco_catalog.operations.collection.run import Run
 from arco_catalog.planning.collection import Fate, fate_of, is_older
 from arco_catalog.protocol import evidence
 from arco_catalog.protocol.catalog import Session
@@ -22,6 +15,13 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import Tombstone
+from arco_catalog.upkeep import walk
+from arco_catalog.upkeep.collection import collect as collections
+from arco_catalog.upkeep.collection import entities, files, markers, receipts, registry, tasks, tombstones
+from arco_catalog.upkeep.collection import transactions as decisions
+from arco_catalog.upkeep.collection.entities import Entities, Walked
+from arco_catalog.upkeep.collection.names import Names
+from arco_catalog.upkeep.collection.run import Run
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from arco_catalog.operations import drop
-from arco_catalog.operations.collection import collect
-from arco_catalog.operations.purge import executor
-from arco_catalog.operations.recovery import unpack
 from arco_catalog.protocol import cleaning, writing
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.access import State
@@ -17,6 +14,9 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.restoration import Restoration
 from arco_catalog.tasks.execution import Finished
+from arco_catalog.upkeep.collection import collect
+from arco_catalog.upkeep.purge import executor
+from arco_catalog.upkeep.recovery import unpack
 
 
 def forget_copies(within: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.operations.collection import markers
-from arco_catalog.operations.collection.run import Run
 from arco_catalog.protocol import decisions, evidence
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit
@@ -14,6 +12,8 @@ from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import Decision, Status
+from arco_catalog.upkeep.collection import markers
+from arco_catalog.upkeep.collection.run import Run
 from storage_backends import ObjectStore
 from storage_backends.wrappers.request import RequestStore
 

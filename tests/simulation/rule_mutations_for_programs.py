@@ -10,8 +10,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import generic_tables, governance, listing, load, reconcile, semantic_models, undrop, walk
-from arco_catalog.operations.reconcile import ListedPointer
+from arco_catalog.operations import generic_tables, governance, listing, load, semantic_models, undrop
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.planning import names, registry_change
 from arco_catalog.planning.answers import Answer, TableState
@@ -42,6 +41,8 @@ from arco_catalog.state.needs import Needs, Steps, immediately
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision
+from arco_catalog.upkeep import reconcile, walk
+from arco_catalog.upkeep.reconcile import ListedPointer
 
 AnyDriver = Driver[Any]
 AnyLoop = CommitLoop[Any]

@@ -8,12 +8,6 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import drop, undrop
-from arco_catalog.operations.purge import executor, reach, sharing
-from arco_catalog.operations.purge.avro import Fields
-from arco_catalog.operations.purge.deletion import Deletion
-from arco_catalog.operations.purge.inventory import Inventory
-from arco_catalog.operations.purge.progress import Phase
-from arco_catalog.operations.purge.reach import records_of
 from arco_catalog.planning import borrowing, creation, overlap, purge, relation_change
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
@@ -25,11 +19,17 @@ from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, tombstone_key
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.purge_progress import Phase
 from arco_catalog.state.task_log import Hint, remove_hint
 from arco_catalog.state.tombstone import PURGING, Tombstone
 from arco_catalog.tasks.execution import Execution, Executor, NotYet, Sessions, TaskFailed, task_session
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.purge import executor, reach, sharing
+from arco_catalog.upkeep.purge.avro import Fields
+from arco_catalog.upkeep.purge.deletion import Deletion
+from arco_catalog.upkeep.purge.inventory import Inventory
+from arco_catalog.upkeep.purge.reach import records_of
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 

@@ -7,7 +7,6 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management import catalog_drops, catalog_undrop, catalogs
-from arco_catalog.operations.purge import executor
 from arco_catalog.planning import purge
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.state.catalog_state import CatalogState
@@ -15,6 +14,7 @@ from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.tombstone import Tombstone
+from arco_catalog.upkeep.purge import executor
 
 
 def a_name_removed_from_any_catalog(patch: pytest.MonkeyPatch) -> None:

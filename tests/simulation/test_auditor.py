@@ -3,8 +3,8 @@
 import pytest
 
 from arco_catalog.iceberg.errors import CommitFailed, NoSuchTable
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.protocol import operation_request
+from arco_catalog.upkeep.collection.collect import collect
 from tests.simulation.auditor import Ask
 from tests.simulation.collecting import KEY_MS, RETENTION, CollectingClients
 from tests.simulation.explore import Scenario, trace

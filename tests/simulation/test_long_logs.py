@@ -9,11 +9,11 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import list_tasks, read_task
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.delaying import DelayingStore

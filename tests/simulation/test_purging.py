@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from arco_catalog.operations.purge import deletion
+from arco_catalog.upkeep.purge import deletion
 from tests.simulation.explore import Scenario, explore, name_of, trace
 from tests.simulation.faults import CRASHES, FAULTS, FREEZE, FaultPlan, Kind, every_single_fault, random_plans
 from tests.simulation.purge_dangers import DANGERS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.operations.recovery.heads import Candidate, HeadSearch
-from arco_catalog.operations.recovery.pointers import Commit, PointerSearch
+from arco_catalog.upkeep.recovery.heads import Candidate, HeadSearch
+from arco_catalog.upkeep.recovery.pointers import Commit, PointerSearch
 from tests.simulation.explore import Scenario, name_of
 from tests.simulation.faults import random_plans
 from tests.simulation.recovering import Outcomes, instants_of, lose_head, lose_pointers

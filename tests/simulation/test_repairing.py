@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from arco_catalog.operations.fsck.repairs import PutHint
-from arco_catalog.operations.purge import deletion
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.upkeep.fsck.repairs import PutHint
+from arco_catalog.upkeep.purge import deletion
 from tests.simulation import repairing
 from tests.simulation.explore import REPLAY, Scenario, explore, name_of, trace
 from tests.simulation.faults import CRASHES, FAULTS, FaultPlan, Kind, every_single_fault

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.operations.collection import receipts
 from arco_catalog.protocol import operation_request
+from arco_catalog.upkeep.collection import receipts
 from tests.simulation import collecting, purging_beside_collections, rule_mutations_for_collections
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
 from tests.simulation.faults import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.operations.purge import deletion
+from arco_catalog.upkeep.purge import deletion
 from tests.simulation import purge_dangers, purging, purging_beside_neighbours, rule_mutations_for_purges
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
 from tests.simulation.faults import (

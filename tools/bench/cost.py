@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from arco_catalog.http.app import create_app
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.catalogs import take_inventory
-from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.emf import COLLECTIONS, TASKS, WALKS, WATCHED
+from arco_catalog.upkeep.jobs import Workplace, run_job
 from storage_backends import ANY, Matches, ObjectStore, Outcome, When
 from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.collection.collect import collect
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.collection import DAY_MS, Retention
 from arco_catalog.protocol.catalog import Settings
@@ -27,6 +26,7 @@ from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.transaction import Decision, encode
+from arco_catalog.upkeep.collection.collect import collect
 from storage_backends import ANY
 from storage_backends.local.store import LocalStore
 from storage_backends.open import opener_in

@@ -32,13 +32,13 @@ from pathlib import Path
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.environment import opened
-from arco_catalog.operations.invocation import MARGIN_MS, Invocation, Until
-from arco_catalog.operations.jobs import Unfinished, Workplace, run_job
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.task import ENDED, Status, Task
 from arco_catalog.state.task_log import all_hints, read_task
+from arco_catalog.upkeep.invocation import MARGIN_MS, Invocation, Until
+from arco_catalog.upkeep.jobs import Unfinished, Workplace, run_job
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.open import open_store
 from tools.support import local_spark

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from tools.bench.generated_files import GeneratedFiles

@@ -23,7 +23,6 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import reconcile as here
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import RelationEntry
@@ -32,6 +31,7 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import ulid_of
+from arco_catalog.upkeep import reconcile as here
 from reconciler import spark as there
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import ObjectStore

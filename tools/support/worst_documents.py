@@ -12,9 +12,9 @@ from arco_catalog.iceberg.commit import MAX_UPDATES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.lineage import MAX_EVENT_BYTES
 from arco_catalog.operations.policies.policies import MAX_CONTENT_BYTES
-from arco_catalog.operations.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
 from arco_catalog.state.lineage import MAX_DATASETS
 from arco_catalog.state.memory import MAX_METADATA_BYTES, max_metadata_values
+from arco_catalog.upkeep.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
 from tools.support.avro_files import avro_file, varint
 
 Make = Callable[[], bytes]

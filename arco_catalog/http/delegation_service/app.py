@@ -15,12 +15,12 @@ from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import HEALTH
 from arco_catalog.iceberg.errors import InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.delegation_service.payload import DelegatedPurge
-from arco_catalog.operations.delegation_service.service import DelegationService
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.task import Task
 from arco_catalog.telemetry.telemetry import Telemetry
+from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
+from arco_catalog.upkeep.delegation_service.service import DelegationService
 
 _TASK = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -7,9 +7,9 @@ from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.operations.delegation_service.places import Held
-from arco_catalog.operations.delegation_service.storage import CredentialsMissing
 from arco_catalog.state.memory import OutOfMemory
+from arco_catalog.upkeep.delegation_service.places import Held
+from arco_catalog.upkeep.delegation_service.storage import CredentialsMissing
 from storage_backends import StoreError
 
 _LOG = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
-from arco_catalog.operations.delegation_service.submission import lacks_credentials
 from arco_catalog.state.fields import optional_text
 from arco_catalog.state.task import Status, Task
+from arco_catalog.upkeep.delegation_service.submission import lacks_credentials
 
 BASE = "/delegation-service/api/v1"
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.recovery.reading import listed
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.index import Index
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import REALM_FOLDER, Paths, realm_prefix
 from arco_catalog.state.realm import REALM_STATE, CatalogEntry, catalogs, is_dropped, principal_roles, principals
@@ -35,7 +35,7 @@ class RealmSummary:
 async def realms_in(session: Session) -> Sequence[RealmSummary]:
     """All realms of the session's store, found by one listing of it. Raises `StoreError`."""
     found: list[RealmSummary] = []
-    async with aclosing(listed(session.state, "")) as objects:
+    async with aclosing(list_objects(session.state, "")) as objects:
         async for each in objects:
             prefix = realm_prefix(each.key)
             if prefix is not None and "/" not in prefix:

@@ -9,8 +9,8 @@ from arco_catalog.http.delegation_service.shapes import BASE
 from arco_catalog.http.principal import AUTHENTICATED_CALLER, Caller
 from arco_catalog.iceberg.json import JsonObject
 from tests.http.delegation_service.openapi import conforms
-from tests.operations.delegation_service.conftest import Services
 from tests.support.foreign_tables import ForeignTable, foreign_table
+from tests.upkeep.delegation_service.conftest import Services
 from tools.support.asgi_client import Answer, Client
 
 TASKS = f"{BASE}/tasks"

@@ -12,13 +12,13 @@ from arco_catalog.http.delegation_service.errors import TABLE
 from arco_catalog.http.delegation_service.shapes import BASE, WORDS
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog
-from arco_catalog.operations.delegation_service import service
-from arco_catalog.operations.delegation_service.payload import TASK_TYPES
-from arco_catalog.operations.delegation_service.service import DelegationService
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.access import State
 from arco_catalog.state.task import TABLE_PURGE, Status
 from arco_catalog.state.task_log import StoredTask, read_task
+from arco_catalog.upkeep.delegation_service import service
+from arco_catalog.upkeep.delegation_service.payload import TASK_TYPES
+from arco_catalog.upkeep.delegation_service.service import DelegationService
 from tests.http.delegation_service.conftest import TASKS, Http, changed
 from tests.http.delegation_service.openapi import DOCUMENT, SCHEMAS
 from tests.support.foreign_tables import ForeignTable, foreign_table
@@ -114,7 +114,7 @@ async def test_nobody_sees_another_callers_tasks(http: Http, table: ForeignTable
 
 
 async def test_a_list_comes_in_pages(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arco_catalog.operations.delegation_service.service.PAGE", 2)
+    monkeypatch.setattr("arco_catalog.upkeep.delegation_service.service.PAGE", 2)
     for name in ("a", "b", "c"):
         table = foreign_table(http.services.folder, name, appends=0)
         assert (await http.execute(table.payload())).status == 200
@@ -131,7 +131,7 @@ async def test_a_list_comes_in_pages(http: Http, monkeypatch: pytest.MonkeyPatch
 async def test_a_page_reads_no_more_tasks_than_it_may_hold_whoever_submitted_them(
     http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arco_catalog.operations.delegation_service.service.PAGE", 2)
+    monkeypatch.setattr("arco_catalog.upkeep.delegation_service.service.PAGE", 2)
     for number in range(5):
         table = foreign_table(http.services.folder, f"t{number}", appends=0)
         await http.execute(table.payload(), caller="others" if number else "them")

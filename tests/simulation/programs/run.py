@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol import operation_request
 from arco_catalog.state import pointer, registry
+from arco_catalog.upkeep.reconcile import reconcile
 from tests.simulation.collecting import KEY_MS
 from tests.simulation.explore import REPLAY
 from tests.simulation.faults import DENIED, NO_FAULTS, FaultPlan

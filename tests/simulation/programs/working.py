@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.operations.catalogs import Inventory
-from arco_catalog.operations.collection.collect import collect
-from arco_catalog.operations.jobs import Workplace, run_job
-from arco_catalog.operations.purge.worker import task_worker
-from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.jobs import Workplace, run_job
+from arco_catalog.upkeep.purge.worker import task_worker
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import StoreError
 from tests.simulation.collecting import RUN_MS
 from tests.simulation.programs.keys import POLICIES as POLICIES_OF_KEYS

@@ -1,0 +1,197 @@
+"""Markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.planning.collection import Kind, is_older
+from arco_catalog.protocol.concurrency import batches
+from arco_catalog.protocol.decisions import abort_if_undecided
+from arco_catalog.protocol.evidence import fence_pointer, fence_registry
+from arco_catalog.protocol.internal_commits import try_to_settle
+from arco_catalog.state.access import Occupied
+from arco_catalog.state.marker import COLLECTED, Slot, WriteSet
+from arco_catalog.upkeep.collection.dealing import Batch, Dealer
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import Run
+from storage_backends import Listed
+
+MAX_SLOTS = 10_000
+A_FENCE = 500
+"""Unfinished markers that are fenced together: each target once."""
+
+Due = tuple[str, list[Listed]]
+"""A marker that may be old enough: the prefix of its slots, and those that were listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker: the prefix of its slots, and the slots that are there, from 0 on. `late` are those of a marker without
+    slot 0: they were on their way when it was collected."""
+
+    prefix: str
+    slots: Sequence[Slot]
+    listed: Sequence[Listed]
+    late: Sequence[Slot] = ()
+
+    def key(self, slot: int) -> str:
+        return f"{self.prefix}{slot}.json"
+
+    @property
+    def last(self) -> Slot:
+        return [*self.late, *self.slots][-1]
+
+    @property
+    def since_ms(self) -> int:
+        """The time of slot 0; without it, of the youngest."""
+        return self.slots[0].written_ms if self.slots else max(each.written_ms for each in self.late)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it holds an answer."""
+        return bool(self.slots) and self.last.final and not self.is_closed
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a collection has closed it."""
+        return bool(self.slots) and self.last.answer == COLLECTED
+
+    @property
+    def keys_from_last(self) -> Sequence[str]:
+        """The keys of its slots, slot 0 last: so what is left of it is a marker still."""
+        names = (each.key.removeprefix(self.prefix).removesuffix(".json") for each in self.listed)
+        numbers = {*range(len(self.slots)), *(int(name) for name in names if name.isdecimal())}
+        return [self.key(slot) for slot in sorted(numbers, reverse=True)]
+
+
+@dataclass(slots=True)
+class _Oldest:
+    """The time of the oldest slot that is left; None while none is known."""
+
+    ms: int | None = None
+
+    def add(self, ms: int) -> None:
+        self.ms = ms if self.ms is None else min(self.ms, ms)
+
+
+async def collect_markers(run: Run, entities: Entities, dealer: Dealer) -> int | None:
+    """Collects markers. Returns the time of the oldest slot that is left, None if none is."""
+    oldest = _Oldest()
+    async with aclosing(dealer.deal(run, entities, _batches(run, oldest))) as done:
+        async for batch, kept in done:
+            for ms in kept if kept is not None else [_first_ms(listed) for _, listed in batch.items]:
+                oldest.add(ms)
+    return oldest.ms
+
+
+async def _batches(run: Run, oldest: _Oldest) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
+    limit_ms = run.retention.with_margin(run.retention.markers_ms)
+    async with aclosing(run.pages(run.paths.markers)) as pages:
+        async for page, now_ms in pages:
+            due: list[Due] = []
+            for prefix, listed in _by_marker(page).items():
+                if is_older(_first_ms(listed), now_ms, limit_ms):
+                    due.append((prefix, listed))
+                else:
+                    oldest.add(_first_ms(listed))
+            for batch in batches(due, A_FENCE):
+                yield Batch(partial(_collect, now_ms=now_ms), batch)
+
+
+def _first_ms(listed: Sequence[Listed]) -> int:
+    return min(each.written_ms for each in listed)
+
+
+def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
+    markers: dict[str, list[Listed]] = {}
+    for each in page:
+        markers.setdefault(f"{each.key.rpartition('/')[0]}/", []).append(each)
+    return markers
+
+
+async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
+    """Collects some markers. Returns the times of the oldest slots of those that are kept."""
+    limit_ms = run.retention.with_margin(run.retention.markers_ms)
+    read = await run.each(due, lambda each: run.judged(each[0], _read(run, *each)))
+    gone: list[Marker] = []
+    unfinished: list[Marker] = []
+    kept: list[int] = []
+    for (_, listed), marker in zip(due, read, strict=True):
+        if marker is None:
+            kept.append(_first_ms(listed))
+        elif not marker.slots and not marker.late:
+            continue  # another run has collected it
+        elif not is_older(marker.since_ms, now_ms, limit_ms):
+            kept.append(marker.since_ms)
+        elif marker.is_finished:
+            gone.append(marker)
+        elif marker.is_closed or is_older(marker.last.written_ms, now_ms, run.retention.margin_ms):
+            unfinished.append(marker)
+        else:
+            kept.append(marker.since_ms)
+    if run.delete:
+        closed = [marker for marker in await run.each(unfinished, lambda each: _close(run, each)) if marker is not None]
+        fenced = closed if await _fence(run, closed) else []
+        kept += [marker.since_ms for marker in unfinished if all(marker.prefix != f.prefix for f in fenced)]
+        gone += fenced
+    else:
+        gone += unfinished
+    for marker in gone:
+        run.stats.collects(Kind.MARKER, size=sum(each.size for each in marker.listed), written_ms=marker.since_ms)
+    await run.each(gone, lambda marker: run.remove_in_order(marker.keys_from_last))
+    return kept
+
+
+async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
+    slots: list[Slot] = []
+    while len(slots) < MAX_SLOTS:
+        key = f"{prefix}{len(slots)}.json"
+        found = await run.read(key)
+        if found is None:
+            break
+        slots.append(Slot.parse(found, key))
+    late: list[Slot] = []
+    for each in () if slots else listed:
+        found = await run.read(each.key)
+        if found is not None:
+            late.append(Slot.parse(found, each.key))
+    return Marker(prefix, slots, listed, late)
+
+
+async def _close(run: Run, marker: Marker) -> Marker | None:
+    """Takes the next slot of an unfinished marker, so that none of its attempts goes on; None if somebody else did. One
+    that was closed before, by a run that died, is closed."""
+    if marker.is_closed:
+        return marker
+    slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)
+    try:
+        await run.session.state.create(marker.key(len(marker.slots)), slot.body)
+    except Occupied:
+        return None
+    return replace(marker, slots=[*marker.slots, slot])
+
+
+async def _fence(run: Run, closed: Sequence[Marker]) -> bool:
+    """Makes sure that no attempt of these markers commits any more: closes their transactions, and fences all that
+    they may move (docs/design/commit.md#rule-2). Returns whether that is done."""
+    write_sets = [slot.write_set for marker in closed for slot in (*marker.slots, *marker.late)]
+    session = run.session
+    transactions = sorted({each.transaction for each in write_sets if each.transaction is not None})
+    try:
+        told = await run.each(transactions, lambda each: abort_if_undecided(session.state, session.runtime, each))
+        decided = dict(zip(transactions, told, strict=True))
+        if decided:
+            await try_to_settle(session, decided)
+        for entity in sorted({entity for each in write_sets for entity in each.pointers}):
+            run.go_on()
+            if await run.exists(run.paths.pointer(entity)):  # one that is gone counts as fenced
+                await fence_pointer(session, entity)
+        if any(each.registry is not None for each in write_sets):
+            async with session.lock_registry():
+                await fence_registry(session.state, session.runtime)
+    except CommitStateUnknown as error:
+        run.stats.fails(f"{len(closed)} unfinished markers: {error.message}")
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""Pointers to which no name leads (docs/design/collection.md#rule-2)."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from arco_catalog.planning.collection import Kind
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import text
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.files import remove_metadata_file
+from arco_catalog.upkeep.collection.run import Run
+from storage_backends import Listed
+
+MAX_FILES = 1_000_000
+
+
+async def collect_pointers(run: Run, entities: Entities, dealer: Dealer) -> None:
+    """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. A view's
+    own metadata files go first; those of a table are never deleted here."""
+    await deal_out(dealer, run, entities, _batches(run))
+
+
+async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
+    async with aclosing(run.older(run.paths.pointers, run.retention.orphans_ms)) as batches:
+        async for batch in batches:
+            yield Batch(_collect, batch)
+
+
+async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    prefix = run.paths.pointers
+    names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
+    nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]
+    bare = await run.each(nameless, lambda each: run.judged(each.key, _is_bare(run, each.key)))
+    await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, bare, strict=True) if yes])
+
+
+async def _is_bare(run: Run, key: str) -> bool:
+    """Whether nothing is left that only this pointer leads to."""
+    found = await run.read(key)
+    if found is None:
+        return False
+    pointer = Pointer.parse(found.body, found.version, key)
+    if text(pointer.document, "type") != "view":
+        return True
+    async with aclosing(_own_files(run, pointer)) as files:
+        async for file in files:
+            await remove_metadata_file(run, pointer.entity, file.location, found.written_ms)
+    return True
+
+
+async def _own_files(run: Run, pointer: Pointer) -> AsyncGenerator[MetadataFile, None]:
+    """The metadata files that an entity made, the newest first: those that have a receipt of their own."""
+    file: MetadataFile | None = pointer.metadata
+    for _ in range(MAX_FILES):
+        if file is None or file.location == pointer.registered_from:
+            return
+        key = commit_key(pointer.entity, file.location)
+        for stage in (receipt.COMMITTED, receipt.PENDING):
+            where = run.paths.receipt(stage, key, file.ms)
+            found = await run.read(where)
+            if found is not None:
+                break
+        else:
+            return
+        yield file
+        file = receipt.base_of(receipt.parse(found.body, where))

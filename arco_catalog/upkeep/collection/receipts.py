@@ -1,0 +1,150 @@
+"""Receipts: pending ones of commits that are receipted, or that never came, whose metadata files go with them; and
+committed ones that are old (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5). OpenLineage events,
+which lie beside them, go by their age alone."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from arco_catalog.planning.collection import Fate, Kind, fate_of, is_older, is_replaced
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import integer, text
+from arco_catalog.state.floors import raise_floors
+from arco_catalog.upkeep.collection.dealing import Batch, Dealer, all_of, deal_out
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.files import remove_metadata_file
+from arco_catalog.upkeep.collection.pipeline import PipelineProgress
+from arco_catalog.upkeep.collection.run import BATCH, Run
+from storage_backends import Listed
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A stored receipt: what was listed of it, and of whom it tells."""
+
+    listed: Listed
+    entity: str
+    file: str
+    ms: int
+
+
+async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, dealer: Dealer) -> None:
+    """Collects receipts of both stages, and OpenLineage events, in one listing. Committed ones that the pipeline is yet
+    to read are kept. So are those whose pending ones are there: the last batch waits until these are done."""
+    committed: list[Listed] = []
+    await deal_out(dealer, run, entities, _batches(run, pipeline, committed))
+    await deal_out(dealer, run, entities, _rest(committed))
+
+
+async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
+    if committed:
+        yield Batch(_collect_committed, committed)
+
+
+async def _batches(
+    run: Run, pipeline: PipelineProgress, committed: list[Listed]
+) -> AsyncGenerator[Batch[Listed, None], None]:
+    """Leaves what makes no whole batch in `committed`."""
+    pending: list[Listed] = []
+    async with aclosing(run.pages(run.paths.events)) as pages:
+        async for page, now_ms in pages:
+            lineage: list[Listed] = []
+            for each in page:
+                if run.paths.read_late_mark(each.key) is not None:
+                    continue
+                if run.paths.is_lineage_event(each.key):
+                    if is_older(each.written_ms, now_ms, run.retention.receipts_ms):
+                        lineage.append(each)
+                elif f"/{receipt.PENDING}/" in each.key:
+                    if is_older(each.written_ms, now_ms, run.retention.orphans_ms):
+                        pending.append(each)
+                elif is_older(each.written_ms, now_ms, run.retention.receipts_ms) and pipeline.has_read_day(
+                    run.paths.read_receipt_day(each.key)
+                ):
+                    committed.append(each)
+            if lineage:
+                yield all_of(Kind.LINEAGE_EVENT, lineage)
+            if len(pending) >= BATCH:
+                yield Batch(_collect_pending, pending)
+                pending = []
+            if len(committed) >= BATCH:
+                yield Batch(_collect_committed, [*committed])
+                committed.clear()
+    if pending:
+        yield Batch(_collect_pending, pending)
+
+
+async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
+    async def parsed(each: Listed) -> Receipt | None:
+        found = await run.read(each.key)
+        if found is None:
+            return None
+        document = receipt.parse(found.body, each.key)
+        return Receipt(
+            each, text(document, "entity"), text(document, "metadata_location"), integer(document, "metadata_ms")
+        )
+
+    read = await run.each(batch, lambda each: run.judged(each.key, parsed(each)))
+    return [each for each in read if each is not None]
+
+
+async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
+    """Walks the entities of some receipts, each once."""
+    youngest: dict[str, int] = {}
+    for each in batch:
+        youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
+    await run.each(youngest.items(), lambda each: run.judged(f"entity {each[0]}", entities.walked(*each)))
+
+
+async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    announced = await _read(run, batch)
+    await _walk(run, entities, announced)
+    fates = await run.each(announced, lambda each: run.judged(each.listed.key, _fate(run, entities, each)))
+    gone = [each for each, fate in zip(announced, fates, strict=True) if fate in (Fate.RECEIPTED, Fate.LOST)]
+    await run.collect(Kind.PENDING_RECEIPT, [each.listed for each in gone])
+
+
+async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
+    """What becomes of a pending receipt; the metadata file of a lost try is deleted."""
+    walked = await entities.walked(pending.entity, pending.listed.written_ms)
+    if walked is None and (
+        await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)
+    ):
+        return Fate.KEPT
+    fate = fate_of(
+        committed=await run.exists(pending.listed.key.replace(f"/{receipt.PENDING}/", f"/{receipt.COMMITTED}/")),
+        metadata_ms=pending.ms,
+        floor_ms=None if walked is None else walked.floor_ms,
+        current=walked is not None and walked.current.location == pending.file,
+    )
+    if fate is Fate.LOST and (
+        await run.read(pending.listed.key) is None  # another collected both receipts, the pending one first
+        or not await remove_metadata_file(run, pending.entity, pending.file, pending.listed.written_ms)
+    ):
+        return Fate.KEPT
+    return fate
+
+
+async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
+    told = await _read(run, batch)
+    await _walk(run, entities, told)
+    may_go = await run.each(told, lambda each: run.judged(each.listed.key, _may_go(run, entities, each)))
+    gone = [each for each, yes in zip(told, may_go, strict=True) if yes]
+    floors: dict[str, int] = {}
+    for each in gone:
+        floors[each.entity] = max(floors.get(each.entity, 0), each.ms)
+    if run.delete and floors:
+        await raise_floors(run.session.state, floors)
+    await run.collect(Kind.COMMITTED_RECEIPT, [each.listed for each in gone])
+
+
+async def _may_go(run: Run, entities: Entities, committed: Receipt) -> bool:
+    """Whether an old receipt may be deleted: not that of the current file, nor one whose pending receipt is there, of
+    which nobody could tell any more that its commit was made."""
+    if await run.exists(committed.listed.key.replace(f"/{receipt.COMMITTED}/", f"/{receipt.PENDING}/")):
+        return False
+    walked = await entities.walked(committed.entity, committed.listed.written_ms)
+    if walked is not None:
+        return is_replaced(committed.ms, walked.current.ms)
+    bare = not await run.exists(run.paths.pointer(committed.entity))
+    return bare and await entities.is_nameless(committed.entity)

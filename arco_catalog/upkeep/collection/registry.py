@@ -1,0 +1,132 @@
+"""Objects of the registry that nothing leads to: commits, segments, values (docs/design/collection.md#rule-9).
+
+A segment, or a value, is in a run of HEADs without a gap. So one that is neither in HEAD nor in the HEAD of a week ago,
+and that is older than that, is in none that a page token or a marker may name.
+"""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from arco_catalog.planning.collection import Kind, has_moved_past, is_older
+from arco_catalog.protocol.evidence import fence_registry
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.entries import NamespaceEntry
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import raise_registry_floor, read_registry_floor
+from arco_catalog.upkeep.collection.names import Names, NumberedNames
+from arco_catalog.upkeep.collection.pipeline import PipelineProgress
+from arco_catalog.upkeep.collection.run import Run
+from storage_backends import Found, Listed
+
+
+@dataclass
+class History:
+    """The commits that were HEAD, as far as history reaches, by their ids with their sequence numbers. `whole` says
+    that it reaches to the first, or to the floor."""
+
+    head: RegistryState
+    sequences: NumberedNames = field(default_factory=NumberedNames)
+    whole: bool = True
+    past: str | None = None
+    """The commit that was HEAD a week ago; None where none is known."""
+
+
+async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
+    """Collects what nothing leads to. Nothing, where there is no registry yet."""
+    found = await run.session.state.store.get(run.paths.manifest)
+    if not isinstance(found, Found):
+        return
+    if not has_moved_past(found.written_ms, found.now_ms - run.retention.orphans_ms, run.retention) and run.delete:
+        async with run.session.lock_registry():  # whatever was sent a week ago can't apply any more
+            await fence_registry(run.session.state, run.session.runtime)
+    history = await _history(run)
+    await _collect_commits(run, history, pipeline)
+    if history.past is None:
+        return
+    past = await run.judged(history.past, run.session.state.registry_commit(history.past))
+    if past is not None:  # else it is unknown which of the others it names
+        await _collect_segments(run, [history.head, past])
+        await _collect_values(run, [history.head, past])
+
+
+async def _history(run: Run) -> History:
+    state = run.session.state
+    floor = await read_registry_floor(state)
+    head = listing = await state.head()
+    history = History(head)
+    while True:
+        for place, (commit, _) in enumerate(listing.recent()):
+            history.sequences.add(commit, listing.sequence - place)
+        before = listing.before
+        if before is None or listing.sequence - len(listing.recent()) < floor:
+            return history
+        run.go_on()
+        found = await run.read(run.paths.registry_commit(before))
+        if found is None:
+            history.whole = False
+            return history
+        listing = RegistryState.parse(found.body, None, before)
+
+
+async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
+    """Collects commits that never were HEAD, and old ones. HEAD's own, and that of a week ago, are kept; the latter is
+    found beside, as the last of those that are so old."""
+    past: tuple[int, Listed, bool] | None = None
+    prefix = run.paths.registry_commits
+    async with aclosing(run.pages(prefix)) as pages:
+        async for page, now_ms in pages:
+            lost: list[Listed] = []
+            old: list[tuple[int, Listed]] = []
+            for each in page:
+                if not is_older(each.written_ms, now_ms, run.retention.with_margin(run.retention.orphans_ms)):
+                    continue
+                sequence = history.sequences.get(_id(prefix, each))
+                expired = is_older(each.written_ms, now_ms, run.retention.receipts_ms)
+                if sequence is None:
+                    if history.whole or expired:
+                        lost.append(each)
+                elif past is None or sequence > past[0]:
+                    if past is not None and past[2]:
+                        old.append(past[:2])
+                    past = sequence, each, expired and pipeline.has_read_commit(sequence)
+                elif expired and pipeline.has_read_commit(sequence):
+                    old.append((sequence, each))
+            await run.collect(Kind.REGISTRY_COMMIT, lost)
+            await _collect_old(run, [item for item in old if item[0] != history.head.sequence])
+    if past is not None:
+        history.past = _id(prefix, past[1])
+
+
+async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
+    """Old commits, behind a floor that says so: whoever looks for them knows why they are not there."""
+    if old and run.delete:
+        await raise_registry_floor(run.session.state, max(sequence for sequence, _ in old) + 1)
+    await run.collect(Kind.REGISTRY_COMMIT, [each for _, each in old])
+
+
+def _id(prefix: str, listed: Listed) -> str:
+    return listed.key.removeprefix(prefix).removesuffix(".json")
+
+
+async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
+    named = {ref.id for head in heads for key_range in head.index.key_ranges("") if (ref := key_range.ref) is not None}
+    await _collect_unnamed(run, Kind.REGISTRY_SEGMENT, run.paths.index_segments, named)
+
+
+async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
+    values = Names()
+    for head in heads:
+        async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:
+            async for _, entry in entries:
+                values.add(NamespaceEntry(entry).value)
+    await _collect_unnamed(run, Kind.REGISTRY_VALUE, run.paths.namespace_values, values)
+
+
+async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
+    """Collects what was written well before the HEAD of a week ago, and is named by none of the two."""
+    async with aclosing(
+        run.older(prefix, run.retention.with_margin(run.retention.with_margin(run.retention.orphans_ms)))
+    ) as batches:
+        async for batch in batches:
+            await run.collect(kind, [each for each in batch if _id(prefix, each) not in named])

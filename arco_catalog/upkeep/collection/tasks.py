@@ -1,0 +1,100 @@
+"""Tasks that have ended, and hints that lead nowhere (docs/design/collection.md#rule-10)."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from arco_catalog.planning.collection import Kind, is_older
+from arco_catalog.planning.purge import purge_of
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.task import ENDED
+from arco_catalog.state.task_log import StoredTask, read_task
+from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import BATCH, Run
+from storage_backends import Listed
+
+
+async def collect_tasks(run: Run, entities: Entities, dealer: Dealer) -> None:
+    """Collects ended tasks that nothing in the registry names any more, and old hints whose task has ended or never
+    came. The first listing tells which tasks have a version that is old."""
+    await deal_out(dealer, run, entities, _batches(run))
+
+
+async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
+    paths = run.paths
+    hints: list[Listed] = []
+    due: dict[str, Listed] = {}
+    async with aclosing(run.pages(paths.tasks)) as pages:
+        async for page, now_ms in pages:
+            for each in page:
+                if each.key.startswith(paths.open_tasks):
+                    hint = paths.read_open_task(each.key)
+                    waits = hint is None or hint[1] > now_ms
+                    if not waits and is_older(each.written_ms, now_ms, run.retention.orphans_ms):
+                        hints.append(each)
+                elif is_older(each.written_ms, now_ms, run.retention.tasks_ms):
+                    due[_task(run, each)] = each
+            if len(hints) >= BATCH:
+                yield Batch(_collect_hints, hints)
+                hints = []
+            if len(due) >= BATCH:
+                yield Batch(_collect_ended, [*due.values()])
+                due = {}
+    if hints:
+        yield Batch(_collect_hints, hints)
+    if due:
+        yield Batch(_collect_ended, [*due.values()])
+
+
+async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
+    over = await run.each(hints, lambda each: run.judged(each.key, _leads_nowhere(run, each.key)))
+    await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
+
+
+async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed]) -> None:
+    """Looks at tasks, of each of which a version is given."""
+    for task in (_task(run, each) for each in versions):
+        stored = await run.judged(f"task {task}", read_task(run.session.state, task))
+        if stored is not None and await _is_over(run, stored):
+            await _collect(run, stored)
+
+
+def _task(run: Run, version: Listed) -> str:
+    return version.key.removeprefix(run.paths.tasks).partition("/")[0]
+
+
+async def _leads_nowhere(run: Run, key: str) -> bool:
+    hint = run.paths.read_open_task(key)
+    if hint is None:
+        return False
+    stored = await read_task(run.session.state, hint[0])
+    return stored.task.status in ENDED if stored is not None else not await _is_named(run, hint[0])
+
+
+async def _is_over(run: Run, stored: StoredTask) -> bool:
+    old = is_older(stored.written_ms, stored.now_ms, run.retention.with_margin(run.retention.tasks_ms))
+    return old and stored.task.status in ENDED and not await _is_named(run, stored.task.id)
+
+
+async def _is_named(run: Run, task: str) -> bool:
+    """Whether a tombstone names a task: it is purging, or its purge has failed and may be tried again."""
+    index = (await run.session.state.head()).index
+    return await carry_out(run.session.state, index, purge_of(index, task)) is not None
+
+
+async def _collect(run: Run, stored: StoredTask) -> None:
+    """Deletes the chunks of a task's inventory, and its versions, the last one last: it is what the task is."""
+    versions: dict[int, Listed] = {}
+    async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
+        async for page, _ in pages:
+            for each in page:
+                name = each.key.rpartition("/")[2].removesuffix(".json")
+                if name.isdecimal() and int(name) <= stored.task.number:
+                    versions[int(name)] = each
+    run.stats.collects(Kind.TASK, size=sum(each.size for each in versions.values()), written_ms=stored.written_ms)
+    chunks: list[str] = []
+    async with aclosing(run.pages(run.paths.purge_chunks(stored.task.id))) as pages:
+        async for page, _ in pages:
+            chunks += [each.key for each in page]
+    await run.remove(chunks)
+    await run.remove_in_order([versions[number].key for number in sorted(versions)])

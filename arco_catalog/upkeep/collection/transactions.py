@@ -1,0 +1,74 @@
+"""Decisions of transactions that nobody asks for any more (docs/design/collection.md#rule-7)."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+
+from arco_catalog.planning.collection import Kind, is_outlived
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.protocol.decisions import abort_if_undecided
+from arco_catalog.protocol.lapsed import settle_lapsed
+from arco_catalog.state.fields import sequence, text
+from arco_catalog.state.transaction import Decision
+from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import Run
+from storage_backends import Applied, Listed
+
+
+async def collect_transactions(run: Run, entities: Entities, dealer: Dealer, oldest_slot_ms: int | None) -> None:
+    """Collects decisions older than every slot of a marker that is left; what a commit decided is settled first."""
+    if run.delete:
+        await settle_lapsed(run.session, should_stop=run.should_stop)
+    await deal_out(dealer, run, entities, _batches(run, oldest_slot_ms))
+
+
+async def _batches(run: Run, oldest_slot_ms: int | None) -> AsyncGenerator[Batch[Listed, None], None]:
+    async with aclosing(run.older(run.paths.transactions, run.retention.decisions_ms)) as batches:
+        async for batch in batches:
+            yield Batch(partial(_collect, oldest_slot_ms=oldest_slot_ms), batch)
+
+
+async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
+    session = run.session
+    unsettled = {*pending_transactions((await session.state.head()).index)}
+    now_ms = session.now_ms()
+
+    async def look(each: Listed) -> bool:
+        transaction = each.key.removeprefix(run.paths.transactions).removesuffix(".json")
+        if transaction in unsettled or not is_outlived(each.written_ms, now_ms, oldest_slot_ms, run.retention):
+            return False
+        return await run.judged(each.key, _is_settled(run, each.key, transaction)) is True
+
+    done = await run.each(batch, look)
+    await run.collect(Kind.TRANSACTION, [each for each, yes in zip(batch, done, strict=True) if yes])
+
+
+async def _is_settled(run: Run, key: str, transaction: str) -> bool:
+    """Whether no intent waits for a decision any more: an abort needs none, and a commit's intents are settled here."""
+    found = await run.read(key)
+    if found is None:
+        return False
+    decision = Decision.parse(found, key)
+    if decision.status == "pending":
+        if run.delete:
+            await abort_if_undecided(run.session.state, run.session.runtime, transaction)
+        return False  # its decision is young now
+    if decision.status == "committed" and run.delete:
+        for member in sequence(decision.document, "tables"):
+            if isinstance(member, dict):
+                await _settle(run, text(member, "entity"), transaction)
+    return True
+
+
+async def _settle(run: Run, entity: str, transaction: str) -> None:
+    state = run.session.state
+    while True:
+        pointer = await state.pointer(entity)
+        if pointer is None or pointer.intent != transaction:
+            return
+        settled = pointer.settled(run.session.runtime.ulid(), committed=True)
+        if isinstance(await state.move_pointer(settled, pointer.version), Applied):
+            return
+        run.go_on()
+        await state.pause()

@@ -1,0 +1,130 @@
+"""Where delegated tables may lie: inside what the operator allowed, and nowhere that a catalog here holds
+(docs/design/tasks.md#delegation)."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, Forbidden, Unavailable
+from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.entries import PendingTransaction, dropped_at, overlapping
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.index import Index, tombstone_key
+from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.tombstone import PURGING, Tombstone
+from arco_catalog.upkeep.delegation_service.payload import TableIdentity
+
+_LOG = logging.getLogger(__name__)
+
+Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
+"""Every catalog of the deployment, as it is now."""
+
+
+class Held(Exception):
+    """A catalog here holds, or held, a place inside or around the table's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`allowed` is what the operator allowed, nothing by default. `own` is where this deployment keeps catalogs: only
+    tables that one of them hands over may lie there, also those of a catalog that nobody has named."""
+
+    allowed: Sequence[Location]
+    own: Location
+    catalogs: Catalogs
+
+    def roots(self, locations: Sequence[str]) -> list[Location]:
+        """The allowed places that these locations lie in. Raises `Forbidden` for a location outside of all, and for one
+        that could mean another place to somebody who decodes it."""
+        found = dict[Location, None]()
+        for text in locations:
+            location = self.check(text)
+            found[next(each for each in self.allowed if location.written_below(each))] = None
+        return [*found]
+
+    def check(self, text: str) -> Location:
+        """The location, if tables may lie there. Raises `Forbidden`."""
+        try:
+            location = AllowedLocations(self.allowed, ()).check(text)
+        except BadRequest as error:
+            raise Forbidden(
+                f"Not allowed by delegation.allowed-locations: {error.message.partition(': ')[0]}"
+            ) from None
+        if not location.segments:
+            raise Forbidden("Not allowed: a table can't be a whole bucket")
+        return location
+
+    async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
+        """Raises `Held` where a catalog of this deployment holds, or held when it was dropped, a place inside or around
+        these; but for a table of ours whose purge is handed over. Raises `Unavailable` where the service's own
+        configuration does not open all its catalogs, and `StoreError`."""
+        handed_over = False
+        for each, catalog in await self._opened():
+            session = catalog.session(request)
+            tombstone = await _handed_over(session, locations, table)
+            handed_over = handed_over or tombstone is not None
+            index = (await session.state.head()).index
+            for location in locations:
+                holder = await carry_out(session.state, index, _holder(index, location, tombstone))
+                if holder is not None:
+                    _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
+                    # The caller is the catalog's own worker if that hands the table over: others learn no names.
+                    named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
+                    raise Held(f"{location.uri} overlaps a location that {named} holds or held")
+        inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
+        if inside and not handed_over:
+            raise Held(f"{inside[0].uri} is where catalogs of this service lie, and none of them hands this table over")
+
+    async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
+        """The catalogs, each opened. The caller of the service can mend nothing here, and knows nothing of them: the
+        log has the reason, and the answer that it is no fault of the request."""
+        name = "its realms"
+        opened: list[tuple[DeployedCatalog, Catalog]] = []
+        try:
+            for each in await self.catalogs():
+                name = f"catalog {each.name}"
+                opened.append((each, each.open()))
+        except CatalogError as error:
+            _LOG.error("the delegation service is misconfigured, %s can't be opened: %s", name, error)
+            raise Unavailable(
+                "The delegation service can't open every catalog of its store: its operator finds the reason in its "
+                "log; send the request again when that is mended"
+            ) from error
+        return opened
+
+
+async def _handed_over(session: Session, locations: Sequence[Location], table: TableIdentity) -> Tombstone | None:
+    """The tombstone of a table of ours that holds these locations, if its purge has begun and is handed over."""
+    index = (await session.state.head()).index
+    tombstone = await carry_out(session.state, index, _tombstone(index, table))
+    if tombstone is None or tombstone.state != PURGING or tombstone.task is None:
+        return None
+    if not all(location.normal in tombstone.locations for location in locations):
+        return None
+    stored = await read_task(session.state, tombstone.task)
+    return tombstone if stored is not None and mapping(stored.task.checkpoint, "delegated") else None
+
+
+def _tombstone(index: Index, table: TableIdentity) -> Steps[Tombstone | None]:
+    key = tombstone_key(table.namespace, table.name, table.entity)
+    yield Needs(keys=[key])
+    found = index.get(key)
+    return None if found is None else Tombstone(found)
+
+
+def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[str | None]:
+    ignored = [] if but is None else [but.entity]
+    try:
+        holder = yield from overlapping(index, location, but=ignored)
+    except PendingTransaction as met:
+        return f"transaction {met.transaction}"
+    if holder is not None:
+        return f"entity {holder.entity}"
+    former = yield from dropped_at(index, location)
+    others = [each.entity for each in former if each.entity not in ignored]
+    return f"entity {others[0]}, which was dropped," if others else None

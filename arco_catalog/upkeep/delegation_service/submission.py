@@ -1,0 +1,72 @@
+"""How a request becomes a task, once for its idempotency key (docs/design/tasks.md#delegation)."""
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.planning.answers import Document, encode_answer
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import Superseded
+from arco_catalog.protocol.slot_claims import SlotClaims
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.task import Status, Task
+from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_task
+from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
+from arco_catalog.upkeep.delegation_service.storage import CREDENTIALS_NEEDED
+
+TRIES = 10
+"""How often a task is looked at anew because somebody else has changed it."""
+
+
+async def bind_key(session: Session, task: str) -> bool:
+    """Binds the request's idempotency key to the request. Returns whether an earlier sending has done so. Raises
+    `KeyReused` if it is another request's, `BadRequest` and `CommitStateUnknown` for one of a wrong age."""
+    key, attempt = session.request.key, session.runtime.ulid()
+    await session.identify()
+    marker = session.marker()
+    if key is None or marker is None:
+        return False
+    claims = SlotClaims(marker, key, set())
+    if await claims.read():
+        return True
+    try:
+        if await claims.is_new(attempt, session.runtime.now_ms()):
+            await claims.put(attempt, WriteSet(), encode_answer(Document(202, {"delegation_task_id": task})))
+            return False
+    except Superseded:
+        pass
+    if not await claims.read():
+        raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
+    return True
+
+
+async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, again: bool) -> Task:
+    """The task of a request: made, or found as another sending has left it. One that has failed is submitted again,
+    and goes on from its checkpoint; with `again`, when its key was sent before, only one that lacks credentials. Raises
+    `StoreError`."""
+    task = purge.task_id(caller)
+    for _ in range(TRIES):
+        stored = await read_task(session.state, task)
+        following = _next(session, purge, caller, stored, again=again)
+        if following is None:
+            assert stored is not None
+            return stored.task
+        await put_hint(session.state, task, following.next_run_ms)
+        if await append_task(session.state, following) is not None:
+            return following
+    raise CommitStateUnknown(f"Task {task} is being changed again and again: ask for its status", "undecided")
+
+
+def lacks_credentials(task: Task) -> bool:
+    """Whether a task has failed since nobody had its credentials any more."""
+    return task.status is Status.FAILURE and (task.summary or "").startswith(CREDENTIALS_NEEDED)
+
+
+def _next(
+    session: Session, purge: DelegatedPurge, caller: str, stored: StoredTask | None, *, again: bool
+) -> Task | None:
+    """The version of a task that a submission makes; None if the task is as it should be."""
+    record, at_ms = session.runtime.ulid(), session.now_ms()
+    if stored is None:
+        return purge.submitted(caller, record=record, at_ms=at_ms)
+    task = stored.task
+    if task.status is Status.FAILURE and (not again or lacks_credentials(task)):
+        return task.resubmitted(record=record, at_ms=at_ms)
+    return None

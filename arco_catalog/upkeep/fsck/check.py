@@ -1,0 +1,35 @@
+"""A whole check of one catalog."""
+
+from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.files import Scope, examine_files
+from arco_catalog.upkeep.fsck.records import examine_records
+from arco_catalog.upkeep.fsck.registry import examine_registry
+from arco_catalog.upkeep.fsck.relations import examine_relations
+from arco_catalog.upkeep.fsck.tasks import examine_tasks
+
+
+async def check(examination: Examination, data: Scope | None = None) -> Findings:
+    """All findings, as they are made: of what the catalog itself has stored, and with `data` of the files of these
+    tables. Raises `StoreError` if the store stops answering."""
+    async for finding in check_stored(examination, data):
+        yield finding
+    if data is not None:
+        async for finding in examine_files(examination, data):
+            yield finding
+
+
+async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
+    """Findings of what the catalog itself has stored; where tables were chosen of the registry alone, which leads to
+    them. Raises `StoreError`."""
+    parts = (examine_registry, examine_relations, examine_tasks, examine_records)
+    for part in parts[:1] if data is not None and data.is_part else parts:
+        async for finding in part(examination):
+            yield finding
+
+
+def require_known(examination: Examination, data: Scope) -> None:
+    """Raises `NoSuchTable` for a table that was asked for and that the registry, which could be read, does not have."""
+    unknown = data.tables - {relation.name for relation in examination.relations.values()}
+    if unknown and examination.index_read:
+        raise NoSuchTable(f"there is no table {min(unknown)}")

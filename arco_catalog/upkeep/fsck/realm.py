@@ -1,0 +1,21 @@
+"""A realm's own registry: its catalogs, principals and principal roles; and folders of catalogs that have no name."""
+
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.records import examine_records
+from arco_catalog.upkeep.fsck.registry import examine_registry
+
+
+async def check_realm(examination: Examination) -> Findings:
+    """All findings about the realm itself, whose catalogs are checked one by one. Raises `StoreError`."""
+    async for finding in examine_registry(examination):
+        yield finding
+    async for finding in examine_records(examination):
+        yield finding
+    if not examination.index_read:
+        return
+    before_ms = examination.session.now_ms() - examination.settling_ms
+    for folder, written_ms in sorted(examination.folders.items()):
+        if folder not in examination.catalogs and written_ms < before_ms:
+            yield Finding(Code.CATALOG_STRAY, folder, "no catalog of the realm has its state there")

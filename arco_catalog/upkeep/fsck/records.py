@@ -1,0 +1,278 @@
+"""Records beside the registry and the pointers: receipts, markers, transactions, claims, checkpoints, floors; and what
+is none of these."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, InternalError
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import integer, parse_record, text
+from arco_catalog.state.file_directories import parse_shard
+from arco_catalog.state.floors import parse_floors
+from arco_catalog.state.lineage import decode_event, event_name, read_event
+from arco_catalog.state.marker import COLLECTED, Slot
+from arco_catalog.state.metadata_claim import Claim
+from arco_catalog.state.paths import Paths, commit_key, kind_in_state
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.purge_chunks import Chunk
+from arco_catalog.state.registry_floor import parse_registry_floor
+from arco_catalog.state.tombstone import PURGING
+from arco_catalog.state.transaction import Decision
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.repairs import WriteReceipt
+
+KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery")
+"""Kinds of objects that are looked at elsewhere, or nowhere: what a recovery replaced may be anything."""
+OF_SERVICE = ("task", "marker")
+"""Kinds of objects that the delegation service has, and no others."""
+CATALOGS = "catalogs/"
+"""Where the catalogs of a realm are."""
+
+
+async def examine_records(examination: Examination) -> Findings:
+    """All findings about them, in one listing of the state folder."""
+    state = f"{examination.paths.state}/"
+    singles: list[str] = []
+    markers: dict[str, list[int]] = defaultdict(list)
+    async for each in examination.listed(state):
+        rest = each.key.removeprefix(state)
+        if examination.is_realm and rest.startswith(CATALOGS):
+            folder = state + "/".join(rest.split("/")[:2])
+            examination.folders[folder] = max(each.written_ms, examination.folders.get(folder, 0))
+            continue
+        kind = kind_in_state(rest)
+        if examination.is_service and kind not in OF_SERVICE:
+            yield _unknown(each.key)
+            continue
+        if kind in KNOWN:
+            continue
+        marker, _, file = each.key.rpartition("/")
+        slot = file.removesuffix(".json")
+        if kind == "marker" and slot.isdecimal():
+            markers[marker].append(int(slot))
+        else:
+            singles.append(each.key)
+            if kind == "receipt":
+                examination.receipts.add(each.key)
+
+    async def look(key: str) -> Sequence[Finding]:
+        return await _examine(examination, key)
+
+    async def look_at_marker(item: tuple[str, list[int]]) -> Sequence[Finding]:
+        return await _examine_marker(examination, *item)
+
+    async for finding in examination.each(singles, look):
+        yield finding
+    async for finding in examination.each(markers.items(), look_at_marker):
+        yield finding
+
+
+def _unknown(key: str) -> Finding:
+    return Finding(Code.OBJECT_UNKNOWN, key, "nothing of ours is called so there")
+
+
+def _is_report(paths: Paths, key: str) -> bool:
+    """Whether a report of an engine may have this key. Reports are of use to people alone, and not read here."""
+    return key.startswith(paths.reports) and key.endswith(".json") and paths.read_report_day(key) is not None
+
+
+async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
+    paths = examination.paths
+    looks = {
+        paths.events: _examine_receipt,
+        paths.transactions: _examine_transaction,
+        paths.metadata_claims: _examine_claim,
+        paths.collector: _examine_floor,
+        paths.all_file_directories: _examine_file_directories,
+        paths.all_purge_chunks: _examine_purge_chunk,
+        paths.operational: _examine_checkpoint,
+        paths.page_key: _examine_page_key,
+    }
+    look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
+    if paths.read_late_mark(key) is not None or _is_report(paths, key):
+        return []
+    if look is None or not key.endswith(".json"):
+        return [_unknown(key)]
+    return await look(examination, key)
+
+
+async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
+    if examination.paths.is_lineage_event(key):
+        return await _examine_lineage_event(examination, key)
+    found = await examination.read(key)
+    if found is None:
+        return []
+    try:
+        document = receipt.parse(found.body, key)
+        entity, location = text(document, "entity"), text(document, "metadata_location")
+        name, ms = commit_key(entity, location), integer(document, "metadata_ms")
+        base = receipt.base_of(document)
+    except InternalError as error:
+        return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
+    stage = receipt.COMMITTED if f"/{receipt.COMMITTED}/" in key else receipt.PENDING
+    said = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
+    if key != examination.paths.receipt(stage, name, ms) or document.get("type") != said:
+        return [Finding(Code.RECEIPT_FOREIGN, key, f"it is the receipt of {location} of entity {entity}")]
+    pointer = examination.current.get(entity)
+    if stage == receipt.PENDING or base is None or pointer is None:
+        return []
+    if pointer.metadata.location == base.location and await _still_current(examination, entity, base.location):
+        told = f"it names {base.location}, which {location} replaced"
+        return [Finding(Code.POINTER_OLDER, examination.paths.pointer(entity), told)]
+    settled = found.now_ms - found.written_ms > examination.settling_ms
+    if not settled or base.location == pointer.registered_from or examination.relations[entity].state == PURGING:
+        return []
+    return await _examine_replaced(examination, entity, base)
+
+
+async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    if found is None:
+        return []
+    try:
+        read_event(decode_event(found.body, key).event)
+    except (InternalError, BadRequest) as error:
+        return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
+    if key.endswith(f"/{event_name(found.body)}.json"):
+        return []
+    return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the one that was kept there")]
+
+
+async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
+    """Whether the commit of a file that another has replaced has its receipt, too."""
+    path = examination.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
+    if path in examination.receipts or await examination.read(path) is not None:
+        return []
+    if await examination.may_be_collected(entity, file):
+        return []
+    told = f"entity {entity}: {file.location}"
+    return [Finding(Code.RECEIPT_MISSING, path, told, WriteReceipt(entity, file))]
+
+
+async def _still_current(examination: Examination, entity: str, location: str) -> bool:
+    """Whether a pointer, read after the receipt, still names a file."""
+    state = examination.session.state
+    pointer = await state.pointer(entity)
+    return pointer is not None and (await resolve_for_read(state, pointer)).metadata.location == location
+
+
+async def _examine_transaction(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    if found is None:
+        return []
+    try:
+        decision = Decision.parse(found, key)
+        named, status = text(decision.document, "transaction"), decision.status
+    except InternalError as error:
+        return [Finding(Code.TRANSACTION_UNREADABLE, key, error.message)]
+    if key != examination.paths.transaction(named):
+        return [Finding(Code.TRANSACTION_FOREIGN, key, f"it is the decision of {named}")]
+    if status not in ("pending", "committed", "aborted"):
+        return [Finding(Code.TRANSACTION_UNREADABLE, key, f"it has an unknown status {status!r}")]
+    if decision.expired:
+        return [Finding(Code.TRANSACTION_UNDECIDED, key, f"last written {decision.age_ms // 1000:,} s ago")]
+    return []
+
+
+async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    if found is None:
+        return []
+    try:
+        document = parse_record(found.body, key)
+        file, said = text(document, "file"), text(document, "claim")
+    except InternalError as error:
+        return [Finding(Code.CLAIM_UNREADABLE, key, error.message)]
+    if said not in set(Claim):
+        return [Finding(Code.CLAIM_UNREADABLE, key, f"it has an unknown value {said!r}")]
+    return (
+        [] if key == examination.paths.metadata_claim(file) else [Finding(Code.CLAIM_FOREIGN, key, f"it is on {file}")]
+    )
+
+
+async def _examine_checkpoint(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            parse_record(found.body, key)
+    except InternalError as error:
+        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_file_directories(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        _ = parse_shard(key, found)
+    except InternalError as error:
+        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_purge_chunk(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            _ = Chunk.parse(found.body, key)
+    except InternalError as error:
+        return [Finding(Code.CHECKPOINT_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_floor(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            parse = parse_registry_floor if key == examination.paths.registry_floor else parse_floors
+            _ = parse(key, found)
+    except InternalError as error:
+        return [Finding(Code.FLOOR_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_page_key(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            text(parse_record(found.body, key), "key")
+    except InternalError as error:
+        return [Finding(Code.PAGE_KEY_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
+    """The slots of one key, from the first to the last that was listed: what is not there in between was lost."""
+    findings: list[Finding] = []
+    before: Slot | None = None
+    for number in range(max(numbers) + 1):
+        key = f"{marker}/{number}.json"
+        found = await examination.read(key)
+        if found is None:
+            if await examination.read(f"{marker}/{max(numbers)}.json") is None:
+                break  # the collector is at it: slots go from the last to the first
+            findings.append(Finding(Code.MARKER_GAP, key, f"slot {max(numbers)} is there"))
+            continue
+        try:
+            slot = Slot.parse(found, key)
+        except InternalError as error:
+            findings.append(Finding(Code.MARKER_UNREADABLE, key, error.message))
+            continue
+        if before is not None and _is_foreign(before, slot):
+            findings.append(Finding(Code.MARKER_FOREIGN, key, f"it is of attempt {slot.attempt}"))
+        commit = examination.unconfirmed.get(slot.attempt) if slot.final else None
+        if commit is not None and await examination.head_stands():
+            told = f"{key} has the answer that commit {commit} gave, which was built on it: copy that commit"
+            findings.append(Finding(Code.MANIFEST_OLDER, examination.paths.manifest, told))
+        before = slot
+    return findings
+
+
+def _is_foreign(before: Slot, slot: Slot) -> bool:
+    """Whether a slot can't follow another: the last answer is given by the attempt that was made last, or
+    by none where the marker is being collected."""
+    if before.final:
+        return True
+    return slot.final and slot.answer != COLLECTED and slot.attempt != before.attempt

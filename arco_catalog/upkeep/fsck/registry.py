@@ -1,0 +1,182 @@
+"""The registry: HEAD, the commits that led to it, and those that were built on it."""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.fields import integer, optional_text, parse_record, sequence, text
+from arco_catalog.state.index import Index
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import read_registry_floor
+from arco_catalog.state.runtime import ulid_of
+from arco_catalog.state.transaction import Decision
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.entries import examine_entries
+from arco_catalog.upkeep.fsck.examination import AT_ONCE, Examination, Findings
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames
+
+NEWEST = 100
+"""How many of the newest commits are looked at for one that is known to have been HEAD."""
+
+
+async def examine_registry(examination: Examination) -> Findings:
+    """All findings about the registry. What the parts after it go by is left in the examination.
+
+    Commits are listed before HEAD is read: what was built on a commit in that list was built on one that HEAD, read
+    later, has behind it.
+    """
+    paths = examination.paths
+    commits = [
+        each.key.rpartition("/")[2].removesuffix(".json") async for each in examination.listed(paths.registry_commits)
+    ]
+    found = await examination.read(paths.manifest)
+    if found is None:
+        if commits:
+            yield Finding(Code.MANIFEST_MISSING, paths.manifest, await _last_known_head(examination, commits))
+        return
+    try:
+        head = RegistryState.parse(found.body, found.version, paths.manifest)
+        since_ms = head.at_ms - examination.settling_ms
+        own, examination.head_sequence = text(head.document, "id"), head.sequence
+    except InternalError as error:
+        told = await _last_known_head(examination, commits)
+        yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {told}")
+        return
+    if head.copy_of is not None:
+        yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
+    copy = await examination.read(paths.registry_commit(own))
+    if copy is not None and copy.body != found.body:
+        yield Finding(
+            Code.COMMIT_FOREIGN, paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
+        )
+    async for finding in _examine_history(examination, head):
+        yield finding
+    late = [commit for commit in commits if commit != own and commit >= ulid_of(max(0, since_ms), bytes(10))]
+    async for finding in _examine_successors(examination, own, late):
+        yield finding
+    async for finding in examine_entries(examination, head.index):
+        yield finding
+    async for finding in _examine_intents(examination, head.index):
+        yield finding
+
+
+async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
+    """Whether the commits that HEAD lists are there, and say what they should; and so on, back to the first, or to the
+    first that has not been collected."""
+    try:
+        floor = await read_registry_floor(examination.session.state)
+    except InternalError:
+        floor = head.sequence  # nothing else is known to be missing; that object is told with the others
+
+    async def look(commit: str) -> Sequence[Finding]:
+        key = examination.paths.registry_commit(commit)
+        found = await examination.read(key)
+        if found is None:
+            repair = CopyHead(commit) if commit == text(head.document, "id") else None
+            return [Finding(Code.COMMIT_MISSING, key, "no such object", repair)]
+        try:
+            named = text(parse_record(found.body, key), "id")
+        except InternalError as error:
+            return [Finding(Code.COMMIT_UNREADABLE, key, error.message)]
+        return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it says that it is commit {named}")]
+
+    listing: RegistryState | None = head
+    while listing is not None:
+        kept = max(0, listing.sequence - floor + 1)
+        async for finding in examination.each([commit for commit, _ in listing.recent()[:kept]], look):
+            yield finding
+        listing = (
+            None
+            if listing.before is None or kept <= len(listing.recent())
+            else await _commit(examination, listing.before)
+        )
+
+
+async def _examine_intents(examination: Examination, index: Index) -> Findings:
+    """Names that wait for transactions: all of them are decided within minutes, or their objects are gone."""
+    state = examination.session.state
+
+    async def look(transaction: str) -> Sequence[Finding]:
+        key = examination.paths.transaction(transaction)
+        found = await examination.read(key)
+        try:
+            decision = None if found is None else Decision.parse(found, key)
+            if decision is not None and (decision.status == "pending" or decision.age_ms < examination.settling_ms):
+                return []
+            if transaction not in pending_transactions((await state.head()).index):
+                return []
+        except InternalError:  # told beside all other transactions
+            return []
+        if decision is None:
+            return [Finding(Code.TRANSACTION_MISSING, key, "a name waits for it")]
+        return [Finding(Code.INTENT_LEFT, key, f"it is {decision.status}", SettleNames(transaction))]
+
+    async for finding in examination.each(pending_transactions(index), look):
+        yield finding
+
+
+async def _examine_successors(examination: Examination, head: str, late: Sequence[str]) -> Findings:
+    """Commits that were built on HEAD. Of those that lost their swap HEAD is no parent: it moved on without them."""
+    built = await _documents(examination, late)
+    followed = {optional_text(commit, "parent") for commit in built}
+    settled = ulid_of(examination.session.now_ms() - examination.settling_ms, bytes(10))
+    for commit in built:
+        name = optional_text(commit, "id") or ""
+        if commit.get("parent") != head:
+            continue
+        if name in followed:
+            found = f"commit {name} was built on it, and another on that: copy the last, {_last(built, name)}"
+            yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
+        elif name < settled:
+            examination.unconfirmed |= {
+                str(operation.get("id")): name
+                for operation in sequence(commit, "operations")
+                if isinstance(operation, dict)
+            }
+            yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it was built on HEAD")
+
+
+def _last(built: Sequence[JsonObject], first: str) -> str:
+    """The last commit of those built on one that others were built on."""
+    last = first
+    for _ in built:
+        after = [str(commit.get("id")) for commit in built if commit.get("parent") == last]
+        followed = [commit for commit in after if any(other.get("parent") == commit for other in built)]
+        if not after:
+            return last
+        last = (followed or after)[0]
+    return last
+
+
+async def _last_known_head(examination: Examination, commits: Sequence[str]) -> str:
+    """What the newest commits tell of HEAD: one on which another was built was HEAD once."""
+    newest = await _documents(examination, sorted(commits)[-NEWEST:])
+    parents = {commit.get("parent") for commit in newest}
+    known = [commit for commit in newest if commit.get("id") in parents]
+    if not known:
+        return "no commit is known to have been HEAD"
+    last = max(known, key=lambda commit: integer(commit, "sequence"))
+    after = sorted(str(commit["id"]) for commit in newest if commit.get("parent") == last["id"])
+    return f"the last commit known to have been HEAD is {last['id']}; built on it, and perhaps HEAD: {', '.join(after)}"
+
+
+async def _documents(examination: Examination, commits: Sequence[str]) -> Sequence[JsonObject]:
+    """Those of these commits that can be read."""
+    there: list[JsonObject] = []
+    for batch in batches(commits, AT_ONCE):
+        states = await gather(*(_commit(examination, commit) for commit in batch))
+        there += [state.document for state in states if state is not None]
+    return there
+
+
+async def _commit(examination: Examination, commit: str) -> RegistryState | None:
+    """A commit, None if it can't be read, which is found elsewhere."""
+    key = examination.paths.registry_commit(commit)
+    found = await examination.read(key)
+    try:
+        return None if found is None else RegistryState.parse(found.body, None, key)
+    except InternalError:
+        return None

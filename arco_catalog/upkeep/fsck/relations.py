@@ -1,0 +1,162 @@
+"""Tables and views: their pointers, the metadata files that these name, and the manifest lists of their snapshots."""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.parsing import UnreadableMetadata
+from arco_catalog.planning.kinds import TABLES, VIEWS
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.decisions import read_decision, resolve_for_read
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import optional_text
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.tombstone import PURGED, PURGING
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import AT_ONCE, Examination, Findings, Relation
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.repairs import ClaimFile, WriteReceipt
+from storage_backends import Found
+
+SEMANTICS = {"table": TABLES, "view": VIEWS}
+
+
+async def examine_relations(examination: Examination) -> Findings:
+    """All findings about what the registry names, and about pointers that nothing leads to."""
+
+    async def look(relation: Relation) -> Sequence[Finding]:
+        return await _examine(examination, relation)
+
+    async for finding in examination.each(examination.relations.values(), look):
+        yield finding
+    if not examination.index_read:  # else what leads to a pointer may be in a segment that can't be read
+        return
+    prefix = examination.paths.pointers
+    before_ms = examination.session.now_ms() - examination.settling_ms
+    async for each in examination.listed(prefix):
+        entity = each.key.removeprefix(prefix).removesuffix(".json")
+        known = entity in examination.relations or entity in examination.intended
+        if not known and each.written_ms < before_ms:
+            yield Finding(Code.POINTER_STRAY, each.key, "no name and no dropped table leads to it")
+
+
+async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
+    """What is wrong with one. Of what is purged nothing is needed any more, and of what is being purged the pointer."""
+    if relation.state == PURGED:
+        return []
+    key = examination.paths.pointer(relation.entity)
+    found = await examination.read(key)
+    if found is None:
+        return [Finding(Code.POINTER_MISSING, key, relation.called)]
+    try:
+        pointer = Pointer.parse(found.body, found.version, key)
+        kind = optional_text(pointer.document, "type")
+        if pointer.entity != relation.entity or kind != relation.kind:
+            told = f"{relation.called}; it says {kind} {pointer.entity}"
+            return [Finding(Code.POINTER_FOREIGN, key, told)]
+        undecidable = await _undecidable(examination, pointer)
+        pointer = await resolve_for_read(examination.session.state, pointer)
+        file = pointer.metadata
+    except InternalError as error:
+        return [Finding(Code.POINTER_UNREADABLE, key, f"{relation.called}: {error.message}")]
+    examination.current[relation.entity] = pointer
+    if relation.state == PURGING:
+        return []
+    findings = [*undecidable, *await _examine_file(examination, relation, pointer)]
+    if pointer.registered_from is not None:
+        findings += await _examine_claim(examination, relation, pointer.registered_from)
+    if found.now_ms - found.written_ms > examination.settling_ms and pointer.registered_from != file.location:
+        findings += await _examine_receipt(examination, relation, file)
+    return findings
+
+
+async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[Finding]:
+    """Whether the intent on a pointer can't be decided any more. Who settles it may do so right now, and a decision is
+    kept until then: so the pointer is looked at again."""
+    state, transaction = examination.session.state, pointer.intent
+    if transaction is None or await read_decision(state, transaction) is not None:
+        return []
+    again = await state.pointer(pointer.entity)
+    if again is None or again.intent != transaction:
+        return []
+    told = f"{state.paths.pointer(pointer.entity)} waits for it"
+    return [Finding(Code.TRANSACTION_MISSING, state.paths.transaction(transaction), told)]
+
+
+async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
+    location, session = pointer.metadata.location, examination.session
+    examination.looked_at += 1
+    try:
+        document = await session.files.parse(location)
+    except UnreadableMetadata as error:
+        return [Finding(Code.METADATA_UNREADABLE, location, f"{relation.called}: {error.message}")]
+    except (BadRequest, MetadataTooLarge) as error:
+        return [Finding(Code.METADATA_OUT_OF_REACH, location, f"{relation.called}: {error.message}")]
+    except NotFound as error:
+        there = await _is_there(examination, location)
+        code = Code.METADATA_UNREADABLE if there else Code.METADATA_MISSING
+        return [Finding(code, location, f"{relation.called}: {error.message}")]
+    finally:
+        session.files.forget(location)
+    try:
+        summary = SEMANTICS[relation.kind].summary(document)
+    except (KeyError, TypeError, AttributeError) as error:  # a view's file where a table's should be, say
+        told = f"{relation.called}: it is no metadata of a {relation.kind} ({type(error).__name__}: {error})"
+        return [Finding(Code.METADATA_FOREIGN, location, told)]
+    differs = [name for name, value in summary.items() if pointer.document.get(name, value) != value]
+    if relation.kind == "table" and document.get("last-updated-ms") != pointer.metadata.ms:
+        differs.append("last-updated-ms")
+    if differs:
+        told = f"{relation.called}: it differs from its pointer in {', '.join(differs)}"
+        return [Finding(Code.METADATA_FOREIGN, location, told)]
+    return await _examine_manifest_lists(examination, relation, document) if relation.kind == "table" else []
+
+
+async def _examine_claim(examination: Examination, relation: Relation, file: str) -> list[Finding]:
+    """What a registration rests on. Whether the claim says what it should is looked at beside all others."""
+    key = examination.paths.metadata_claim(file)
+    found = await examination.read(key)
+    return (
+        []
+        if found is not None
+        else [Finding(Code.CLAIM_MISSING, key, f"{relation.called}: {file}", ClaimFile(relation.entity, file))]
+    )
+
+
+async def _is_there(examination: Examination, location: str) -> bool:
+    """Whether a file that could not be read exists: one that is packed may be damaged."""
+    return await examination.session.files.exists(location)
+
+
+async def _examine_manifest_lists(examination: Examination, relation: Relation, document: JsonObject) -> list[Finding]:
+    """A list outside of all stores of this catalog can't be looked at, and is left alone."""
+
+    async def gone(location: str) -> str | None:
+        examination.looked_at += 1
+        try:
+            return None if await examination.session.files.exists(location) else location
+        except BadRequest:
+            return None
+
+    findings: list[Finding] = []
+    for batch in batches(table.manifest_lists(document), AT_ONCE):
+        missing = await gather(*map(gone, batch))
+        findings += [
+            Finding(Code.MANIFEST_LIST_MISSING, location, relation.called)
+            for location in missing
+            if location is not None
+        ]
+    return findings
+
+
+async def _examine_receipt(examination: Examination, relation: Relation, file: MetadataFile) -> list[Finding]:
+    key = commit_key(relation.entity, file.location)
+    path = examination.paths.receipt(receipt.COMMITTED, key, file.ms)
+    examination.looked_at += 1
+    found = await examination.session.state.store.get(path)
+    if isinstance(found, Found) or await examination.may_be_collected(relation.entity, file):
+        return []
+    repair = WriteReceipt(relation.entity, file)
+    return [Finding(Code.RECEIPT_MISSING, path, f"{relation.called}: {file.location}", repair)]

@@ -1,0 +1,271 @@
+"""One look at the files of one table: whatever any snapshot names that the current metadata has.
+
+Manifests are read a block at a time, and of each data file no more than its last byte: that tells its size, too. What
+is remembered of a table are its manifests, and its data files up to a bound.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.parsing import UnreadableMetadata
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Relation
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.tally import Tally
+from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
+from storage_backends import Version
+
+AT_ONCE = 64
+"""Files looked at beside each other."""
+MANIFESTS_AT_ONCE = 4
+REMEMBERED = 1_000_000
+"""Data files of a table of which it is remembered that they were looked at: others may be looked at again."""
+
+DELETED = 2
+"""The status of a manifest's entry whose file the snapshot no longer has."""
+LIST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
+ENTRY_FIELDS: Fields = {"status": None, "data_file": {"file_path": None, "file_size_in_bytes": None}}
+
+
+class Manifest(NamedTuple):
+    """A manifest that is to be looked at, with the length that a manifest list tells of it."""
+
+    path: str
+    length: int | None
+
+
+@dataclass(slots=True)
+class Look:
+    """What came of a look at a table whose pointer had this version, and the manifests that it has `left` to others."""
+
+    tally: Tally = field(default_factory=Tally)
+    version: Version | None = None
+    left: Sequence[Manifest] = ()
+
+
+class TableFiles:
+    """One look at the files of one table."""
+
+    def __init__(self, examination: Examination, relation: Relation) -> None:
+        self._examination = examination
+        self._relation = relation
+        self._files = examination.session.files
+        self._known = frozenset(folder.rstrip("/") for folder in (*relation.locations, *relation.borrowed))
+        self.tally = Tally()
+        self._seen: set[int] = set()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def look(self, pointer: Pointer, most: int | None = None) -> Look:
+        """Looks at what the metadata leads to; with `most`, at no more manifests than that."""
+        document = await self._document(pointer.metadata.location)
+        if document is None:
+            return Look(version=pointer.version)  # told where metadata files are looked at
+        await self._all(self._logged(entry, document) for entry in _own_log(document, pointer.registered_from))
+        await self._all(self._statistics(entry) for entry in _statistics(document))
+        seen: set[str] = set()
+        left: list[Manifest] = []
+        for snapshot in _objects(document, "snapshots"):
+            async with aclosing(self._manifests(snapshot)) as manifests:
+                batch: list[Manifest] = []
+                async for manifest in manifests:
+                    if manifest.path in seen:
+                        continue
+                    seen.add(manifest.path)
+                    (batch if most is None or len(seen) <= most else left).append(manifest)
+                    if len(batch) == MANIFESTS_AT_ONCE:
+                        await self.look_at_manifests(batch)
+                        batch.clear()
+                await self.look_at_manifests(batch)
+        return Look(self.tally, pointer.version, left)
+
+    async def look_at_manifests(self, manifests: Iterable[Manifest]) -> None:
+        """Looks at manifests, and at the files that they name, a few at a time."""
+        for batch in batches(manifests, MANIFESTS_AT_ONCE):
+            await gather(*(self._manifest(*each) for each in batch))
+
+    def _tell(self, code: Code, where: str, found: str = "") -> None:
+        self.tally.tell(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
+
+    async def _document(self, file: str) -> JsonObject | None:
+        try:
+            return await self._files.parse(file)
+        except (UnreadableMetadata, NotFound, BadRequest, MetadataTooLarge):
+            return None
+        finally:
+            self._files.forget(file)
+
+    async def _all(self, looks: Iterable[Coroutine[None, None, None]]) -> None:
+        for batch in batches(looks, AT_ONCE):
+            await gather(*batch)
+
+    async def _logged(self, entry: JsonObject, now: JsonObject) -> None:
+        """Looks at an earlier metadata file: it has the time that the log tells, and is of the same table."""
+        file = str(entry["metadata-file"])
+        self._note_place(file)
+        async with self._slots:
+            self._examination.look_at_one()
+            try:
+                told = await self._files.extract(
+                    file, lambda document: (document.get("last-updated-ms"), document.get("table-uuid"))
+                )
+            except NotFound as error:
+                there = await self._files.exists(file)  # one that is packed may be damaged
+                self._tell(Code.LOGGED_FILE_UNREADABLE if there else Code.LOGGED_FILE_MISSING, file, error.message)
+            except UnreadableMetadata as error:
+                self._tell(Code.LOGGED_FILE_UNREADABLE, file, error.message)
+            except (BadRequest, MetadataTooLarge):
+                self.tally.unreachable[_folder(file)] += 1
+            else:
+                if told != (entry.get("timestamp-ms"), now.get("table-uuid")):
+                    self._tell(Code.LOGGED_FILE_FOREIGN, file, f"it says that it is of {told[0]}, of table {told[1]}")
+            finally:
+                self._files.forget(file)
+
+    async def _statistics(self, entry: JsonObject) -> None:
+        file, size = str(entry["statistics-path"]), entry.get("file-size-in-bytes")
+        differs = await self._size_differs(file, size)
+        if differs is None:
+            self._tell(Code.STATISTICS_MISSING, file)
+        elif differs:
+            self._tell(Code.STATISTICS_FOREIGN, file, f"it does not have {size} bytes")
+
+    async def _manifests(self, snapshot: JsonObject) -> AsyncGenerator[Manifest, None]:
+        """The manifests of a snapshot, with the lengths that its list tells of them."""
+        listed, direct = snapshot.get("manifest-list"), snapshot.get("manifests")
+        if isinstance(listed, str):
+            self._note_place(listed)
+            async with aclosing(
+                self._records(listed, LIST_FIELDS, Code.MANIFEST_LIST_UNREADABLE, None, _Reading())
+            ) as blocks:
+                async for records in blocks:
+                    for record in records:
+                        length = record.get("manifest_length")
+                        if isinstance(manifest := record.get("manifest_path"), str):
+                            yield Manifest(manifest, length if isinstance(length, int) else None)
+                        else:
+                            self._tell(Code.MANIFEST_LIST_UNREADABLE, listed, "an entry has no path")
+        elif isinstance(direct, list):
+            for each in direct:
+                if isinstance(each, str):
+                    yield Manifest(each, None)
+
+    async def _manifest(self, manifest: str, length: int | None) -> None:
+        """Looks at a manifest, and at the files that it names."""
+        self._note_place(manifest)
+        reading = _Reading()
+        records = self._records(
+            manifest, ENTRY_FIELDS, Code.MANIFEST_FILE_UNREADABLE, Code.MANIFEST_FILE_MISSING, reading
+        )
+        async with aclosing(records) as blocks:
+            async for block in blocks:
+                await self._all(self._entry(manifest, record) for record in block)
+        if reading.whole and length not in (None, reading.length):
+            told = f"it has {reading.length:,} bytes; its manifest list says {length:,}"
+            self._tell(Code.MANIFEST_FILE_FOREIGN, manifest, told)
+
+    async def _entry(self, manifest: str, record: JsonObject) -> None:
+        named = record.get("data_file")
+        file = named.get("file_path") if isinstance(named, dict) else None
+        if not isinstance(named, dict) or not isinstance(file, str):
+            self._tell(Code.MANIFEST_FILE_UNREADABLE, manifest, "an entry has no file")
+            return
+        digest = hash(file)
+        if record.get("status") == DELETED or digest in self._seen:
+            return
+        if len(self._seen) < REMEMBERED:
+            self._seen.add(digest)
+        size = named.get("file_size_in_bytes")
+        differs = await self._size_differs(file, size)
+        if differs is None:
+            self._tell(Code.DATA_FILE_MISSING, file, f"named by {manifest}")
+        elif differs:
+            self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have {size} bytes, as {manifest} says")
+
+    async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
+        """Whether a file has another size than it is said to have; None if it is gone. One that can't be reached is
+        counted, and taken for sound."""
+        self._note_place(file)
+        location = Location.of_file(file)
+        async with self._slots:
+            self._examination.look_at_one()
+            try:
+                if location is None:
+                    raise BadRequest(f"{file} is no location")
+                there = await self._files.has_size(location, size if isinstance(size, int) else None)
+            except BadRequest:
+                self.tally.unreachable[_folder(file)] += 1
+                return False
+        return None if there is None else not there
+
+    def _note_place(self, file: str) -> None:
+        location = Location.of_file(file)
+        if location is not None and not location.inside_any(self._known):
+            self.tally.elsewhere[_folder(file)] += 1
+
+    async def _records(
+        self, file: str, fields: Fields, unreadable: Code, missing: Code | None, reading: "_Reading"
+    ) -> AsyncGenerator[Sequence[JsonObject], None]:
+        """The records of an Avro file, until one can't be read. A manifest list that is gone is told elsewhere."""
+
+        async def read_range(start: int, length: int) -> bytes:
+            body = await self._files.read_range(file, start, length)
+            reading.length = max(reading.length, start + len(body))
+            return body
+
+        self._examination.look_at_one()
+        try:
+            async with aclosing(read_blocks(read_range, fields)) as blocks:
+                async for records in blocks:
+                    yield records
+            reading.whole = True
+        except NotFound:
+            if missing is not None:
+                self._tell(missing, file)
+        except BadRequest:
+            self.tally.unreachable[_folder(file)] += 1
+        except Unreadable as error:
+            self._tell(unreadable, file, str(error))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What the reading of a file has told of it: its length, once it was `whole`."""
+
+    length: int = 0
+    whole: bool = False
+
+
+def _own_log(document: JsonObject, registered_from: str | None) -> Sequence[JsonObject]:
+    """The earlier files that a table has itself made: what stands before the one that it was registered from, and that
+    one, are somebody else's."""
+    files = table.logged_files(document)
+    first = files.index(registered_from) + 1 if registered_from in files else 0
+    return _objects(document, "metadata-log")[first:]
+
+
+def _statistics(document: JsonObject) -> Sequence[JsonObject]:
+    entries = [*_objects(document, "statistics"), *_objects(document, "partition-statistics")]
+    return [entry for entry in entries if isinstance(entry.get("statistics-path"), str)]
+
+
+def _objects(document: JsonObject, name: str) -> Sequence[JsonObject]:
+    listed = document.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _folder(file: str) -> str:
+    """The table's folder that a file lies in, as tables are laid out; else the file's own."""
+    for part in ("/data/", "/metadata/"):
+        before, found, _ = file.rpartition(part)
+        if found:
+            return before
+    return file.rpartition("/")[0]

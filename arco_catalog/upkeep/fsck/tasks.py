@@ -1,0 +1,203 @@
+"""Tasks: their versions, the hints that lead to them, and what the tombstones of purges say (docs/design/tasks.md)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import MalformedJson
+from arco_catalog.planning.purge import purge_of
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task, may_follow
+from arco_catalog.state.task_log import LOST_HINT_MS
+from arco_catalog.state.tombstone import PURGING, Tombstone
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import AT_ONCE, Examination, Findings
+from arco_catalog.upkeep.fsck.findings import Finding
+from arco_catalog.upkeep.fsck.repairs import PutHint, RemoveHint
+from storage_backends import Found
+
+
+@dataclass
+class _Listed:
+    """What was listed of one task: the numbers of its versions, and when its hints were written, by their keys."""
+
+    numbers: list[int] = field(default_factory=list)
+    hints: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last version of a task, and the store's times of it and of the answer."""
+
+    task: Task
+    written_ms: int
+    now_ms: int
+
+
+async def examine_tasks(examination: Examination) -> Findings:
+    """All findings about tasks. They are listed after HEAD was read: whatever it names was stored by then."""
+    began_ms = examination.session.now_ms()
+    listed: Mapping[str, _Listed] = defaultdict(_Listed)
+    paths = examination.paths
+    async for each in examination.listed(paths.tasks):
+        hint = paths.read_open_task(each.key)
+        task, _, name = each.key.removeprefix(paths.tasks).partition("/")
+        number = name.removesuffix(".json")
+        if hint is not None and each.size == 0:
+            listed[hint[0]].hints[each.key] = each.written_ms
+        elif number.isdecimal() and each.key == paths.task_version(task, int(number)):
+            listed[task].numbers.append(int(number))
+        else:
+            yield Finding(Code.OBJECT_UNKNOWN, each.key, "it is neither a version of a task nor a hint")
+    for task in examination.purges:
+        _ = listed[task]
+
+    async def look(item: tuple[str, _Listed]) -> Sequence[Finding]:
+        return await _Look(examination, *item, began_ms).findings()
+
+    async for finding in examination.each([*listed.items()], look):
+        yield finding
+
+
+class _Look:
+    """One look at one task."""
+
+    def __init__(self, examination: Examination, task: str, listed: _Listed, began_ms: int) -> None:
+        self._examination = examination
+        self._task = task
+        self._listed = listed
+        self._settled_ms = began_ms - examination.settling_ms
+        self._lost_ms = began_ms - LOST_HINT_MS
+        self._tombstone = examination.purges.get(task)
+
+    async def findings(self) -> Sequence[Finding]:
+        if not self._listed.numbers:
+            return await self._unstored()
+        found, last = await self._versions()
+        return found if last is None else [*found, *await self._judged(last)]
+
+    @property
+    def _where(self) -> str:
+        return self._examination.paths.task(self._task)
+
+    async def _unstored(self) -> Sequence[Finding]:
+        """A task without a version: whoever meets its hint makes the first one."""
+        hints, tombstone = self._listed.hints, self._tombstone
+        if tombstone is None:
+            old = [key for key, written_ms in hints.items() if written_ms < self._lost_ms]
+            if not old or not self._examination.index_read or await self._now() is not None:
+                return []
+            return [Finding(Code.HINT_STRAY, key, f"task {self._task}") for key in old]
+        if tombstone.state == PURGING:
+            still = await self._still(tombstone)
+            return [Finding(Code.TASK_MISSING, self._where, _called(tombstone))] if still else []
+        if hints or tombstone.dropped_ms >= self._settled_ms or not await self._still(tombstone):
+            return []
+        return [self._hint_missing(_called(tombstone))]
+
+    async def _versions(self) -> tuple[list[Finding], _Last | None]:
+        """What is wrong with the versions, and the last one; None where that can't be read, or is gone by now."""
+        numbers, paths = sorted(self._listed.numbers), self._examination.paths
+        found: list[Finding] = []
+        tasks: dict[int, Task] = {}
+        last: _Last | None = None
+        for batch in batches(numbers, AT_ONCE):
+            read = await gather(*(self._examination.read(paths.task_version(self._task, each)) for each in batch))
+            for number, stored in zip(batch, read, strict=True):
+                last = None
+                if stored is None:
+                    continue
+                try:
+                    task = tasks[number] = _parsed(stored, paths.task_version(self._task, number))
+                except (InternalError, MalformedJson) as error:
+                    told = error.message if isinstance(error, InternalError) else "its payload is no JSON"
+                    found.append(Finding(Code.TASK_UNREADABLE, paths.task_version(self._task, number), told))
+                    continue
+                if (task.id, task.number) != (self._task, number):
+                    told = f"it says that it is version {task.number} of task {task.id}"
+                    found.append(Finding(Code.TASK_FOREIGN, paths.task_version(self._task, number), told))
+                    del tasks[number]
+                    continue
+                last = _Last(task, stored.written_ms, stored.now_ms)
+        found += self._misfits(tasks)
+        first = 1 if last is None or last.task.status not in ENDED else numbers[0]  # the collector is at what ended
+        gaps = sorted({*range(first, numbers[-1])} - {*numbers})
+        return found + [
+            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"version {numbers[-1]} is there")
+            for gap in gaps
+        ], last
+
+    def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
+        """Versions that can't follow those before them."""
+        return [
+            Finding(
+                Code.TASK_FOREIGN,
+                self._examination.paths.task_version(self._task, after),
+                f"{tasks[before].status} can't become {tasks[after].status}",
+            )
+            for before, after in pairwise(sorted(tasks))
+            if after == before + 1 and not may_follow(tasks[before], tasks[after])
+        ]
+
+    async def _judged(self, last: _Last) -> Sequence[Finding]:
+        """What the last version means beside the tombstone and the hints."""
+        task, tombstone = last.task, self._tombstone
+        if tombstone is not None and _fence(tombstone) > task.number:
+            told = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
+            return [Finding(Code.TASK_OLDER, self._where, told)]
+        if task.status in ENDED:
+            left = [
+                Finding(Code.HINT_LEFT, key, f"{task.status} of task {task.id}", RemoveHint(task.id, key))
+                for key, written_ms in self._listed.hints.items()
+                if written_ms < self._lost_ms
+            ]
+            return [*left, *await self._judged_end(task)]
+        if not self._listed.hints and last.written_ms < self._settled_ms:
+            return [self._hint_missing(f"it is {task.status}")]
+        overdue = max(last.written_ms, task.next_run_ms) < self._settled_ms
+        if overdue and task.kind == TABLE_PURGE and self._examination.index_read and await self._now() is None:
+            return [Finding(Code.TASK_STRAY, self._where, f"it is {task.status}, and the registry does not name it")]
+        return []
+
+    async def _judged_end(self, task: Task) -> Sequence[Finding]:
+        tombstone = self._tombstone
+        if tombstone is None or (task.status is Status.FAILURE and tombstone.state != PURGING):
+            return []
+        if not await self._still(tombstone):
+            return []
+        if task.status is Status.FAILURE:
+            return [Finding(Code.PURGE_FAILED, self._where, f"{_called(tombstone)}: {task.summary}")]
+        return [Finding(Code.TOMBSTONE_OLDER, self._examination.paths.manifest, f"{_called(tombstone)}: {self._where}")]
+
+    def _hint_missing(self, told: str) -> Finding:
+        return Finding(Code.HINT_MISSING, self._where, told, PutHint(self._task))
+
+    async def _now(self) -> Tombstone | None:
+        """The tombstone that names the task now: other processes have gone on since HEAD was read."""
+        state = self._examination.session.state
+        index = (await state.head()).index
+        return await carry_out(state, index, purge_of(index, self._task))
+
+    async def _still(self, tombstone: Tombstone) -> bool:
+        now = await self._now()
+        return now is not None and now.state == tombstone.state
+
+
+def _parsed(stored: Found, key: str) -> Task:
+    task = Task.parse(stored.body, key)
+    _ = task.id, task.kind, task.payload, task.next_run_ms, task.attempts, task.checkpoint  # it must have these
+    if task.lease is not None:
+        _ = task.lease_ms, task.lease_number
+    return task
+
+
+def _fence(tombstone: Tombstone) -> int:
+    """The version of the task that wrote the tombstone last, 0 for none."""
+    return tombstone.fence if "task_version" in tombstone.json else 0
+
+
+def _called(tombstone: Tombstone) -> str:
+    return f"{tombstone.state} table {'.'.join((*tombstone.namespace, tombstone.name))}"

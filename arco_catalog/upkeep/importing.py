@@ -1,0 +1,236 @@
+"""Registers the tables of another catalog, many at a time. A run without `apply` writes nothing: it plans every
+registration on the state that those before would leave. A table that is already registered from the same file is left
+as it is, so a run may be stopped and started again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, Refusal
+from arco_catalog.iceberg.properties import may_be_set
+from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
+from arco_catalog.operations.register import register_table, table_registration
+from arco_catalog.planning.names import Identifier, dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.protocol.lookup import namespace_entry, relation_entry
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.followed import Followed
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import missing_pointer
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.rehearsal import Rehearsal
+from storage_backends import StoreError
+
+AT_ONCE = 8
+"""Tables that are read and registered concurrently. Their commits to the registry are grouped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table as a source names it. One that can't be imported has a `problem`, and perhaps no file."""
+
+    namespace: Namespace
+    name: str
+    metadata_location: str | None
+    problem: str | None = None
+
+
+class Outcome(StrEnum):
+    """What became of a table."""
+
+    REGISTERED = "registered"
+    WOULD_REGISTER = "would register"
+    ALREADY = "already registered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A table, and what became of it; `reason` says why it failed, or what else the user should know."""
+
+    table: SourceTable
+    outcome: Outcome
+    reason: str | None = None
+
+
+PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
+
+
+class Importer:
+    """One run. `session` returns a new session for each step. `properties_of` returns the properties for a new
+    namespace. Its location is left out, so that tables created in it later lie in this catalog's own folder."""
+
+    def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
+        self._session = session
+        self._properties_of = properties_of
+        self._apply = apply
+        self._planned: RegistryState | None = None
+        self._planned_files: dict[Identifier, str] = {}
+        self._creating_namespaces = asyncio.Lock()
+        self._known_namespaces: set[Namespace] = {()}
+        self.namespaces: list[Namespace] = []
+        """Those that the run created, or would create."""
+
+    async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[Imported]:
+        """What becomes of each table. Raises `StoreError` or `CatalogError` once every table of a batch fails for a
+        reason that is not its own, such as a store that does not answer."""
+        batch: list[SourceTable] = []
+        async for table in tables:
+            batch.append(table)
+            if len(batch) == AT_ONCE:
+                for imported in await self._batch(batch):
+                    yield imported
+                batch = []
+        for imported in await self._batch(batch):
+            yield imported
+
+    async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[Imported]:
+        if not batch:
+            return ()
+        done: Sequence[tuple[Imported, CatalogError | StoreError | None]]
+        if self._apply:
+            done = await gather(*(self._guarded(table, self._register(table)) for table in batch))
+        else:
+            prepared = await self._prepare(batch)
+            done = [
+                await self._guarded(each, self._plan(each, made)) for each, made in zip(batch, prepared, strict=True)
+            ]
+        failures = [failure for _, failure in done if failure is not None and not isinstance(failure, Refusal)]
+        if len(failures) == len(batch):
+            raise failures[-1]
+        return [imported for imported, _ in done]
+
+    async def _guarded(
+        self, table: SourceTable, step: Awaitable[Imported]
+    ) -> tuple[Imported, CatalogError | StoreError | None]:
+        """One table's failure does not end the others."""
+        try:
+            return await step, None
+        except (CatalogError, StoreError) as failure:
+            return Imported(table, Outcome.FAILED, str(failure)), failure
+
+    async def _register(self, table: SourceTable) -> Imported:
+        location = _file_of(table)
+        known = await self._already_registered(table, location)
+        if known is not None:
+            return known
+        await self._create_namespaces(table.namespace)
+        try:
+            await register_table(self._session(), table.namespace, table.name, location, overwrite=False)
+        except AlreadyExists:
+            known = await self._already_registered(table, location)
+            if known is None:
+                raise
+            return known
+        return Imported(table, Outcome.REGISTERED)
+
+    async def _create_namespaces(self, namespace: Namespace) -> None:
+        async with self._creating_namespaces:
+            for depth in range(1, len(namespace) + 1):
+                if namespace[:depth] not in self._known_namespaces:
+                    await self._create_namespace(namespace[:depth])
+                    self._known_namespaces.add(namespace[:depth])
+
+    async def _create_namespace(self, namespace: Namespace) -> None:
+        session = self._session()
+        head = await session.state.head()
+        if await namespace_entry(session.state, head.index, namespace) is None:
+            with suppress(AlreadyExists):
+                await create_namespace(session, namespace, await self._properties(namespace))
+                self.namespaces.append(namespace)
+
+    async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
+        """Those that are its users' own: where tables go, and who governs, is said anew."""
+        properties = await self._properties_of(namespace)
+        return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
+
+    # The same without `apply`: planned, not written.
+
+    async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
+        """The registrations of a batch, whose files are read concurrently; an error in place of one that failed."""
+        head = await self._planned_head()
+
+        async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
+            try:
+                registration = table_registration(self._session(), table.namespace, table.name, _file_of(table))
+                rehearsal = Rehearsal(registration, head)
+                await rehearsal.prepare()
+            except (CatalogError, StoreError) as failure:
+                return failure
+            return rehearsal
+
+        return await gather(*map(prepare, batch))
+
+    async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> Imported:
+        location, name = _file_of(table), (table.namespace, table.name)
+        known = await self._already_registered(table, location)
+        if known is None and self._planned_files.get(name) == location:
+            known = Imported(table, Outcome.ALREADY, "the source lists it twice")
+        if known is not None:
+            return known
+        if not isinstance(rehearsal, Rehearsal):
+            raise rehearsal
+        for depth in range(1, len(table.namespace) + 1):
+            await self._plan_namespace(table.namespace[:depth])
+        self._planned = await rehearsal.plan(await self._planned_head())
+        self._planned_files[name] = location
+        return Imported(table, Outcome.WOULD_REGISTER)
+
+    async def _plan_namespace(self, namespace: Namespace) -> None:
+        session, head = self._session(), await self._planned_head()
+        if await namespace_entry(session.state, head.index, namespace) is None:
+            creation = namespace_creation(session, namespace, await self._properties(namespace))
+            self._planned = await Rehearsal(creation, head).plan(head)
+            self.namespaces.append(namespace)
+
+    async def _planned_head(self) -> RegistryState:
+        """The registry's HEAD as it would be after everything planned so far."""
+        if self._planned is None:
+            self._planned = await self._session().state.head()
+        return self._planned
+
+    async def _already_registered(self, table: SourceTable, location: str) -> Imported | None:
+        """The result for a table that is registered from this file already. None if no table has the name; if a view
+        has it, the registration will refuse. Raises `AlreadyExists` if a table from another file has it."""
+        session = self._session()
+        head = await session.state.head()
+        entry = await relation_entry(session.state, head.index, table.namespace, table.name)
+        if entry is None or entry.kind != "table":
+            return None
+        current, registered = await self._files_of(session, entry)
+        if location == current:
+            return Imported(table, Outcome.ALREADY)
+        if location == registered:
+            return Imported(table, Outcome.ALREADY, "this catalog has committed to it since")
+        raise AlreadyExists(
+            f"this catalog has another table {dotted(table.namespace, table.name)}, whose metadata file is {current}. "
+            "Drop or rename that table, then import again"
+        )
+
+    async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
+        """The table's current metadata file, and the one that it was registered from."""
+        followed = Followed.of(entry.json)
+        if followed is not None:
+            return followed.metadata.location, None
+        pointer = await session.state.pointer(entry.entity)
+        if pointer is None:
+            raise missing_pointer(session.state.paths.pointer(entry.entity))
+        read = await resolve_for_read(session.state, pointer)
+        return read.metadata.location, read.registered_from
+
+
+def _file_of(table: SourceTable) -> str:
+    """The table's metadata file, spelled as this catalog spells it. Raises `BadRequest` if it can't be imported."""
+    if table.problem is not None:
+        raise BadRequest(table.problem)
+    if table.metadata_location is None:
+        raise BadRequest("The source does not say where its metadata file is")
+    if not table.namespace:
+        raise BadRequest("The table is in no namespace: choose one with --into")
+    text = table.metadata_location
+    return Location.parse(f"file://{text}" if text.startswith("/") else text).uri

@@ -1,0 +1,173 @@
+"""Jobs that a queued message may start. A message is `{"version": 1, "work": "reconcile"}`, for every catalog of the
+deployment. With `"entity"` one table or view is walked, if a name leads to it or did: what a message says is checked,
+not trusted. `{"version": 1, "work": "tasks"}` does the tasks that are due, with `"task"` that one; `collect` deletes
+what nothing leads to any more."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.json import loads
+from arco_catalog.iceberg.shapes import ANY, STRING, Fields
+from arco_catalog.operations.catalogs import Inventory
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.runtime import Runtime, is_ulid
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.invocation import MARGIN_MS
+from arco_catalog.upkeep.purge.delegate import Delegate
+from arco_catalog.upkeep.reconcile import Deadline, is_named, reconcile, reconcile_one
+from arco_catalog.upkeep.reconcile_all import reconcile_all
+from arco_catalog.upkeep.run_tasks import run_tasks
+from arco_catalog.upkeep.walk import ShouldStop
+
+MAX_REASONS = 3
+"""How many unreadable records the failure of a message names."""
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class RetryLater(CatalogError):
+    """The job of a message is not finished: the queue must deliver it again."""
+
+
+class Unfinished(RetryLater):
+    """Time was over before all was done: a new message goes on, or the next run of the schedule."""
+
+
+Report = Callable[[str, WorkStats], None]
+"""Told what was done in the catalog of a name."""
+
+
+ReportCollection = Callable[[str, CollectionStats], None]
+"""Told what was collected in the catalog of a name, or in what else has state."""
+
+
+def _unreported(catalog: str, stats: WorkStats | CollectionStats) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a job works with: what has state in the deployment, the request to work under, and whether to stop; how
+    tasks are leased and retried; who is told what was done of them, and what was collected."""
+
+    inventory: Inventory
+    request: OperationRequest
+    runtime: Runtime
+    should_stop: ShouldStop
+    policies: TaskPolicies = field(default_factory=TaskPolicies)
+    report: Report = _unreported
+    delegate: Delegate | None = None
+    """The delegation service that purges for these catalogs, if one does."""
+    report_collection: ReportCollection = _unreported
+    margin_ms: int = MARGIN_MS
+    """Kept of the request's time, to give back what is under way."""
+
+
+async def run_job(body: str, workplace: Workplace) -> None:
+    """Runs the job of one message. Raises `BadRequest` for an invalid message or job type, `RetryLater`, and
+    `Unfinished`."""
+    if workplace.should_stop():
+        raise RetryLater("no time is left to start the job")
+    document = loads(body.encode())
+    if not isinstance(document, dict):
+        raise BadRequest("a message must be a JSON object")
+    message = Fields(document, "message")
+    version, job = message.required("version", ANY), message.required("work", STRING)
+    if version != 1 or job not in _JOBS:
+        raise BadRequest(f"unknown job type {job[:64]!r} or message version {version!r}")
+    await _JOBS[job](message, workplace)
+
+
+async def _reconcile(message: Fields, workplace: Workplace) -> None:
+    entity = message.optional("entity", STRING)
+    if entity is None:
+        stats = await _reconcile_all(workplace)
+    elif is_ulid(entity):
+        stats = await _reconcile_one(workplace, entity)
+    else:
+        raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
+    if stats.stopped or stats.incomplete:
+        raise RetryLater(
+            f"{stats.incomplete} walks are not complete, stopped: {stats.stopped}, {stats.unreadable[:MAX_REASONS]}"
+        )
+
+
+async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
+    async def walk(session: Session) -> ReconcileStats:
+        return await reconcile(session, should_stop=workplace.should_stop)
+
+    total = ReconcileStats()
+    walked = reconcile_all(workplace.inventory.catalogs, workplace.request, workplace.runtime, walk)
+    async with aclosing(walked):
+        async for _, stats in walked:
+            total.add(stats)
+    return total
+
+
+async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
+    """Walks an entity in the catalog that has it, of those that can be opened; if none has, the last one's refusal says
+    so."""
+    session: Session | None = None
+    for catalog in workplace.inventory.catalogs:
+        try:
+            session = catalog.open().session(workplace.request)
+        except BadRequest as error:
+            _LOG.error("catalog %s cannot be opened: %s", catalog.name, error.message)
+            continue
+        if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
+            break
+    if session is None:
+        raise BadRequest(f"there is no catalog that could have entity {entity}")
+    return await reconcile_one(session, entity, should_stop=workplace.should_stop)
+
+
+async def _tasks(message: Fields, workplace: Workplace) -> None:
+    """Does one task, in the catalog that has it, or what is due in each."""
+    task, total = message.optional("task", STRING), WorkStats()
+    end_ms = workplace.request.deadline_ms - workplace.margin_ms
+    worked = run_tasks(
+        workplace.inventory.catalogs, workplace.runtime, end_ms, workplace.policies, task, delegate=workplace.delegate
+    )
+    async with aclosing(worked):
+        async for catalog, stats in worked:
+            workplace.report(catalog.name, stats)
+            total.add(stats)
+    if total.stopped:
+        raise Unfinished("time was over before all tasks that are due were done")
+
+
+async def _collect(message: Fields, workplace: Workplace) -> None:
+    """Deletes what may be collected, in all that has state. A collection that could do nothing in its time fails: to go
+    on would change nothing."""
+
+    async def collection(session: Session) -> CollectionStats:
+        deadline = Deadline(session, workplace.should_stop)
+        return await collect(session, delete=True, should_stop=deadline)
+
+    total = CollectionStats()
+    collected = collect_all(workplace.inventory, workplace.request, workplace.runtime, collection)
+    async with aclosing(collected):
+        async for catalog, stats in collected:
+            workplace.report_collection(catalog.name, stats)
+            total.add(stats)
+    if total.unreadable:
+        _LOG.error("%s records could not be read: %s", total.unreadable_count, total.unreadable[:MAX_REASONS])
+    if total.stopped:
+        left = f"collections did not come to their end; {total.count} objects were collected"
+        raise Unfinished(left) if total.count else RetryLater(left)
+
+
+_JOBS: Mapping[str, Callable[[Fields, Workplace], Awaitable[None]]] = {
+    "reconcile": _reconcile,
+    "tasks": _tasks,
+    "collect": _collect,
+}

@@ -1,0 +1,295 @@
+"""Reads Avro object container files, a slice of records at a time (Avro specification, "Object Container Files").
+
+Principals that may commit to a table write such files, and purges of other tables read them. So the figures in a file
+are checked: the schema first (`avro_schema`), a block is unpacked no further than the bound, it has no more records
+than bytes, and a file beyond a bound is refused. A thread does the work, in slices of a few milliseconds: fastavro
+takes each value through a method in Python, so the event loop gets its turn between any two.
+
+fastavro is imported with the first file.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import IO, Final, cast
+
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
+from arco_catalog.upkeep.purge.avro_codecs import Unpack, unpack_with
+from arco_catalog.upkeep.purge.avro_schema import (
+    MAX_SCHEMA_BYTES,
+    FileSchemas,
+    check_schema,
+)
+from arco_catalog.upkeep.purge.avro_schema import Fields as Fields
+from arco_catalog.upkeep.purge.avro_schema import Unreadable as Unreadable
+
+MAGIC: Final = b"Obj\x01"
+SYNC_SIZE: Final = 16
+CHUNK = 1 << 20
+"""Bytes that one call to the store reads."""
+MAX_HEADER_BYTES: Final = 16 << 20
+"""Bytes of a file before its first block: Iceberg puts the table's schema there."""
+MAX_HEADER_ENTRIES: Final = 1_000
+MAX_BLOCK_BYTES = 64 << 20
+"""Bytes of a block, as stored and unpacked. Writers end one at some 64 KB, but PyIceberg writes a whole manifest
+list as one block."""
+MAX_RECORD_BYTES = 4 << 20
+"""Bytes of a record: one with all statistics of 10,000 columns has 700 KB."""
+MAX_FILE_BYTES = 1 << 30
+"""Bytes of all blocks of a file, unpacked."""
+MAX_FILE_RECORDS = 2_000_000
+"""Records of a file. Iceberg begins a new manifest at 8 MB, which is some 100,000 files; reading so many takes seconds,
+and each purge reads what other tables have."""
+SLICE_RECORDS: Final = 4_096
+SLICE_BYTES: Final = 1 << 20
+"""How many records, and bytes of records, are decoded at a time."""
+IN_PLACE_BYTES: Final = 4 << 10
+"""As much as this is decoded without a thread."""
+
+ReadRange = Callable[[int, int], Awaitable[bytes]]
+"""Bytes of a file from a place on: fewer at the end, none behind it."""
+
+
+async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
+    """Yields the records of a file, some thousands at a time, with these fields of each: those that they have. Raises
+    `Unreadable`, and what `read_range` does."""
+    parser = _Parser(fields)
+    place, ended = 0, False
+    while True:
+        if parser.missing == 0:
+            if records := await off_loop(SMALL_BYTES if parser.pending > IN_PLACE_BYTES else 0, parser.read):
+                yield records
+        elif ended:
+            break
+        else:
+            wanted = max(CHUNK, parser.missing)
+            part = await read_range(place, wanted)
+            place, ended = place + len(part), len(part) < wanted
+            parser.add(part)
+    if not parser.between_blocks:
+        raise Unreadable("the file ends too early")
+
+
+class _NeedsBytes(Exception):
+    """The bytes at hand end within the next item."""
+
+    def __init__(self, missing: int) -> None:
+        super().__init__(missing)
+        self.missing = missing
+
+
+class _Buffer:
+    """Bytes of a file that were read, and not taken yet."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self._place = 0
+
+    def __len__(self) -> int:
+        return len(self._bytes) - self._place
+
+    def add(self, data: bytes) -> None:
+        """Appends what was read next."""
+        self._bytes, self._place = self._bytes[self._place :] + data, 0
+
+    def mark(self) -> int:
+        """Returns the place to go back to."""
+        return self._place
+
+    def go_back(self, mark: int) -> None:
+        """Undoes what was taken since the mark, if nothing was added since."""
+        self._place = mark
+
+    def take(self, size: int) -> bytes:
+        """Takes bytes. Raises `_NeedsBytes`."""
+        if size > len(self):
+            raise _NeedsBytes(size - len(self))
+        taken = self._bytes[self._place : self._place + size]
+        self._place += size
+        return taken
+
+    def long(self) -> int:
+        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes`."""
+        value = 0
+        for shift in range(0, 70, 7):
+            [byte] = self.take(1)
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise Unreadable("an integer is too long")
+
+
+class _Parser:
+    """Reads a file in the order of its bytes, of which it is given as many as it is missing."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._buffer = _Buffer()
+        self._records: _Records | None = None
+        self._sync = b""
+        self.missing = 1
+        """Bytes that must be added at least before there is more to read."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes that are there, and were not decoded."""
+        return len(self._buffer) + (0 if self._records is None else self._records.pending)
+
+    @property
+    def between_blocks(self) -> bool:
+        """Whether a file may end here."""
+        return self._records is not None and self.pending == 0
+
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes of the file."""
+        self._buffer.add(data)
+        self.missing = max(0, self.missing - len(data))
+
+    def read(self) -> Sequence[JsonObject]:
+        """Returns the next records, no more than a slice."""
+        found: list[JsonObject] = []
+        steps, most_bytes = SLICE_RECORDS, SLICE_BYTES
+        while steps > 0 and most_bytes > 0:
+            mark = self._buffer.mark()
+            try:
+                if self._records is None:
+                    self._records = self._read_header()
+                    mark = self._buffer.mark()
+                if self._records.left == 0:
+                    self._read_block(self._records)
+            except _NeedsBytes as error:
+                self._buffer.go_back(mark)
+                self.missing = error.missing
+                break
+            before = self._records.pending
+            decoded = self._records.decode(steps, most_bytes)
+            found += decoded
+            steps -= 1 + len(decoded)  # a block without records is work, too
+            most_bytes -= before - self._records.pending
+        return found
+
+    def _read_header(self) -> "_Records":
+        start = len(self._buffer)
+        try:
+            if self._buffer.take(len(MAGIC)) != MAGIC:
+                raise Unreadable("it does not begin as an Avro file does")
+            metadata = self._read_metadata()
+            self._sync = self._buffer.take(SYNC_SIZE)
+        except _NeedsBytes as error:
+            if start + error.missing > MAX_HEADER_BYTES:
+                raise Unreadable(f"the header has more than {MAX_HEADER_BYTES:,} bytes") from error
+            raise
+        unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
+        return _Records(_schemas(metadata, self._fields), unpack)
+
+    def _read_metadata(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        entries = 0
+        while (count := self._buffer.long()) != 0:
+            if count < 0:  # then the size of the entries follows
+                count = -count
+                self._buffer.long()
+            entries += count
+            if entries > MAX_HEADER_ENTRIES:
+                raise Unreadable(f"the header has more than {MAX_HEADER_ENTRIES:,} entries")
+            for _ in range(count):
+                name = self._read_text().decode(errors="replace")
+                found[name] = self._read_text()
+        return found
+
+    def _read_text(self) -> bytes:
+        size = self._buffer.long()
+        if not 0 <= size <= MAX_HEADER_BYTES:
+            raise Unreadable(f"a text of the header has {size} bytes")
+        return self._buffer.take(size)
+
+    def _read_block(self, records: "_Records") -> None:
+        count, size = self._buffer.long(), self._buffer.long()
+        if count < 0 or not 0 <= size <= MAX_BLOCK_BYTES:
+            raise Unreadable(f"a block has {count} records in {size} bytes")
+        data = self._buffer.take(size)
+        if self._buffer.take(SYNC_SIZE) != self._sync:
+            raise Unreadable("a block does not end where the size says")
+        records.open_block(count, data)
+
+
+class _Records:
+    """The records of a file's blocks. fastavro reads the one under way from it, as from a file."""
+
+    def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
+        self._schemas = schemas
+        self._unpack = unpack
+        self._data = b""
+        self._place = self._limit = 0
+        self._file_bytes = self._file_records = 0
+        self.left = 0
+        """Records of the block that are still to be read."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the block that are still to be read."""
+        return len(self._data) - self._place
+
+    def open_block(self, count: int, packed: bytes) -> None:
+        """Goes on with the next block."""
+        data = self._unpack(packed, MAX_BLOCK_BYTES)
+        if count > len(data):
+            raise Unreadable(f"a block has {count} records in {len(data)} bytes")
+        self._file_bytes += len(data)
+        self._file_records += max(1, count)
+        if self._file_bytes > MAX_FILE_BYTES or self._file_records > MAX_FILE_RECORDS:
+            raise Unreadable(f"it has more than {MAX_FILE_RECORDS:,} records, or {MAX_FILE_BYTES:,} bytes of them")
+        self._data, self._place, self.left = data, 0, count
+        if count == 0:
+            self._data = b""
+
+    def decode(self, most: int, most_bytes: int) -> Sequence[JsonObject]:
+        """Returns the next records of the block, no more than so many, or one beyond so many bytes."""
+        decoded: list[JsonObject] = []
+        end = self._place + most_bytes
+        while self.left and len(decoded) < most and self._place < end:
+            self._limit = min(len(self._data), self._place + MAX_RECORD_BYTES)
+            decoded.append(self._decode_one())
+            self.left -= 1
+        if self.left == 0:
+            self._data, self._place = b"", 0
+        return decoded
+
+    def _decode_one(self) -> JsonObject:
+        import fastavro  # deferred: few processes read manifests
+
+        try:
+            record = fastavro.schemaless_reader(
+                cast(IO[bytes], self),
+                self._schemas.writer,
+                self._schemas.reader,  # it reads, and nothing else
+            )
+        except Exception as error:  # a damaged record may have the decoder raise anything
+            raise Unreadable(f"a record is damaged: {type(error).__name__}: {error}") from error
+        return cast(JsonObject, record)
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes of the record under way, for fastavro. Raises `EOFError`."""
+        end = self._place + size
+        if size < 0 or end > self._limit:
+            raise EOFError(f"it goes on beyond the block, or has more than {MAX_RECORD_BYTES:,} bytes")
+        data = self._data[self._place : end]
+        self._place = end
+        return data
+
+
+def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
+    """The schemas of a file, in fastavro's form."""
+    import fastavro  # deferred: few processes read manifests
+
+    stated = metadata.get("avro.schema", b"")
+    if len(stated) > MAX_SCHEMA_BYTES:
+        raise Unreadable(f"the schema has more than {MAX_SCHEMA_BYTES:,} bytes")
+    try:
+        checked = check_schema(loads(stated), fields)
+    except MalformedJson as error:
+        raise Unreadable("the schema is no JSON") from error
+    try:
+        parsed = [fastavro.parse_schema(cast(dict[str, object], each)) for each in (checked.writer, checked.reader)]
+    except Exception as error:  # names that Avro does not allow, and the like
+        raise Unreadable(f"the schema is wrong: {error}") from error
+    return FileSchemas(*(cast(JsonObject, each) for each in parsed))

@@ -1,0 +1,44 @@
+"""The reason of a purge that another table prevents: which table that is, and what the operator can do
+(docs/design/purge.md#rule-14)."""
+
+from contextlib import aclosing
+
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.purge import InTheWay
+from arco_catalog.state.fields import text
+from arco_catalog.tasks.execution import Execution
+from arco_catalog.upkeep.purge.sharing import other_relations
+
+
+async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
+    """The reason for operators, with the name of the other table. Raises `StoreError`."""
+    table = f"{await _name_of(execution, conflict)} (entity {conflict.entity})"
+    if conflict.borrows:
+        return describe_sharer(execution, f"{table} takes files from {conflict.place}")
+    dropped = ", which was dropped" if conflict.dropped else ""
+    return (
+        f"{conflict.place} overlaps the location of {table}{dropped}: {_on_spark(execution)}. To drop that table too "
+        "does not help, since each would prevent the purge of the other"
+    )
+
+
+def describe_sharer(execution: Execution, sharer: str) -> str:
+    """The reason for operators where another table uses files of this one, by the sentence of `sharer`."""
+    return (
+        f"{sharer}: drop that table with purge, and when it is purged run `arco tasks retry {execution.task.id}`; or "
+        f"{_on_spark(execution)}"
+    )
+
+
+def _on_spark(execution: Execution) -> str:
+    return f"`arco tasks run {execution.task.id} --spark` purges this table, and keeps the files that other tables use"
+
+
+async def _name_of(execution: Execution, conflict: InTheWay) -> str:
+    if len(conflict.name) > 1:
+        return dotted(conflict.name[:-1], conflict.name[-1])
+    async with aclosing(other_relations(execution, "")) as relations:
+        async for name, entry in relations:
+            if text(entry, "entity") == conflict.entity:
+                return name
+    return "a table without a name"

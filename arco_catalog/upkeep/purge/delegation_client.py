@@ -1,0 +1,141 @@
+"""Calls of a delegation service over HTTP (docs/delegation-service.openapi.yaml)."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from arco_catalog.config.variables import (
+    DELEGATION_CA,
+    DELEGATION_CLIENT_CERT,
+    DELEGATION_CLIENT_KEY,
+    DELEGATION_TOKEN_FILE,
+    DELEGATION_URL,
+    PURGE_EXECUTOR,
+)
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
+from arco_catalog.state.fields import mapping, optional_text
+from arco_catalog.upkeep.purge.delegation_service import DelegationClient, Handed
+from storage_backends import StoreDenied, StoreUnavailable
+from storage_backends.wire.fetch import checked_url, fetch
+from storage_backends.wire.http1 import Response
+
+TASKS = "/delegation-service/api/v1/tasks"
+MAX_ANSWER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFiles:
+    """What is shown to a service: a token, a certificate and its key; and the authorities that its own must be of.
+    Files, read for each request, since they are renewed."""
+
+    token: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    authorities: str | None = None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """A context, None for that of the system. Raises `OSError`, and `ValueError`."""
+        if self.authorities is None and self.certificate is None:
+            return None
+        context = ssl.create_default_context(cafile=self.authorities)
+        context.set_alpn_protocols(["http/1.1"])
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+    def headers(self) -> Mapping[str, str]:
+        """Who asks. Raises `OSError`."""
+        if self.token is None:
+            return {}
+        return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
+
+
+class HttpDelegationClient:
+    """Calls a service by HTTP, each time over a connection of its own: a purge has few calls, minutes apart."""
+
+    def __init__(self, url: str, files: ClientFiles, now_ms: Callable[[], int]) -> None:
+        """Raises `StoreDenied` for a URL that may not be asked."""
+        self._url = url.rstrip("/")
+        self._files = files
+        self._now_ms = now_ms
+        checked_url(self._url, plain_loopback=True)
+
+    @property
+    def url(self) -> str:
+        """See `DelegationClient.url`."""
+        return self._url
+
+    async def submit(self, payload: JsonObject, key: str) -> Handed:
+        """See `DelegationClient.submit`."""
+        headers = {"content-type": "application/json", "idempotency-key": key}
+        response = await self._send(TASKS, headers, dumps(payload))
+        if response.status == 202:
+            return _handed(response)
+        raise _failure(response)
+
+    async def status(self, task: str) -> Handed | None:
+        """See `DelegationClient.status`."""
+        response = await self._send(f"{TASKS}/{task}", {}, None)
+        if response.status == 404:
+            return None
+        if response.status == 200:
+            return _handed(response)
+        raise _failure(response)
+
+    async def _send(self, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        try:
+            tls, shown = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
+        except (OSError, ValueError) as error:
+            raise StoreUnavailable(f"what is shown to the delegation service can't be read: {error}") from error
+        return await fetch(
+            self._url + path,
+            {**headers, **shown},
+            self._now_ms,
+            MAX_ANSWER_BYTES,
+            plain_loopback=True,
+            tls=tls,
+            post=body,
+        )
+
+
+def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -> DelegationClient:
+    """The service to which purges are handed over. Raises `ValueError`."""
+    url = environment.get(DELEGATION_URL.name)
+    if not url:
+        raise ValueError(f"{PURGE_EXECUTOR.name}=delegated needs {DELEGATION_URL.name}")
+    token, certificate, key, authorities = (
+        environment.get(variable.name) or None
+        for variable in (DELEGATION_TOKEN_FILE, DELEGATION_CLIENT_CERT, DELEGATION_CLIENT_KEY, DELEGATION_CA)
+    )
+    try:
+        return HttpDelegationClient(url, ClientFiles(token, certificate, key, authorities), now_ms)
+    except StoreDenied as error:
+        raise ValueError(f"{DELEGATION_URL.name}: {error}") from error
+
+
+def _handed(response: Response) -> Handed:
+    body = _json(response)
+    task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
+    if task is None or status is None:
+        raise StoreUnavailable("the delegation service's answer is not of its API")
+    code, summary = optional_text(body, "error_code") or "", optional_text(body, "result_summary") or ""
+    return Handed(task, status, code, summary, mapping(body, "execution_result"))
+
+
+def _failure(response: Response) -> StoreDenied | StoreUnavailable:
+    """What another answer means. A message of the service's is for people, and quotes no credentials."""
+    body = _json(response)
+    told = f"{optional_text(body, 'error_code') or ''} {optional_text(body, 'message') or ''}".strip()[:500]
+    text = f"the delegation service answered status {response.status}: {told}"
+    passing = response.status >= 500 or response.status == 429
+    return StoreUnavailable(text) if passing else StoreDenied(text)
+
+
+def _json(response: Response) -> JsonObject:
+    try:
+        document = loads(response.body)
+    except MalformedJson:
+        return {}
+    return document if isinstance(document, dict) else {}

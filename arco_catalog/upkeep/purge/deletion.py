@@ -1,0 +1,119 @@
+"""Deletes what an entity leads to, phase by phase (docs/design/purge.md#what-is-deleted)."""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.locations import Location
+from arco_catalog.state.purge_chunks import Chunk
+from arco_catalog.state.purge_progress import Phase, Progress
+from arco_catalog.tasks.execution import Execution
+from arco_catalog.upkeep.purge.inventory import Inventory
+from arco_catalog.upkeep.purge.reach import ReachedFile, entries_of
+from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
+
+READ_AT_ONCE = 8
+"""Manifests that are read beside each other: as many calls to delete may be under way."""
+
+
+_Names = Callable[[Chunk], Sequence[ReachedFile]]
+
+
+def _statistics(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in chunk.statistics]
+
+
+def _manifests(chunk: Chunk) -> Sequence[ReachedFile]:
+    return chunk.manifests
+
+
+def _lists(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in chunk.lists]
+
+
+def _metadata_files(chunk: Chunk) -> Sequence[ReachedFile]:
+    return [ReachedFile(each) for each in reversed(chunk.files)]
+
+
+_PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
+    (Phase.STATISTICS, _statistics, Phase.MANIFESTS),
+    (Phase.MANIFESTS, _manifests, Phase.LISTS),
+    (Phase.LISTS, _lists, Phase.METADATA),
+    (Phase.METADATA, _metadata_files, Phase.DONE),
+)
+"""The phases after the first: what each deletes, and which is next (docs/design/purge.md#rule-9)."""
+
+
+class Deletion(Removal):
+    """Deletes all of one entity, as the holder of a lease."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        locations: Sequence[str],
+        progress: Progress,
+        allows: Callable[[Location], bool] = lambda _: True,
+    ) -> None:
+        super().__init__(execution, locations, progress, allows)
+        self._execution = execution
+
+    async def run(self, inventory: Inventory) -> None:
+        """Deletes everything, from where an earlier lease left off. Raises `LeaseLost`, `TaskFailed`, `StoreError`."""
+        if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
+            await self._save(replace(self.progress, deleting=True))
+        if self.progress.phase is Phase.DATA:
+            await self._data(inventory)
+            await self._save(self.progress.in_phase(Phase.STATISTICS))
+        for phase, names, following in _PHASES:
+            if self.progress.phase is phase:
+                # Metadata files one after the other: by the last the rest is found again if the inventory is lost.
+                await self._delete_named(inventory, names, 1 if phase is Phase.METADATA else AT_ONCE)
+                await self._save(self.progress.in_phase(following))
+
+    async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
+        """Those of these that are to be deleted: all, where nobody else was found to lead to any."""
+        return files
+
+    async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
+        """Deletes what chunks name, from where the phase is."""
+        async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
+            async for chunk in chunks:
+                done = self._done_of(chunk)
+                for batch in batches(names(chunk)[done:], at_once):
+                    await self._all(await self._unshared(batch))
+                    done += len(batch)
+                    self.progress = self.progress.at(chunk.id, done)
+                    await self._execution.progress(self.progress.to_json(), len(batch))
+
+    async def _data(self, inventory: Inventory) -> None:
+        """Deletes what manifests name, and counts manifests that are not there."""
+        async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
+            async for chunk in chunks:
+                done = self._done_of(chunk)
+                for group in batches(chunk.manifests[done:], READ_AT_ONCE):
+                    before, pending, missing = self.progress.files, list[ReachedFile](), list[str]()
+                    await gather(*(self._entries(manifest.location, pending, missing) for manifest in group))
+                    await self._all(pending)
+                    done += len(group)
+                    self.progress = self.progress.without(missing).at(chunk.id, done)
+                    await self._execution.progress(self.progress.to_json(), self.progress.files - before)
+
+    def _done_of(self, chunk: Chunk) -> int:
+        """How much of a chunk is through."""
+        return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
+
+    async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
+        """Deletes what a manifest names, as many files at once as a call may take: the rest is left in `pending`, which
+        the manifests of a group share. One that is not there is added to `gone`."""
+        async with aclosing(entries_of(self._execution, manifest, gone)) as blocks:
+            async for entries in blocks:
+                pending += entries
+                while len(pending) >= AT_ONCE:
+                    full = pending[:AT_ONCE]
+                    del pending[:AT_ONCE]
+                    await self._all(full)
+
+    async def _save(self, progress: Progress) -> None:
+        self.progress = progress
+        await self._execution.save(progress.to_json())

@@ -1,0 +1,56 @@
+"""What lies at the locations of a table when all that it leads to is deleted (docs/design/purge.md#rule-13)."""
+
+from collections.abc import Iterable
+from contextlib import aclosing
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.purge_progress import Progress
+from arco_catalog.tasks.execution import Execution, TaskFailed
+from arco_catalog.upkeep.purge.reach import ReachedFile
+from arco_catalog.upkeep.purge.removal import Removal
+
+MAX_EXAMPLES = 20
+"""Files that the audit names; all are counted."""
+AT_A_TIME = 1_000
+"""Files that are listed before they are deleted."""
+
+
+async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
+    """Counts what is left at these locations, and names some of it. Raises `StoreError`."""
+    count, examples = 0, list[JsonValue]()
+    for location in locations:
+        others: list[str] = []
+        async with aclosing(execution.session().files.listed(location, others)) as found_there:
+            async for file, _ in found_there:
+                count += 1
+                if len(examples) < MAX_EXAMPLES:
+                    examples.append(file)
+        count += len(others)
+        examples += others[: MAX_EXAMPLES - len(examples)]
+    return {"left_behind": count, "left_behind_examples": examples}
+
+
+def require_all_addressable(progress: Progress) -> None:
+    """Raises `TaskFailed` if a file has no key, and so was not deleted (docs/design/purge.md#rule-26)."""
+    if progress.unaddressable:
+        raise TaskFailed(
+            f"{progress.unaddressable} files of the table were not deleted, the first is "
+            f"{progress.unaddressable_examples[0]}: the name has an empty level ('//'), '.' or '..', and this catalog "
+            f"has no key for it. The other {progress.files} files were deleted: delete these with the store's own tools"
+        )
+
+
+async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
+    """Deletes whatever lies at the location that was made for the table and is nobody else's
+    (docs/design/purge.md#rule-17). Raises `LeaseLost`, and `StoreError`."""
+    removal = Removal(execution, [location], progress)
+    batch: list[ReachedFile] = []
+    async with aclosing(execution.session().files.listed(location)) as found_there:
+        async for file, size in found_there:
+            batch.append(ReachedFile(file, size))
+            if len(batch) == AT_A_TIME:
+                await removal.delete(batch)
+                batch.clear()
+    await removal.delete(batch)
+    await execution.save(removal.progress.to_json())
+    return removal.progress

@@ -1,0 +1,46 @@
+"""Files of other tables that are gone: which files they named is unknown, so a purge waits for them once."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.fields import integer, mapping
+from arco_catalog.state.purge_progress import MAX_UNREAD, MISSING_SINCE, UNREAD
+from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
+
+
+def describe_missing(session: Session, entity: str, file: str) -> str:
+    """Why a table can't be read whole. Raises `TaskFailed` for a pointer, which only the catalog writes."""
+    if file == session.state.paths.pointer(entity):
+        raise TaskFailed(
+            f"the pointer {file} of a table is gone, so its files are unknown: `arco fsck` "
+            "names the repair; then retry this task"
+        )
+    return f"{file} is gone, and with it the names of the files to which it led"
+
+
+def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
+    """The checkpoint with these tables, and why each can't be read, up to a maximum of tables."""
+    before = mapping(checkpoint, UNREAD)
+    room = MAX_UNREAD - len(before)
+    return {**checkpoint, UNREAD: {**before, **dict([*unread.items()][: max(0, room)])}}
+
+
+async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
+    """Raises `NotYet` while an operator has time to bring files back, by which tables can't be read: as long as to
+    undo a drop, since the task missed the first one. Without these fields the checkpoint then has everything read
+    again: a file that is restored moves no pointer."""
+    if not missing:
+        return
+    checkpoint, since_ms = execution.checkpoint, execution.taken_ms
+    if MISSING_SINCE in checkpoint:
+        since_ms = integer(checkpoint, MISSING_SINCE)
+    until_ms = since_ms + execution.session().settings.purge.undrop_window_ms
+    if execution.taken_ms >= until_ms:
+        return
+    kept = {name: value for name, value in checkpoint.items() if name not in (*forget, UNREAD)}
+    await execution.save({**kept, MISSING_SINCE: since_ms})
+    name, reason = next(iter(missing.items()))
+    raise NotYet(
+        until_ms, f"{name}: {reason}. Bring that file back, or drop that table; the next try goes on without the file"
+    )

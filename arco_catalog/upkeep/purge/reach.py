@@ -1,0 +1,317 @@
+"""Which files an entity leads to: from its metadata files to manifest lists, manifests and data
+(docs/design/purge.md#what-is-deleted)."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound, Refusal
+from arco_catalog.iceberg.json import JsonObject, MalformedJson
+from arco_catalog.iceberg.parsing import UnreadableMetadata
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state import receipt
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.purge_chunks import ReachedFile as ReachedFile
+from arco_catalog.tasks.execution import Sessions, TaskFailed
+from arco_catalog.upkeep.ensure_receipt import ensure_receipt
+from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
+from storage_backends import Found, InvalidKey
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
+ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
+MAX_QUOTED = 1_000
+"""Characters of a location that an error quotes."""
+
+
+class CorruptFile(TaskFailed):
+    """A file is there and can't be read."""
+
+
+@dataclass(slots=True)
+class Reached:
+    """What the metadata files of one entity name, each once. `files` are those files, the oldest first; `gone` are
+    files that could not be read since they are gone."""
+
+    files: list[str] = field(default_factory=list)
+    lists: dict[str, None] = field(default_factory=dict)
+    direct: dict[str, None] = field(default_factory=dict)
+    """Manifests that an old v1 snapshot lists itself."""
+    statistics: dict[str, None] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    folders: dict[str, None] = field(default_factory=dict)
+    """Where its metadata files lie."""
+
+    def add(self, document: JsonObject) -> None:
+        """Adds what one metadata document names."""
+        for snapshot in _objects(document, "snapshots"):
+            manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
+            if isinstance(manifest_list, str):
+                self.lists[manifest_list] = None
+            elif isinstance(manifests, list):
+                self.direct.update((each, None) for each in manifests if isinstance(each, str))
+        for name in ("statistics", "partition-statistics"):
+            for entry in _objects(document, name):
+                if isinstance(path := entry.get("statistics-path"), str):
+                    self.statistics[path] = None
+        self.folders[table.metadata_directory(document, table.location(document))] = None
+
+
+def _objects(document: JsonObject, name: str) -> list[JsonObject]:
+    listed = document.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] | None = None) -> Reached:
+    """What is reachable from any metadata file of an entity's own log. Metadata files that are there and can't be read
+    are added to `corrupt`; without it they raise `TaskFailed`, as a log that can't be followed does."""
+    reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
+    chain = await walked_log(execution, pointer)
+    for file in chain:
+        seen[file] = None
+        logged.update((each, None) for each in await _add_readable(execution, file, reached, corrupt) or ())
+    for folder in [*reached.folders]:
+        for file in await lost_tries(execution, pointer.entity, folder, {*seen, *logged}):
+            logged[file] = None
+    for file in [each for each in logged if each not in seen]:
+        await _add_readable(execution, file, reached, corrupt)
+        chain.append(file)
+    reached.files = [file for file in reversed(chain) if file not in reached.gone]
+    return reached
+
+
+async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
+    """What is reachable from a metadata file alone: from it, and from those files of its log that `may_read` lets be
+    looked at, the others being neither read nor named. Raises `TaskFailed` as `reached_by` does."""
+    reached, chain = Reached(), [location]
+    logged = await _add(execution, location, reached)
+    chain += [file for file in reversed(logged or ()) if may_read(file)]
+    for file in chain[1:]:
+        await _add(execution, file, reached)
+    reached.files = [file for file in reversed([*dict.fromkeys(chain)]) if file not in reached.gone]
+    return reached
+
+
+async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str] | None = None) -> Reached:
+    """What these metadata files name, and nothing of what was current before them. With `corrupt`, files that can't be
+    read are added there. Raises `TaskFailed` otherwise, as `reached_by` does."""
+    reached = Reached()
+    for file in files:
+        if await _add_readable(execution, file, reached, corrupt) is not None:
+            reached.files.append(file)
+    return reached
+
+
+async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
+    """The metadata files that were current, the newest first, back to the creation or registration. Ends early at a
+    file that is gone, if that alone knew what was before it. Raises `TaskFailed` where something that knows it is
+    there and can't be read, and `StoreError`."""
+    found: dict[str, None] = {}
+    file: MetadataFile | None = pointer.metadata
+    while file is not None and file.location not in found:
+        location = file.location
+        found[location] = None
+        if location == pointer.registered_from:
+            break
+        file = await file_before(execution, pointer, file, dry=True)
+    return [*found]
+
+
+async def _add_readable(
+    execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None
+) -> Sequence[str] | None:
+    """Adds what a metadata file names, and returns the files of its log; None if it is gone or corrupt. Raises
+    `CorruptFile` without a list for that."""
+    try:
+        return await _add(execution, file, reached)
+    except CorruptFile as error:
+        _note_corruption(error, corrupt)
+        return None
+
+
+async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
+    """Adds what a metadata file names, and returns the files of its log; None if it is gone."""
+
+    def add(document: JsonObject) -> Sequence[str]:
+        reached.add(document)
+        return table.logged_files(document)
+
+    return await read_metadata_file(execution, file, reached.gone, add)
+
+
+async def read_metadata_file(
+    execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
+) -> T | None:
+    """Returns what `use` does of a metadata file; None if it is not there, and then it is added to `missing`. Raises
+    `CorruptFile`."""
+    files = execution.session().files
+    try:
+        return await files.extract(file, use)
+    except NotFound:
+        missing.append(file)
+        return None
+    except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
+        raise CorruptFile(f"the metadata file {file} can't be read: {error.message}") from error
+    except InvalidKey as error:  # no retry would change that
+        raise CorruptFile(f"the metadata file {file[:MAX_QUOTED]} can't be read: {error}") from error
+    finally:
+        files.forget(file)
+
+
+async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
+    """The metadata file that was current before another, None if there is none, or if a file is missing that alone
+    names it. Unless `dry`, the other gets its receipt where that is missing. Raises as `walked_log` does."""
+    try:
+        return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
+    except NotFound as error:
+        _LOG.warning("the log of entity %s is not known beyond %s: %s", pointer.entity, file.location, error)
+        return None
+    except (Refusal, InternalError, MalformedJson) as error:
+        raise TaskFailed(
+            f"the log of entity {pointer.entity} can't be followed beyond {file.location}, and what was before it "
+            f"is not known: {error} (`arco fsck` says what can be done)"
+        ) from error
+
+
+async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
+    """The metadata files of this folder that never became current, and for which the entity has a pending receipt."""
+    found: list[str] = []
+    async with aclosing(execution.session().files.listed(folder)) as found_there:
+        async for location, _ in found_there:
+            name = location.rpartition("/")[2]
+            if location in known or not table.is_metadata_file_name(name):
+                continue
+            session = execution.session()
+            if await is_announced(session, entity, location):
+                found.append(location)
+    return found
+
+
+async def is_announced(session: Session, entity: str, location: str) -> bool:
+    """Whether an entity has a pending receipt for this metadata file."""
+    try:
+        updated_ms = await session.files.extract(location, table.last_updated_ms)
+    except (Refusal, UnreadableMetadata):
+        return False
+    finally:
+        session.files.forget(location)
+    path = session.state.paths.receipt(receipt.PENDING, commit_key(entity, location), updated_ms)
+    return isinstance(await session.state.store.get(path), Found)
+
+
+async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> list[ReachedFile]:
+    """The manifests of a manifest list. One that is not there is added to `gone`. Raises `CorruptFile`."""
+    found: list[ReachedFile] = []
+    async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
+        async for records in blocks:
+            for record in records:
+                manifest = _text(record, "manifest_path", location)
+                found.append(ReachedFile(manifest, _integer(record, "manifest_length")))
+    return found
+
+
+async def manifests_of(
+    execution: Sessions,
+    reached: Reached,
+    gone: list[str] | None = None,
+    corrupt: list[str] | None = None,
+) -> AsyncGenerator[ReachedFile, None]:
+    """All manifests, each once, in an order that stays the same as long as the manifest lists are there. Lists that are
+    not there any more are added to `gone`, and with `corrupt` lists that can't be read to that. Raises `TaskFailed`."""
+    seen: set[str] = set()
+    for location in reached.lists:
+        try:
+            listed = await manifests_in(execution, location, gone)
+        except CorruptFile as error:
+            _note_corruption(error, corrupt)
+            continue
+        for manifest in listed:
+            if manifest.location not in seen:
+                seen.add(manifest.location)
+                yield manifest
+    for direct in reached.direct:
+        if direct not in seen:
+            seen.add(direct)
+            yield ReachedFile(direct)
+
+
+async def entries_of(
+    execution: Sessions, manifest: str, gone: list[str] | None = None
+) -> AsyncGenerator[Sequence[ReachedFile], None]:
+    """The data and delete files that a manifest names, a block at a time, whatever it says became of them. One that is
+    not there any more is added to `gone`. Raises `TaskFailed`."""
+    async with aclosing(records_of(execution, manifest, ENTRY_FIELDS, gone)) as blocks:
+        async for records in blocks:
+            files: list[ReachedFile] = []
+            for record in records:
+                named = record.get("data_file")
+                if not isinstance(named, dict):
+                    raise CorruptFile(f"the manifest {manifest} can't be read: an entry has no file")
+                files.append(ReachedFile(_text(named, "file_path", manifest), _integer(named, "file_size_in_bytes")))
+            yield files
+
+
+async def files_behind(
+    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[str] | None = None
+) -> AsyncGenerator[str, None]:
+    """The manifests that some metadata leads to, and the files that they name. What is not there any more is added to
+    `gone`; with `corrupt`, what can't be read is added to that, and the rest is read. Raises `TaskFailed`."""
+    async with aclosing(manifests_of(execution, reached, gone=gone, corrupt=corrupt)) as manifests:
+        async for manifest in manifests:
+            yield manifest.location
+            try:
+                async with aclosing(entries_of(execution, manifest.location, gone)) as blocks:
+                    async for files in blocks:
+                        for each in files:
+                            yield each.location
+            except CorruptFile as error:
+                _note_corruption(error, corrupt)
+
+
+def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
+    """Adds a file that can't be read to the list. Raises the error where there is none."""
+    if corrupt is None:
+        raise error
+    corrupt.append(str(error))
+
+
+async def records_of(
+    execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
+) -> AsyncGenerator[Sequence[JsonObject], None]:
+    """The records of an Avro file, a block at a time; none (more) if it is gone, which `gone` then tells. Raises
+    `TaskFailed` if it is there and can't be read (docs/design/purge.md#rule-12)."""
+
+    async def read_range(start: int, length: int) -> bytes:
+        return await execution.session().files.read_range(location, start, length)
+
+    try:
+        async with aclosing(read_blocks(read_range, fields)) as blocks:
+            async for records in blocks:
+                yield records
+    except NotFound:
+        if gone is not None:
+            gone.append(location)
+    except (Unreadable, BadRequest, InvalidKey) as error:
+        raise CorruptFile(
+            f"the file {location[:MAX_QUOTED]} can't be read, and what it names would be left behind: {error}"
+        ) from error
+
+
+def _text(record: JsonObject, name: str, where: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise CorruptFile(f"the file {where} can't be read: an entry has no {name}")
+    return value
+
+
+def _integer(record: JsonObject, name: str) -> int:
+    value = record.get(name)
+    return value if isinstance(value, int) else 0

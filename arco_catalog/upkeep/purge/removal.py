@@ -1,0 +1,121 @@
+"""Deletes files of one entity, and nothing else (docs/design/purge.md#what-is-deleted)."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from arco_catalog.protocol.concurrency import batches
+from arco_catalog.state.deletion import delete_for_certain
+from arco_catalog.state.locations import Location
+from arco_catalog.state.purge_progress import Progress
+from arco_catalog.tasks.execution import Sessions
+from arco_catalog.upkeep.purge.reach import ReachedFile
+from storage_backends import MAX_DELETED, InvalidKey, StoreError, Unknown
+
+AT_ONCE = MAX_DELETED
+"""Files in one call to delete."""
+REMEMBERED = 1_000_000
+"""Data files of which it is remembered that they were deleted: others may be deleted, and counted, twice."""
+PARENTS = 4_096
+"""Folders of which it is remembered whether files in them are the entity's own."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
+"""What says nothing of where it lies, however it is decoded, and is no folder of a catalog's own state."""
+
+
+class Removal:
+    """Deletes files of one entity: inside its own locations, given by their normal forms, and nowhere else; of these
+    only what `allows` lets go, which judges by folders. Each call to delete is made in a session of `sessions`."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        locations: Sequence[str],
+        progress: Progress,
+        allows: Callable[[Location], bool] = lambda _: True,
+    ) -> None:
+        self._sessions = sessions
+        self._folders = frozenset(location.rstrip("/") for location in locations)
+        self._allows = allows
+        self._parents: dict[str, Location | None] = {}
+        self._deleted: set[int] = set()
+        self.progress = progress
+
+    async def delete(self, files: Iterable[ReachedFile]) -> None:
+        """Deletes these, as far as they are the entity's own. Raises `LeaseLost`, and `StoreError`."""
+        await self._all(files)
+
+    async def _all(self, files: Iterable[ReachedFile]) -> None:
+        for batch in batches(files, AT_ONCE):
+            own: dict[Location, int] = {}
+            outside, unaddressable = 0, list[str]()
+            for file in batch:
+                location = self.own(file.location)
+                if location is None:
+                    outside += 1
+                elif self._is_new(location):
+                    if location.collapsed:
+                        unaddressable.append(file.location)
+                    else:
+                        own[location] = file.size
+            if own:
+                invalid: set[Location] = set()
+                await delete_for_certain([*own], partial(self._delete, invalid), self._pause)
+                outside += len(invalid)
+                own = {location: size for location, size in own.items() if location not in invalid}
+            now = self.progress.with_unaddressable(len(unaddressable), unaddressable)
+            self.progress = replace(
+                now,
+                files=now.files + len(own),
+                bytes=now.bytes + sum(own.values()),
+                outside=now.outside + outside,
+            )
+
+    def own(self, text: str) -> Location | None:
+        """The file, if it lies inside the entity's own locations. A collapsed one is counted, and not deleted."""
+        folder, _, name = text.rpartition("/")
+        if _PLAIN_NAME.fullmatch(name) is None:
+            return self._own(text)
+        if folder not in self._parents:
+            if len(self._parents) == PARENTS:
+                self._parents.clear()
+            file = self._own(f"{folder}/name")
+            self._parents[folder] = None if file is None else replace(file, segments=file.segments[:-1])
+        parent = self._parents[folder]
+        return None if parent is None else parent.below(name)
+
+    def _own(self, text: str) -> Location | None:
+        location = Location.of_file(text)
+        if location is None or location.reserved or not any(each in self._folders for each in location.around()):
+            return None
+        return location if self._allows(location) else None
+
+    def _is_new(self, location: Location) -> bool:
+        digest = hash(location)
+        if digest in self._deleted:
+            return False
+        if len(self._deleted) < REMEMBERED:
+            self._deleted.add(digest)
+        return True
+
+    async def _delete(
+        self, invalid: set[Location], files: Sequence[Location]
+    ) -> Mapping[Location, Unknown | StoreError]:
+        """One call to delete, and another for what lies beside local files. Who makes them holds the lease, and they
+        end with it (docs/design/purge.md#rule-5). Files whose names the store gives to no object are not there; they
+        are added to `invalid`, since no retry would change that."""
+        left = await self._sessions.session().files.remove_many(files)
+        invalid.update(file for file, reason in left.items() if isinstance(reason, InvalidKey))
+        beside = {checksum_beside(file): file for file in files if file.scheme == "file"}
+        if beside:
+            stay = await self._sessions.session().files.remove_many([*beside])
+            left = {**left, **{beside[checksum]: reason for checksum, reason in stay.items()}}
+        return {file: reason for file, reason in left.items() if not isinstance(reason, InvalidKey)}
+
+    async def _pause(self) -> None:
+        await self._sessions.session().state.pause()
+
+
+def checksum_beside(file: Location) -> Location:
+    """The file that Hadoop's local file system puts beside each that it writes, and asks when it reads it."""
+    return replace(file, segments=(*file.segments[:-1], f".{file.segments[-1]}.crc"))

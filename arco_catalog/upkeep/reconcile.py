@@ -1,0 +1,241 @@
+"""The reconciler: walks every entity whose pointer has moved since its last complete walk
+(docs/design/reconciliation.md#reconciler).
+
+One implementation of the walk (walk.py), two drivers: asyncio here (`arco reconcile`, the scheduled function), and
+PySpark (`reconciler/`).
+
+Entities take turns. Each run begins after the one whose turn was last in the run before; in one turn an entity gets so
+many files, and if it needs more it queues up again, behind all others. So whatever the time of a run, every entity gets
+on, and none can hold up the others: neither by its length nor by what is wrong with it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import BadRequest, InternalError
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import transaction_committed
+from arco_catalog.protocol.lapsed import settle_lapsed
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.checkpoints import Checkpoints, shard_of
+from arco_catalog.state.fields import optional_text, text
+from arco_catalog.upkeep.walk import ShouldStop, WalkResult, never, walk
+from storage_backends import Cursor
+
+TURN = 200
+"""Metadata files that an entity gets in one turn."""
+WRITE_AFTER = 5_000
+"""Entities and files walked after which the log is written: all of a changed shard is."""
+RESERVE_MS = 10_000
+"""Kept of a session's time to write the log; of a short one a quarter."""
+UNANSWERED = 3
+"""Batches in a row for which the store had no answer at all: then the run ends, and the next goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPointer:
+    """A pointer as the LIST shows it, and whether a name leads to its entity, or did. `written_ms` is the store's time
+    of its last write."""
+
+    entity: str
+    version: str
+    named: bool = True
+    written_ms: int = 0
+
+
+async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
+    """All pointers, a LIST call at a time; `entities` are those to which names led before the first."""
+    prefix = session.state.paths.pointers
+    after: Cursor | None = None
+    while True:
+        page = await session.state.store.list(prefix, after)
+        names = [entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries]
+        yield [
+            ListedPointer(entity, entry.version, entity in entities, entry.written_ms)
+            for entity, entry in zip(names, page.entries, strict=True)
+        ]
+        after = page.after
+        if after is None:
+            return
+
+
+async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenerator[str, None]:
+    """Everything live or dropped, as of now; what a transaction creates, once that committed. One that can't be read
+    is told in `unreadable`, and its tables wait until it can."""
+    index = (await session.state.head()).index
+    decided: dict[str, bool] = {}
+    for kind in ("relation\n", "tombstone\n"):
+        async with aclosing(entries_in(session.state, index, kind)) as entries:
+            async for _, entry in entries:
+                transaction = optional_text(entry, "transaction")
+                if transaction is not None and transaction not in decided:
+                    try:
+                        decided[transaction] = await transaction_committed(session.state, transaction)
+                    except InternalError as error:
+                        decided[transaction] = False
+                        unreadable.append(f"{text(entry, 'entity')}: {error.message}")
+                if transaction is None or decided[transaction]:
+                    yield text(entry, "entity")
+
+
+def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
+    """Those that are not walked to the end, or whose pointer has moved since, and the counts of all: the others cost no
+    GET. A pointer to which no name leads is an unfinished create's, and not walked: what it names has not become
+    current, and may never."""
+    named = [pointer for pointer in page if pointer.named]
+    moved = [
+        pointer
+        for pointer in named
+        if (known := checkpoints.by_entity.get(pointer.entity)) is None or known.version != pointer.version
+    ]
+    return moved, ReconcileStats(len(page), orphaned=len(page) - len(named), unchanged=len(named) - len(moved))
+
+
+def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
+    """The entities in the order of their turns: on from the one whose turn was last. A LIST has no order."""
+    after = checkpoints.after or ""
+    return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
+
+
+async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
+    """All there is to walk, in the order of its turns, and the counts of what there is not."""
+    total, due = ReconcileStats(), list[ListedPointer]()
+    unreadable = [*checkpoints.damaged]
+    async with aclosing(named_entities(session, unreadable)) as named:
+        entities = {entity async for entity in named}
+    for reason in unreadable:
+        total.fails(reason)
+    async with aclosing(list_pointers(session, entities)) as pages:
+        async for page in pages:
+            moved, counts = due_for_walk(checkpoints, page)
+            total.add(counts)
+            due += moved
+    return in_turn(checkpoints, due), total
+
+
+@dataclass
+class Progress:
+    """How far a run has come: its log, its counts, and the entities that it began and has not walked to the end."""
+
+    checkpoints: Checkpoints
+    total: ReconcileStats
+    begun: dict[str, bool] = field(default_factory=dict)
+
+    def add(self, pointer: ListedPointer, done: WalkResult) -> None:
+        """Counts a turn, and remembers what came of it. An entity counts once, however many turns it takes."""
+        counts, first = done.stats, pointer.entity not in self.begun
+        counts.walked = int(first)
+        counts.incomplete -= int(not first and self.begun[pointer.entity])
+        self.begun[pointer.entity] = done.checkpoint is None or not done.checkpoint.complete
+        self.total.add(counts)
+        if done.checkpoint is not None:
+            self.checkpoints.record(pointer.entity, done.checkpoint, counts.files)
+        self.checkpoints.pass_turn(pointer.entity)
+
+
+async def reconcile(
+    session: Session,
+    *,
+    dry: bool = False,
+    concurrency: int = 16,
+    progress: Callable[[ReconcileStats], None] = lambda stats: None,
+    should_stop: ShouldStop = never,
+) -> ReconcileStats:
+    """Walks every pointer that moved since its last complete walk, until all are done or `should_stop`, asked before
+    each file, is true; the next run goes on from there. It stops by itself shortly before the session's deadline. With
+    `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
+    deadline = Deadline(session, should_stop)
+    if not dry:
+        await settle_lapsed(session, should_stop=deadline)
+    checkpoints = await Checkpoints.read(session.state)
+    due, total = await find_due(session, checkpoints)
+    run, queue = Progress(checkpoints, total), deque(due)
+    unanswered = 0
+    while queue and unanswered < UNANSWERED and not deadline():
+        batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
+        walks = await walk_batch(session, checkpoints, batch, deadline, dry=dry, most=TURN)
+        for pointer, done in zip(batch, walks, strict=True):
+            run.add(pointer, done)
+            if done.more:
+                queue.append(pointer)
+        progress(total)
+        unanswered = 0 if any(done.answered for done in walks) else unanswered + 1
+        if not dry and checkpoints.unwritten >= WRITE_AFTER:
+            await checkpoints.write(session.state)
+    total.stopped = bool(queue)
+    if not dry:
+        await checkpoints.write(session.state)
+    return total
+
+
+class Deadline:
+    """Stops a run when `should_stop` says so, or shortly before its session's deadline: what it remembers must be
+    written after that."""
+
+    def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
+        self._now_ms = session.runtime.now_ms
+        self._should_stop = should_stop
+        self._reserve_ms = min(RESERVE_MS, max(0, session.request.deadline_ms - self._now_ms()) // 4)
+        self._end_ms = session.request.deadline_ms - self._reserve_ms
+
+    def __call__(self) -> bool:
+        return self._now_ms() >= self._end_ms or self._should_stop()
+
+    def seconds_left(self) -> float:
+        """How long one turn may go on without asking: well into what is kept, but not to its end."""
+        return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
+
+
+async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
+    """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
+    its pointer names has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
+    if not await is_named(session, entity):
+        raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
+    checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
+    done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=Deadline(session, should_stop))
+    done.stats.stopped = done.more
+    if done.checkpoint is not None:
+        checkpoints.record(entity, done.checkpoint)
+        await checkpoints.write(session.state)
+    return done.stats
+
+
+async def is_named(session: Session, entity: str) -> bool:
+    """Whether a name leads to an entity, or did when it was dropped."""
+    async with aclosing(named_entities(session, [])) as entities:
+        async for each in entities:
+            if each == entity:
+                return True
+    return False
+
+
+async def walk_batch(
+    session: Session,
+    checkpoints: Checkpoints,
+    batch: Sequence[ListedPointer],
+    deadline: Deadline,
+    *,
+    dry: bool,
+    most: int,
+) -> Sequence[WalkResult]:
+    """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
+    the others."""
+
+    async def turn(entity: str) -> WalkResult:
+        try:
+            async with asyncio.timeout(deadline.seconds_left()):
+                return await walk(
+                    session, entity, checkpoints.by_entity.get(entity), dry=dry, most=most, should_stop=deadline
+                )
+        except TimeoutError:
+            stats = ReconcileStats(walked=1, incomplete=1)
+            stats.fails(f"{entity}: its walk did not end in time")
+            return WalkResult(stats, None)
+
+    return await gather(*(turn(pointer.entity) for pointer in batch))

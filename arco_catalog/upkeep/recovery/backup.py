@@ -1,0 +1,258 @@
+"""Writes what a catalog has stored to an archive, beside live writers (docs/recovery.md#backups).
+
+The order of reading makes it consistent. What tells that something was done (markers, receipts, tasks) is read before
+the pointers, so all that it tells of is in them. HEAD is read after them, so all that they rest on is in it. Decisions
+of transactions are read last: of one that committed meanwhile, all pointers are read again, and HEAD too; what is not
+decided then is left out, and so did not happen.
+"""
+
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, NotFound, Unavailable
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import open_state
+from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.access import State
+from arco_catalog.state.entries import has_pointer, purge_began
+from arco_catalog.state.fields import sequence, text
+from arco_catalog.state.listing import list_objects
+from arco_catalog.state.realm import CatalogEntry, catalogs
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.tombstone import PURGED
+from arco_catalog.state.transaction import Decision
+from arco_catalog.upkeep.recovery.archive import ArchiveWriter, Member
+from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
+from storage_backends import Found, Listed, StoreUnavailable
+
+ROUNDS = 100
+"""How often HEAD is read, each time because a transaction committed since."""
+TICK_MS = 5_000
+"""The store's times are in whole seconds, at the coarsest; more, to be sure."""
+
+
+async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) -> JsonObject:
+    """Writes the catalog of the session to an archive that has begun; with a realm, whose registry the session is with,
+    the realm and its catalogs as of the beginning. Returns what there is. Raises as `CatalogBackup.write` does."""
+    strip = session.state.paths.state.removesuffix(session.state.paths.folder)
+    parts = [CatalogBackup(session.state, archive, strip, session.late)]
+    heads = [await parts[0].write()]
+    if realm is not None:
+        async for _, entry in entries_in(session.state, heads[0].index, catalogs()):
+            parts.append(CatalogBackup(open_state(session, CatalogEntry(entry).root), archive, strip, session.late))
+            heads.append(await parts[-1].write())
+    for part in reversed(parts):
+        await part.write_head()
+    held: list[JsonValue] = [
+        part.told(head) | {"place": place_of(session, part.state.paths.root)}
+        for part, head in zip(parts, heads, strict=True)
+    ]
+    summary: JsonObject = {"registries": held}
+    await archive.complete(summary)
+    return {**summary, "objects": archive.objects, "bytes": archive.bytes}
+
+
+def place_of(session: Session, root: str) -> str:
+    """Where the state of a catalog with this root is, in the store of the session."""
+    base = session.catalog.mounts[0].root
+    return base.below(root).uri if root else base.uri
+
+
+@dataclass
+class CatalogBackup:
+    """The backup of one catalog. `strip` is what keys in the archive leave out."""
+
+    state: State
+    archive: ArchiveWriter
+    strip: str
+    late: Callable[[], bool]
+    entities: set[str] = field(default_factory=set)
+    """Those whose pointers are in the archive: some 100 bytes each."""
+    covered: set[str] = field(default_factory=set)
+    """Transactions that committed since the beginning, and whose pointers were read since."""
+    read_again: int = 0
+    missing: list[str] = field(default_factory=list)
+    """Entities that HEAD names and whose pointers are not there."""
+
+    async def write(self) -> RegistryState:
+        """Writes all but HEAD, which `write_head` does, and returns it. Raises `NotFound`, `StoreError`, and
+        `Unavailable` if transactions never stop to commit."""
+        paths = self.state.paths
+        self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
+        for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
+            await self._add_listed(prefix)
+        await self._add_listed(paths.pointers, self._note_entity)
+        head = await self._consistent_head()
+        await self._add_listed(paths.index_segments)
+        await self._add_listed(paths.entity_values)
+        await self._add_keys([paths.page_key])
+        await self._add_listed(paths.metadata_claims)
+        await self._add_decisions()
+        await self._add_listed(paths.events, wanted=self._pending_since)
+        await self._add_history(head)
+        await self._add_listed(paths.collector)  # last: whatever was collected meanwhile is behind the floors
+        return head
+
+    def told(self, head: RegistryState) -> JsonObject:
+        """What the archive holds of the catalog."""
+        return {
+            "manifest": self.state.paths.manifest.removeprefix(self.strip),
+            "head": head.id,
+            "sequence": head.sequence,
+            "head_ms": head.at_ms,
+            "pointers": len(self.entities),
+            "pointers_read_again": self.read_again,
+            "pointers_missing": [*self.missing],
+        }
+
+    async def write_head(self) -> None:
+        """Writes HEAD: an archive that is read from its beginning gives a catalog when all else is there."""
+        await self._add([(self.state.paths.manifest, self._head, 0)])
+
+    # What is consistent with what
+
+    async def _consistent_head(self) -> RegistryState:
+        """HEAD, read when the pointers of all that had committed were."""
+        before: str | None = None
+        for _ in range(ROUNDS):
+            head = await self._read_head()
+            if head.id != before:
+                self.missing = await self._add_missing_pointers(head)
+            gone_since = bool(self.missing) and head.id != before
+            before = head.id
+            members = await self._members_of_new_transactions()
+            if members is None and not gone_since:  # what was dropped and purged meanwhile is not in the next HEAD
+                return head
+            await self._add_pointers(members or ())
+        raise Unavailable("Transactions over several tables commit faster than their tables can be read: try again")
+
+    async def _read_head(self) -> RegistryState:
+        key = self.state.paths.manifest
+        found = await read(self.state, key)
+        if found is None:
+            raise NotFound(f"{key} is missing: `arco restore` finds it again")
+        self._head = found.body
+        return RegistryState.parse(found.body, found.version, key).with_segments(self.state.loaded_segment)
+
+    async def _add_missing_pointers(self, head: RegistryState) -> list[str]:
+        """Adds the pointers of what was made since the pointers were listed. Returns the entities that have none."""
+        missing: list[str] = []
+        for prefix in ("relation\n", "tombstone\n"):
+            async for _, entry in entries_in(self.state, head.index, prefix):
+                entity = text(entry, "entity")
+                known = entity in self.entities or not has_pointer(entry)
+                if not known and entry.get("state") != PURGED and not purge_began(entry):
+                    missing.append(entity)
+        return await self._add_pointers(missing)
+
+    async def _add_pointers(self, entities: Sequence[str]) -> list[str]:
+        """Adds these pointers as they are now. Returns the entities that have none."""
+        gone: list[str] = []
+        for batch in batches(entities, AT_ONCE):
+            found = await gather(*(read(self.state, self.state.paths.pointer(each)) for each in batch))
+            for entity, each in zip(batch, found, strict=True):
+                if each is None:
+                    gone.append(entity)
+                    continue
+                again = entity in self.entities
+                self.read_again += again
+                self.entities.add(entity)
+                await self._add([(self.state.paths.pointer(entity), each.body, each.written_ms)], again=again)
+        return gone
+
+    async def _members_of_new_transactions(self) -> Sequence[str] | None:
+        """The entities of transactions that committed since they were last asked for; None if none did."""
+        found: dict[str, None] = {}
+        new = False
+        async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._recent):
+            decision = Decision.parse(each, key)
+            transaction = text(decision.document, "transaction")
+            if decision.status == "committed" and transaction not in self.covered:
+                self.covered.add(transaction)
+                new = True
+                members = [member for member in sequence(decision.document, "tables") if isinstance(member, dict)]
+                found |= dict.fromkeys(text(member, "entity") for member in members)
+        return [*found] if new else None
+
+    async def _add_decisions(self) -> None:
+        """Adds decisions. A commit that nothing read so far has to show is left out, as what is undecided is: what is
+        not there reads as aborted."""
+        async for key, each in self._read(list_objects(self.state, self.state.paths.transactions)):
+            decision = Decision.parse(each, key)
+            late = each.written_ms >= self._since_ms and text(decision.document, "transaction") not in self.covered
+            if decision.status == "aborted" or (decision.status == "committed" and not late):
+                await self._add([(key, each.body, each.written_ms)])
+
+    async def _add_history(self, head: RegistryState) -> None:
+        """Adds the commits that led to HEAD, as far as they are kept, and none that lost its race."""
+        listing: RegistryState | None = head
+        while listing is not None:
+            await self._add_keys([self.state.paths.registry_commit(commit) for commit, _ in listing.recent()])
+            try:
+                before = listing.before
+                listing = None if before is None else await self.state.registry_commit(before)
+            except CommitStateUnknown:
+                listing = None  # collected
+
+    # Reading and adding
+
+    def _recent(self, each: Listed) -> bool:
+        return each.written_ms >= self._since_ms
+
+    def _pending_since(self, each: Listed) -> bool:
+        """Receipts of commits that pointers may show and that were not there at the beginning."""
+        return self._recent(each) and "/pending/" in each.key
+
+    def _note_entity(self, key: str) -> None:
+        self.entities.add(key.rpartition("/")[2].removesuffix(".json"))
+
+    async def _add_listed(
+        self,
+        prefix: str,
+        note: Callable[[str], None] | None = None,
+        wanted: Callable[[Listed], bool] | None = None,
+    ) -> None:
+        batch: list[tuple[str, bytes, int]] = []
+        async for key, each in self._read(list_objects(self.state, prefix), wanted):
+            if note is not None:
+                note(key)
+            batch.append((key, each.body, each.written_ms))
+            if len(batch) == AT_ONCE:
+                await self._add(batch)
+                batch = []
+        await self._add(batch)
+
+    async def _add_keys(self, keys: Iterable[str]) -> None:
+        for batch in batches(keys, AT_ONCE):
+            found = await gather(*(read(self.state, key) for key in batch))
+            there = [(key, each) for key, each in zip(batch, found, strict=True) if each is not None]
+            await self._add([(key, each.body, each.written_ms) for key, each in there])
+
+    async def _read(
+        self, entries: AsyncIterable[Listed], wanted: Callable[[Listed], bool] | None = None
+    ) -> AsyncIterable[tuple[str, Found]]:
+        """The objects of a listing, a bounded number at a time; those that went meanwhile are left out."""
+        batch: list[str] = []
+        async for each in entries:
+            if wanted is None or wanted(each):
+                batch.append(each.key)
+            if len(batch) == AT_ONCE:
+                for pair in await self._read_batch(batch):
+                    yield pair
+                batch = []
+        for pair in await self._read_batch(batch):
+            yield pair
+
+    async def _read_batch(self, keys: Sequence[str]) -> Sequence[tuple[str, Found]]:
+        if self.late():
+            raise StoreUnavailable("the backup took longer than its time limit")
+        found = await gather(*(read(self.state, key) for key in keys))
+        return [(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
+
+    async def _add(self, objects: Sequence[tuple[str, bytes, int]], *, again: bool = False) -> None:
+        members = [Member(key.removeprefix(self.strip), body, written_ms) for key, body, written_ms in objects]
+        if members:
+            await self.archive.add(members, again=again)

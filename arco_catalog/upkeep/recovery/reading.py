@@ -1,0 +1,52 @@
+"""What the search for lost objects reads: many objects of one kind, a bounded number at a time."""
+
+from collections.abc import AsyncGenerator, Collection, Mapping
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.access import State
+from arco_catalog.state.listing import list_objects
+from arco_catalog.state.marker import Slot
+from storage_backends import Found
+
+AT_ONCE = 32
+"""Objects read beside each other."""
+HOUR_MS = 60 * 60_000
+"""How far clocks of machines are from the store's, at most by far."""
+
+
+async def read(state: State, key: str) -> Found | None:
+    """An object as it is now, None if there is none."""
+    found = await state.store.get(key)
+    return found if isinstance(found, Found) else None
+
+
+async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
+    """Those of the objects that are there."""
+    for batch in batches(keys, AT_ONCE):
+        found = await gather(*(read(state, key) for key in batch))
+        for key, each in zip(batch, found, strict=True):
+            if each is not None:
+                yield key, each
+
+
+async def final_answers(state: State, attempts: Collection[str], since_ms: int) -> Mapping[str, JsonObject]:
+    """The answers that final slots hold for any of these attempts, none of which is older than that."""
+    if not attempts:
+        return {}
+    last: dict[str, int] = {}
+    async for each in list_objects(state, state.paths.markers):
+        marker, _, file = each.key.rpartition("/")
+        number = file.removesuffix(".json")
+        if number.isdecimal() and each.written_ms >= since_ms - HOUR_MS:
+            last[marker] = max(int(number), last.get(marker, 0))
+    answers: dict[str, JsonObject] = {}
+    async for key, found in read_all(state, [f"{marker}/{number}.json" for marker, number in last.items()]):
+        try:
+            slot = Slot.parse(found, key)
+        except InternalError:
+            continue  # `arco fsck` tells of it
+        if slot.answer is not None and slot.attempt in attempts:
+            answers[slot.attempt] = slot.answer
+    return answers

@@ -1,0 +1,138 @@
+"""Puts a backup into a store that has no such catalog (docs/recovery.md#backups)."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, InternalError
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import open_state
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.state.access import State
+from arco_catalog.state.fields import optional_text, sequence
+from arco_catalog.state.paths import REALM_FOLDER, catalog_root, is_manifest, is_state
+from arco_catalog.state.purge_progress import Progress
+from arco_catalog.state.registry import Operation, RegistryState
+from arco_catalog.state.restoration import Restoration
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.tombstone import DROPPED, PURGED, Tombstone
+from arco_catalog.upkeep.recovery.archive import Archive, Member
+from arco_catalog.upkeep.recovery.backup import TICK_MS, place_of
+from arco_catalog.upkeep.recovery.reading import read
+from storage_backends import Applied
+
+AT_ONCE = 16
+UNKNOWN_PLACE = "an unknown place"
+"""Of a backup by a version that did not record where it was made."""
+
+
+async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
+    """Makes the catalog of the session, or the realm whose registry it is with, out of an archive. Returns what was
+    made. Raises `BadRequest` for an archive of something else, `AlreadyExists` where such a catalog is, `Occupied`
+    where other objects are in the way, and `StoreError`.
+
+    Objects are created, none is overwritten; HEADs come last. So a run that was stopped leaves no catalog, and another
+    goes on.
+    """
+    prefix = session.state.paths.state.removesuffix(session.state.paths.folder)
+    if archive.realm is not (session.state.paths.folder == REALM_FOLDER):
+        raise BadRequest(
+            "the backup is of a realm, and not of one catalog" if archive.realm else "it is of one catalog"
+        )
+    if archive.realm and archive.first.get("prefix") != prefix:
+        raise BadRequest(f"the backup is of a realm in the folder {archive.first.get('prefix')!r}: restore it there")
+    places = {
+        prefix + str(each.get("manifest")): optional_text(each, "place")
+        for each in sequence(archive.last, "registries")
+        if isinstance(each, dict)
+    }
+    manifests = [*places]
+    for manifest in manifests:
+        if await read(session.state, manifest) is not None:
+            raise AlreadyExists(f"{manifest} exists: a backup is restored where no such catalog is")
+    made: list[JsonValue] = []
+    if not dry:
+        heads = await _unpack(session.state, archive, prefix)
+        for manifest in reversed(manifests):  # the realm's, which leads to the others, last
+            own = manifest == session.state.paths.manifest
+            state = session.state if own else open_state(session, catalog_root(manifest))
+            made.append(await _begin(session, state, heads[manifest], places[manifest]))
+    return {"dry_run": dry, "archive": archive.summary, "registries": made}
+
+
+async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
+    """Creates every object below `prefix`, but HEADs, which it returns by their keys."""
+    heads: dict[str, bytes] = {}
+
+    async def create(member: Member) -> None:
+        if not is_state(member.key):
+            raise BadRequest(f"the backup holds {member.key}, which is not part of a catalog's state")
+        if is_manifest(member.key):
+            heads[prefix + member.key] = member.body
+        else:
+            await state.create(prefix + member.key, member.body)
+
+    async for members in archive.objects():
+        for batch in batches(members, AT_ONCE):
+            await gather(*(create(member) for member in batch))
+    return heads
+
+
+async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
+    """Commits upon the HEAD in the archive. `backed_up_at` is the place of the
+    registry that was backed up; None for a backup that does not name it, which counts as of another place.
+
+    The commit records the restore, and the original of a copy. It gives back each purge without a delete so far:
+    in the backed-up catalog the drop may have been undone since, and the files may be the same.
+    """
+    known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
+    is_copy = state.paths.folder != REALM_FOLDER and backed_up_at != place_of(session, state.paths.root)
+    restoration = Restoration(
+        at_ms=(await state.store.list(state.paths.manifest)).now_ms + TICK_MS,
+        copy_of=(backed_up_at or UNKNOWN_PLACE) if is_copy else None,
+    )
+    changes, given_back = await _given_back(state, known)
+    author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
+    detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
+    operation = Operation(session.runtime.ulid(), "restore", detail, None)
+    prepared = await PreparedCommit.of(state, known.with_restoration(restoration), changes, [operation])
+    await prepared.put()
+    outcome = await prepared.swap()
+    now = await state.head()
+    if not isinstance(outcome, Applied) and now.operation(operation.id) is None:
+        raise AlreadyExists(f"{state.paths.manifest} was made by somebody else meanwhile")
+    return {
+        "manifest": state.paths.manifest,
+        "from_commit": known.id,
+        "head": now.id,
+        "copy_of": restoration.copy_of,
+        "purges_taken_back": given_back,
+    }
+
+
+async def _given_back(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
+    """The changes that give back purges, and how many they are. A purge that may have deleted files goes on, and
+    empties no place as a whole: it may have ended in the other catalog, and the place have been used again since."""
+    changes: dict[str, JsonObject | None] = {}
+    given_back = 0
+    async for key, entry in entries_in(state, known.index, "tombstone\n"):
+        tombstone = Tombstone(entry)
+        if tombstone.task is None or tombstone.state == PURGED:
+            continue
+        if tombstone.state == DROPPED or not await _may_have_deleted(state, tombstone.task):
+            changes |= tombstone.without_purge()
+            given_back += 1
+        elif tombstone.made is not None:
+            changes[key] = {**entry, "shared": True}
+    return changes, given_back
+
+
+async def _may_have_deleted(state: State, task: str) -> bool:
+    """Whether the purge of this task had sent a delete by the time of the backup: the checkpoint records that before
+    (docs/design/purge.md#rule-7). A task that can't be read counts as such."""
+    try:
+        stored = await read_task(state, task)
+    except InternalError:
+        return True
+    return stored is not None and Progress.parse(stored.task.checkpoint).deleting

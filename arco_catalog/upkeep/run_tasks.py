@@ -1,0 +1,46 @@
+"""Works on the tasks of each catalog of a deployment for a while (docs/design/tasks.md#who-works)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.upkeep.purge.delegate import Delegate
+from arco_catalog.upkeep.purge.worker import task_worker
+from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
+
+
+async def run_tasks(
+    catalogs: Sequence[DeployedCatalog],
+    runtime: Runtime,
+    end_ms: int,
+    policies: TaskPolicies,
+    task: str | None = None,
+    *,
+    delegate: Delegate | None = None,
+) -> AsyncGenerator[tuple[DeployedCatalog, WorkStats], None]:
+    """Does what is due in each catalog, or the one task in whichever has it. Each has an equal share of the time that
+    those before it left until `end_ms`; what is under way when that is over is given back. A catalog that can't be
+    opened or read is told as an error, and stops no other."""
+    for place, catalog in enumerate(catalogs):
+        share_ms = (end_ms - runtime.now_ms()) // (len(catalogs) - place)
+        stats = WorkStats()
+        try:
+            worker = task_worker(catalog.open(), policies, delegate=delegate)
+            stats = worker.stats
+            async with asyncio.timeout(max(0, share_ms) / 1000) as timeout:
+                await (worker.run_until_idle() if task is None else worker.run_task(task))
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            stats.stopped = True
+        except (CatalogError, StoreError) as error:
+            stats.error = f"catalog {catalog.name}: {error}"
+            _LOG.error("tasks of %s", stats.error)
+        yield catalog, stats

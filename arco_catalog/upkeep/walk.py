@@ -1,0 +1,193 @@
+"""The walk of one entity: writes the missing committed receipt of every metadata file that became current.
+
+From the pointer back along the pending receipts (each names its base's location and time), which no trimmed log can
+cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
+pending one, so whoever writes it writes the same bytes at the same path: the walk may be killed anywhere, run twice at
+once, and beside live writers (docs/design/reconciliation.md#reconciler).
+
+A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves
+is a *span*, from which a later turn, of this run or another, goes on. A span that was cut comes before what is new, so
+that an entity has one such span at most; one that failed, because a record can't be read, comes after it, so that it
+stands in the way of nothing. Where the log of a later metadata file names the file before the damaged one, the walk
+goes on there, and what failed is a span of one file.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from arco_catalog.iceberg.errors import CatalogError, Refusal
+from arco_catalog.iceberg.json import MalformedJson
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import decide, read_decision
+from arco_catalog.state.checkpoints import Span, WalkCheckpoint
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.upkeep.ensure_receipt import ensure_receipt, list_logged_files
+from storage_backends import StoreError, StoreUnavailable
+
+_LOG = logging.getLogger(__name__)
+
+MAX_FAILED = 100
+"""Files of an entity, in one span, that can't be read and are passed over."""
+MAX_FILES = 1_000_000
+"""How far back one turn goes at most, unless it is told less: a bound on loops, far beyond any table."""
+
+ShouldStop = Callable[[], bool]
+"""Whether to stop now: asked before each step."""
+
+
+def never() -> bool:
+    """A `ShouldStop` for runs without a time limit."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class WalkResult:
+    """What came of one turn: counts, and how far the entity has been walked by now, None if nothing could be told.
+    `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
+
+    stats: ReconcileStats
+    checkpoint: WalkCheckpoint | None
+    more: bool = False
+    answered: bool = True
+
+
+async def walk(
+    session: Session,
+    entity: str,
+    known: WalkCheckpoint | None,
+    *,
+    dry: bool = False,
+    most: int = MAX_FILES,
+    should_stop: ShouldStop = never,
+) -> WalkResult:
+    """One turn of an entity: goes on where the turns before it, as `known`, left off; then from the pointer back to
+    where they began, to the entity's creation, or to the file that it was registered with. `should_stop` is asked
+    before each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
+
+    Raises nothing: whatever goes wrong with one entity is counted. A walk that met an undecided intent, or something
+    that can't be read, is not complete.
+    """
+    stats = ReconcileStats(walked=1)
+    try:
+        pointer = await session.state.pointer(entity)
+        if pointer is None:
+            return WalkResult(stats, None)  # collected since it was listed
+        pointer, decided = await _resolved(session, pointer, dry=dry)
+        turn = _Turn(session, pointer, stats, most, should_stop, dry=dry)
+        checkpoint = await turn.go(known)
+    except Exception as error:  # whatever it is, other entities are not to blame
+        _tell(session, stats, entity, error)
+        stats.incomplete = 1
+        return WalkResult(stats, None, session.late(), not isinstance(error, StoreUnavailable))
+    if not decided:
+        checkpoint = replace(checkpoint, version="")
+    stats.incomplete = int(not checkpoint.complete)
+    return WalkResult(stats, checkpoint, turn.cut)
+
+
+async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
+    """The pointer as its intent leaves it, and whether that is decided. A transaction that is gone was: if it committed
+    the pointer has moved since, and is listed at another version next time. One whose lease has passed is aborted, or
+    an idle table would never be walked to the end."""
+    if pointer.intent is None:
+        return pointer, True
+    decision = await read_decision(session.state, pointer.intent)
+    if decision is None:
+        return pointer.resolved(committed=False), True
+    if decision.expired and not dry and await decide(session.state, session.runtime, decision, "aborted"):
+        return pointer.resolved(committed=False), True
+    return pointer.resolved(decision.status == "committed"), decision.status != "pending"
+
+
+class _Turn:
+    """One turn: `budget` is how many files it may still go over, `cut` whether it left something for want of more."""
+
+    def __init__(
+        self,
+        session: Session,
+        pointer: Pointer,
+        stats: ReconcileStats,
+        budget: int,
+        should_stop: ShouldStop,
+        *,
+        dry: bool,
+    ) -> None:
+        self._session = session
+        self._pointer = pointer
+        self._origin = pointer.registered_from
+        self._stats = stats
+        self._budget = budget
+        self._should_stop = should_stop
+        self._dry = dry
+        self._newer = pointer.metadata
+        """The last file that could be read: its log names those before it."""
+        self.cut = False
+
+    async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
+        """Walks what is left, then what is new. Returns how far the entity has been walked then."""
+        before = () if known is None else known.left
+        failed = [span for span in before if span.failed]
+        left: list[Span] = []
+        for span in before:
+            left += [] if span.failed else await self._walk(span)
+        if known is not None and self.cut:  # what is new is not begun before what is old is done
+            return WalkCheckpoint("", known.file, (*left, *failed))
+        newest = self._pointer.metadata
+        left += await self._walk(Span(newest, None if known is None else known.file))
+        for span in failed:
+            left += await self._walk(span)
+        version = self._pointer.version
+        return WalkCheckpoint(version if version is not None and not left else "", newest.location, tuple(left))
+
+    async def _walk(self, span: Span) -> Sequence[Span]:
+        """Goes over a span from its newest file back. Returns what is left of it, if anything."""
+        file, failed = span.newest, list[Span]()
+        while file.location not in (span.until, self._origin):
+            if self._budget <= 0 or (self._stats.files and self._should_stop()):
+                self.cut = True
+                return [*failed, replace(span, newest=file, failed=span.failed and file == span.newest)]
+            self._budget -= 1
+            self._stats.files += 1
+            try:
+                base = await ensure_receipt(self._session, self._pointer, file, self._stats, dry=self._dry)
+            except Exception as error:  # whatever it is, other spans and entities are not to blame
+                late = _tell(self._session, self._stats, self._pointer.entity, error)
+                self.cut |= late
+                base = None
+                if isinstance(error, CatalogError | MalformedJson) and len(failed) < MAX_FAILED:
+                    base = await self._logged_before(file)
+                if base is None:
+                    return [*failed, replace(span, newest=file, failed=not late)]
+                failed.append(Span(file, base.location, failed=True))
+            else:
+                self._newer = file
+            if base is None:
+                break
+            file = base
+        return failed
+
+    async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
+        """The file before one that can't be read, as the log of a later file names it; None if no log does."""
+        if file == self._pointer.metadata:
+            return self._pointer.base
+        for later in dict.fromkeys((self._newer, self._pointer.metadata)):
+            try:
+                logged = await self._session.files.extract(later.location, list_logged_files, current=True)
+            except (CatalogError, MalformedJson, StoreError):
+                continue
+            places = [each.location for each in logged]
+            if file.location in places[1:]:
+                return logged[places.index(file.location) - 1]
+        return None
+
+
+def _tell(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
+    """Counts what went wrong with an entity. Returns whether it was nothing but our own time that ran out."""
+    if session.late() and isinstance(error, StoreError):
+        return True
+    if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):
+        _LOG.error("walking the commits of entity %s failed unexpectedly", entity, exc_info=error)
+    stats.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
+    return False

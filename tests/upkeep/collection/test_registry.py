@@ -1,0 +1,96 @@
+"""Objects of the registry that nothing leads to (docs/design/collection.md#rule-9)."""
+
+import pytest
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.history import history
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.namespaces import load_namespace, update_properties
+from arco_catalog.planning.collection import Kind
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.spilling import Limits
+from tests.support.scripted_store import DOWN, Rule, swap
+from tests.upkeep.collection.conftest import PATHS, Collections
+from tools.support.catalog_fixture import NS
+
+
+async def test_a_commit_that_never_became_head_goes(collections: Collections) -> None:
+    collections.store.rules = [Rule(swap("/core/manifest.json"), fails=DOWN)]
+    with pytest.raises(CatalogError):
+        await collections.fixture.another().namespace("other")
+    collections.store.rules = []
+    before = collections.listed(PATHS.registry_commits)
+    collections.days(8)
+    counts = await collections.collected()
+    assert counts[Kind.REGISTRY_COMMIT] == 1
+    assert before[-1] not in collections.listed(PATHS.registry_commits)
+    assert await collections.codes() == []
+
+
+async def test_history_is_kept_as_long_as_receipts_and_ends_there(collections: Collections) -> None:
+    for number in range(5):
+        await collections.fixture.namespace(f"n{number}")
+    collections.days(89)
+    await collections.collect()
+    kept = len(collections.listed(PATHS.registry_commits))
+    assert kept >= 7
+    collections.days(2)
+    await collections.collect()
+    assert len(collections.listed(PATHS.registry_commits)) < kept
+    assert await collections.codes() == []
+    assert [item async for item in history(collections.fixture.another().session(), own=True)]
+    await collections.fixture.another().namespace("later")
+    await collections.fixture.another().table("later")
+    assert await collections.codes() == []
+
+
+async def spilling() -> Collections:
+    made = Collections(Settings("wh", spill=Limits(embedded=1_500, segment=1_500, least=1_000)))
+    await made.fixture.namespace("db")
+    return made
+
+
+async def test_segments_that_were_replaced_go_and_pages_of_this_week_stay() -> None:
+    collections = await spilling()
+    for number in range(12):
+        await collections.fixture.table(f"a{number}")
+    collections.days(9)
+    first = await list_relations(collections.fixture.session(), NS, "table", Paging("", 3))
+    assert first.next_page_token is not None
+    for number in range(12):
+        await collections.fixture.table(f"b{number}")
+    collections.days(6.5)
+    await collections.collect()
+    listed = [*first.items]
+    token: str | None = first.next_page_token
+    while token is not None:
+        page = await list_relations(collections.fixture.another().session(), NS, "table", Paging(token, 3))
+        listed += page.items
+        token = page.next_page_token
+    assert len(listed) == 12
+    collections.days(3)
+    assert (await collections.collected())[Kind.REGISTRY_SEGMENT] > 0
+    everything = await list_relations(collections.fixture.another().session(), NS, "table", Paging(None, None))
+    assert len(everything.items) == 24
+    assert await collections.codes() == []
+
+
+async def test_values_of_namespaces_that_were_replaced_go(collections: Collections) -> None:
+    for number in range(3):
+        await update_properties(collections.fixture.session(), NS, [], {"n": str(number)})
+    collections.days(9)
+    await collections.collect()
+    collections.days(9)
+    await collections.collect()
+    assert len(collections.listed(PATHS.namespace_values)) == 1
+    assert (await load_namespace(collections.fixture.another().session(), NS))["properties"]
+    assert await collections.codes() == []
+
+
+async def test_an_idle_catalog_does_not_grow(collections: Collections) -> None:
+    sizes = []
+    for _ in range(40):
+        collections.days(7)
+        await collections.collect()
+        sizes.append(len(collections.listed()))
+    assert max(sizes[20:]) == max(sizes[20:30])

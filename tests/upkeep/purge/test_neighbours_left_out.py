@@ -1,0 +1,152 @@
+"""The rules of how a purge reads the other tables left out, one at a time: each must make a test fail."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+from functools import partial
+
+import pytest
+
+from arco_catalog.planning import purge
+from arco_catalog.state.borrowed import borrowed_key
+from arco_catalog.state.file_directories import FileDirectories
+from arco_catalog.state.index import Index
+from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.tasks.execution import Sessions
+from arco_catalog.upkeep.purge import sharing
+from arco_catalog.upkeep.purge.known_directories import KnownDirectories
+from arco_catalog.upkeep.purge.sharing import Asked
+from tests.support.table_files import append, commit_files
+from tests.upkeep.purge import test_asking_others as asking
+from tests.upkeep.purge import test_borrowed as borrowed
+from tests.upkeep.purge import test_known_directories as known
+from tests.upkeep.purge.conftest import Purges
+
+Mutation = Callable[[pytest.MonkeyPatch], None]
+Test = Callable[[], Awaitable[None]]
+
+
+def a_first_round_of_several_leases_that_is_enough(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Asked, "is_enough", lambda self, lease, beginning: True)
+
+
+def an_entry_that_is_believed_at_any_version(patch: pytest.MonkeyPatch) -> None:
+    def is_elsewhere(self: KnownDirectories, entry: FileDirectories, locations: object, version: object) -> bool:
+        return not entry.may_reach(self._places)
+
+    patch.setattr(KnownDirectories, "_is_elsewhere", is_elsewhere)
+
+
+def an_entry_without_directories(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FileDirectories, "may_reach", lambda self, places: False)
+
+
+def an_entry_that_is_believed_at_other_locations(patch: pytest.MonkeyPatch) -> None:
+    def is_elsewhere(self: KnownDirectories, entry: FileDirectories, locations: object, version: str | None) -> bool:
+        return entry.version == version and not entry.may_reach(self._places)
+
+    patch.setattr(KnownDirectories, "_is_elsewhere", is_elsewhere)
+
+
+def a_damaged_table_that_is_recorded(patch: pytest.MonkeyPatch) -> None:
+    look = sharing._file_inside
+
+    async def without_corruption(
+        execution: Sessions, other: sharing._Other, folders: Collection[str], corrupt: list[str]
+    ) -> str | FileDirectories | None:
+        found = await look(execution, other, folders, corrupt)
+        corrupt.clear()
+        return found
+
+    patch.setattr(sharing, "_file_inside", without_corruption)
+
+
+def a_damaged_table_of_which_nothing_else_is_read(patch: pytest.MonkeyPatch) -> None:
+    files_of = sharing._files_of
+
+    async def until_damage(
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
+    ) -> AsyncGenerator[str, None]:
+        found: list[str] = []
+        async with aclosing(files_of(execution, metadata, gone, corrupt)) as files:
+            async for file in files:
+                found.append(file)
+        for file in [] if corrupt else found:
+            yield file
+
+    patch.setattr(sharing, "_files_of", until_damage)
+
+
+def a_borrowed_folder_that_only_the_same_location_meets(patch: pytest.MonkeyPatch) -> None:
+    def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
+        prefix = borrowed_key(location.normal, "")
+        yield Needs(scans=[Scan(prefix)])
+        return next((str(hold["entity"]) for _, hold in index.scan(prefix) if hold["entity"] != entity), None)
+
+    patch.setattr(purge, "borrower_of", borrower_of)
+
+
+async def in_a_catalog(test: Callable[[Purges], Awaitable[None]]) -> None:
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await test(purges)
+
+
+async def beside_many(test: Callable[[Purges], Awaitable[None]]) -> None:
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    for number in range(asking.OTHERS):
+        await append(purges.fixture, await purges.table(f"n{number}"), "b.parquet", name=f"n{number}")
+    await test(purges)
+
+
+async def beside_one(test: Callable[[Purges], Awaitable[None]]) -> None:
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    await commit_files(purges.fixture, await purges.table("n"), [asking.taken(purges)], name="n")
+    await test(purges)
+
+
+LEFT_OUT: list[tuple[Mutation, Test]] = [
+    (
+        a_first_round_of_several_leases_that_is_enough,
+        partial(beside_many, asking.test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_the_next),
+    ),
+    (
+        an_entry_that_is_believed_at_any_version,
+        partial(in_a_catalog, known.test_a_table_that_has_taken_a_file_since_it_was_recorded_prevents_the_purge),
+    ),
+    (
+        an_entry_without_directories,
+        partial(in_a_catalog, known.test_a_table_that_had_taken_a_file_when_it_was_recorded_prevents_the_purge),
+    ),
+    (
+        an_entry_that_is_believed_at_other_locations,
+        partial(in_a_catalog, known.test_a_table_that_has_other_locations_than_when_it_was_recorded_is_read),
+    ),
+    (
+        a_damaged_table_that_is_recorded,
+        partial(in_a_catalog, partial(known.test_a_table_that_is_damaged_is_read_by_each_purge, kind="/snap-")),
+    ),
+    (
+        a_damaged_table_of_which_nothing_else_is_read,
+        partial(beside_one, asking.test_of_a_damaged_neighbour_all_else_is_read),
+    ),
+    (
+        a_borrowed_folder_that_only_the_same_location_meets,
+        partial(in_a_catalog, borrowed.test_a_commit_that_takes_a_manifest_list_from_elsewhere_stands_in_the_way),
+    ),
+]
+
+
+@pytest.mark.parametrize(("left_out", "test"), LEFT_OUT, ids=[left_out.__name__ for left_out, _ in LEFT_OUT])
+async def test_a_rule_that_is_left_out_is_found(
+    left_out: Mutation, test: Test, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "READ_AT_ONCE", 1)
+    await test()
+    left_out(monkeypatch)
+    with pytest.raises(AssertionError):
+        await test()
