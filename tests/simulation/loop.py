@@ -159,7 +159,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self._suspended_until:
             when += max(0.0, self._suspended_until.get(_owner(context), 0.0) - self._now)
         timer = _Timer(when, callback, args, self, context)
-        timer._scheduled = True
+        timer._scheduled = True  # type: ignore[attr-defined]
         heapq.heappush(self._scheduled, (when, timer))
         return timer
 

@@ -96,6 +96,11 @@ def a_policy_s_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(policies._Update, "change", change)
 
 
+def a_policy_made_again_that_begins_anew(patch: pytest.MonkeyPatch) -> None:
+    """So that what was meant for the policy that was dropped fits the new one."""
+    patch.setattr(policies, "first_version", lambda index, key, lowest: immediately(lowest))
+
+
 def attachments_that_outlive_their_namespace(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(namespaces, "edits_without_attachments", lambda *_: {})
 

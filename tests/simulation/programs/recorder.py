@@ -310,7 +310,18 @@ class Recorder:
         governed = {entity: said for entity, said in governance.items() if said}
         policies, attached = self._policies(names)
         return CatalogState(
-            namespaces, names, stones, files, governed, marks, policies, attached, models, spaces, before.notified
+            namespaces,
+            names,
+            stones,
+            files,
+            governed,
+            marks,
+            policies,
+            attached,
+            models,
+            spaces,
+            before.notified,
+            before.retired,
         )
 
     def _policies(self, names: Mapping[Name, Relation]) -> tuple[Mapping[Name, Policy], frozenset[tuple[str, str]]]:

@@ -67,6 +67,8 @@ class CatalogState:
     spaces: Mapping[Namespace, str] = field(default_factory=dict)
     """Ids of namespaces."""
     notified: Mapping[Name, int] = field(default_factory=dict)
+    retired: Mapping[Name, int] = field(default_factory=dict)
+    """The last version of the policy that was dropped from each name."""
 
     def relation(self, name: Name, kind: str | None = None) -> Relation | None:
         """What a name means, if it is of this kind."""
@@ -185,7 +187,8 @@ def _policy(state: CatalogState, kind: str, name: Name, operation: JsonObject) -
     if kind == "create-policy":
         _need(name[0] in state.namespaces, kind, operation, "its namespace is not there")
         _need(there is None, kind, operation, "it is there")
-        return replace(state, policies={**policies, name: Policy(entity, text(operation, "type"))})
+        version = state.retired.get(name, -1) + 1
+        return replace(state, policies={**policies, name: Policy(entity, text(operation, "type"), version)})
     _need(there is not None and there.entity == entity, kind, operation, "it means another")
     assert there is not None
     if kind == "update-policy":
@@ -193,7 +196,8 @@ def _policy(state: CatalogState, kind: str, name: Name, operation: JsonObject) -
     if kind == "drop-policy":
         _need(bool(operation.get("detach_all")) or not state.in_use(entity), kind, operation, "it is in use")
         attached = frozenset(pair for pair in state.attached if pair[1] != entity)
-        return replace(state, policies=policies, attached=attached)
+        retired = {**state.retired, name: max(there.version, state.retired.get(name, -1))}
+        return replace(state, policies=policies, attached=attached, retired=retired)
     to = mapping(operation, "target")
     target = state.target((texts(to, "namespace"), optional_text(to, "name") or ""))
     _need(target is not None and target == to.get("entity"), kind, operation, "its target means another")
@@ -291,13 +295,13 @@ def _forgotten(state: CatalogState, kind: str, entities: Sequence[str], operatio
 
 
 def in_order(seen: CatalogState, said: CatalogState) -> CatalogState:
-    """The state as it was seen, its tombstones in the order that the operations say, and with the times that they say
-    of notifications."""
+    """The state as it was seen, its tombstones in the order of the operations, and with what they leave of
+    notifications and dropped policies."""
     stones: dict[Name, tuple[Stone, ...]] = {}
     for name, found in seen.stones.items():
         order = [stone.entity for stone in said.stones.get(name, ())]
         stones[name] = tuple(sorted(found, key=lambda stone: order.index(stone.entity)))
-    return replace(seen, stones=stones, notified=said.notified)
+    return replace(seen, stones=stones, notified=said.notified, retired=said.retired)
 
 
 def differences(said: CatalogState, seen: CatalogState) -> str | None:
