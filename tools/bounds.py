@@ -14,7 +14,7 @@ from arco_catalog.iceberg import commit, json, json_slices
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.planning import governance, semantic_models
+from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import lineage as events
 from arco_catalog.state import memory
@@ -74,7 +74,7 @@ FORMATS: Sequence[Format] = (
         "writers",
         IN_BODY,
         f"{commit.MAX_UPDATES:,} updates, {commit.MAX_REQUIREMENTS:,} requirements, "
-        f"{Settings('').max_transaction_tables} tables",
+        f"{borrowing.MAX_NEW_PATHS:,} new paths of files elsewhere, {Settings('').max_transaction_tables} tables",
         IN_BODY,
         REQUEST,
     ),
@@ -106,7 +106,8 @@ FORMATS: Sequence[Format] = (
         "Metadata file, plain",
         "writers of files, `register`",
         f"{size_of(memory.MAX_METADATA_BYTES)} (`ARCO_MAX_METADATA`)",
-        f"{METADATA_VALUES:,} (one for each {memory.BYTES_A_VALUE} bytes of the limit, "
+        f"strings {size_of(json_slices.MAX_STRING_BYTES)}, {METADATA_VALUES:,} values "
+        f"(one for each {memory.BYTES_A_VALUE} bytes of the limit, "
         f"{memory.MIN_METADATA_VALUES:,} at least)",
         f"{json_slices.MAX_DEPTH:,}",
         f"{REQUEST} in a request",
@@ -240,7 +241,9 @@ CloudEvents, notifications of buckets and files of Java properties are not read.
   defaults is 60 MB at rest, 420 MB of the accounts, and 400 MB for each account in which such a document is.
 - **The event loop** parses up to 64 KB itself; two threads parse all that is longer, in slices of
   {size_of(json_slices.SLICE_BYTES)} where a document has more than {json.MAX_CALL_VALUES:,} values or
-  {size_of(json.MAX_CALL_BYTES)}. One string is one step: one of 60 MB holds the others up for as long as it takes.
+  {size_of(json.MAX_CALL_BYTES)}. One string is one step, so a document that is read in slices may have none of more
+  than {size_of(json_slices.MAX_STRING_BYTES)}. Values are written, and freed, in steps as small. What a long commit
+  adds is compared with the registry by these threads, too, and the collector of cycles leaves alone what they make.
 - **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on.
 
 `make bench-hostile` sends the worst of each to a real server, and prints how long `/health` waits meanwhile.

@@ -95,4 +95,4 @@ def dumps_long(value: JsonValue, length: int) -> bytes:
     """What `dumps` makes of a value of about this length in bytes: a long one is written one part after the other."""
     if length <= LONG_BYTES:
         return dumps(value)
-    return write_in_pieces(value, lambda part: dumps(cast(JsonValue, part)))
+    return write_in_pieces(value, lambda part: dumps(cast(JsonValue, part)), weigh=length > MAX_CALL_BYTES)

@@ -6,57 +6,132 @@ has its turn. The bytes are those of one call.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TypeAlias, cast
 
 Write: TypeAlias = Callable[[object], bytes]
 
 PIECE_BYTES = 256 << 10
-"""How much one call writes, unless it is one string or number: some 5 ms, 15 at worst."""
+"""How much one call writes, unless strings are heavy: some 5 ms, 15 at worst."""
+STRING_PIECE = 64 << 10
+"""How many characters of a string one call writes: those that need an escape take ten times as long as others."""
 SHARES = 64
 """A long array or object is written, and let go of, in so many steps at least: a few large members may hide among small
 ones."""
-SPLIT_DEPTH = 16
-"""Arrays and objects that lie deeper are written whole: Python's own stack is short."""
 
 
-def write_in_pieces(value: object, write: Write, piece_bytes: int = PIECE_BYTES) -> bytes:
-    """What `write` makes of the value, of which it is given one part after the other. Raises what `write` raises."""
-    return b"".join(_written(value, write, piece_bytes, SPLIT_DEPTH))
+def write_in_pieces(value: object, write: Write, piece_bytes: int = PIECE_BYTES, *, weigh: bool = True) -> bytes:
+    """What `write` makes of the value, of which it is given one part after the other. With `weigh` the strings of each
+    part are counted before, at the cost of a pass over all values. Raises what `write` raises."""
+    return b"".join(_Writer(write, piece_bytes, weigh).written(value))
 
 
-def _written(value: object, write: Write, piece_bytes: int, depth: int) -> Iterator[bytes]:
-    """Members by the run, each twice as long as the one before while that comes to little; one by one, and each in
-    pieces of its own, where that comes to much."""
-    if not isinstance(value, list | dict) or not value or depth == 0:
-        yield write(value)
-        return
-    brackets = (b"[", b"]") if isinstance(value, list) else (b"{", b"}")
-    members = iter(value) if isinstance(value, list) else iter(value.items())
-    most = 1 + len(value) // SHARES
-    number = 1
-    before = brackets[0]
-    while run := list(islice(members, number)):
-        yield before
-        before = b","
-        size = 0
-        for part in _run(run, isinstance(value, dict), write, piece_bytes, depth - 1):
-            size += len(part)
+@dataclass(slots=True)
+class _Container:
+    """An array or object that is being written: the members that are left, as names with values in an object. `number`
+    is how many are written next, `most` the greatest such number, `start` where in the output that run begins."""
+
+    members: Iterator[object]
+    is_object: bool
+    most: int
+    is_first: bool = True
+    number: int = 1
+    start: int = 0
+
+
+class _Writer:
+    """Writes members by the run, each twice as long as the one before while that comes to little; one by one, and each
+    in pieces of its own, where that comes to much."""
+
+    def __init__(self, write: Write, piece_bytes: int, weigh: bool) -> None:
+        self._write = write
+        self._piece_bytes = piece_bytes
+        self._weigh = weigh
+        self._size = 0
+        self._open: list[_Container] = []
+
+    def written(self, value: object) -> Iterator[bytes]:
+        """The parts of the document, in order."""
+        for part in self._parts(value):
+            self._size += len(part)
             yield part
-        number = 1 if size > piece_bytes else min(2 * number, most) if 2 * size <= piece_bytes else number
-    yield brackets[1]
+
+    def _parts(self, value: object) -> Iterator[bytes]:
+        yield from self._begin(value)
+        while self._open:
+            container = self._open[-1]
+            self._adapt(container)
+            run = list(islice(container.members, container.number))
+            if not run:
+                self._open.pop()
+                yield b"}" if container.is_object else b"]"
+                continue
+            if len(run) > 1 and self._weigh and _is_heavy(run, self._piece_bytes):
+                container.members, container.number = chain(run, container.members), 1
+                container.start = self._size
+                run = [next(container.members)]
+            if not container.is_first:
+                yield b","
+            container.is_first, container.start = False, self._size
+            yield from self._run(run, container.is_object)
+
+    def _adapt(self, container: _Container) -> None:
+        """Chooses the length of the next run by what the last one came to."""
+        size = self._size - container.start
+        if container.is_first:
+            return
+        if size > self._piece_bytes:
+            container.number = 1
+        elif 2 * size <= self._piece_bytes:
+            container.number = min(2 * container.number, container.most)
+
+    def _begin(self, value: object) -> Iterator[bytes]:
+        """Writes a value, or opens it if it has members."""
+        if isinstance(value, list | dict) and value:
+            members = iter(value) if isinstance(value, list) else iter(value.items())
+            is_object = isinstance(value, dict)
+            self._open.append(_Container(cast("Iterator[object]", members), is_object, 1 + len(value) // SHARES))
+            yield b"{" if is_object else b"["
+        elif isinstance(value, str) and len(value) > STRING_PIECE:
+            yield from self._string(value)
+        else:
+            yield self._write(value)
+
+    def _string(self, text: str) -> Iterator[bytes]:
+        """Each character is written by itself, so a string may be split between any two."""
+        yield b'"'
+        for start in range(0, len(text), STRING_PIECE):
+            yield self._write(text[start : start + STRING_PIECE])[1:-1]
+        yield b'"'
+
+    def _run(self, run: list[object], is_object: bool) -> Iterator[bytes]:
+        if len(run) > 1:
+            yield self._write(dict(cast("list[tuple[str, object]]", run)) if is_object else run)[1:-1]
+        elif is_object:
+            [(name, member)] = cast("list[tuple[str, object]]", run)
+            yield from self._begin(name)
+            yield b":"
+            yield from self._begin(member)
+        else:
+            yield from self._begin(run[0])
 
 
-def _run(run: list[object], named: bool, write: Write, piece_bytes: int, depth: int) -> Iterator[bytes]:
-    if len(run) > 1:
-        yield write(dict(cast("list[tuple[str, object]]", run)) if named else run)[1:-1]
-    elif named:
-        [(name, member)] = cast("list[tuple[str, object]]", run)
-        yield write(name)
-        yield b":"
-        yield from _written(member, write, piece_bytes, depth)
-    else:
-        yield from _written(run[0], write, piece_bytes, depth)
+def _is_heavy(run: list[object], budget: int) -> bool:
+    """Whether the strings in these members have more characters than the budget."""
+    left = [*run]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            budget -= len(value)
+            if budget < 0:
+                return True
+        elif isinstance(value, dict):
+            left += value
+            left += value.values()
+        elif isinstance(value, list | tuple):
+            left += value
+    return False
 
 
 def let_go(document: object) -> None:

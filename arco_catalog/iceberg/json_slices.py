@@ -17,8 +17,16 @@ SLICE_BYTES = 256 << 10
 """How much one call parses, unless it is one string or number: some 87,000 values at most."""
 MAX_DEPTH = 1_024
 """Arrays and objects within each other, as the parser has it."""
+MAX_STRING_BYTES = 8 << 20
+"""Of one string as it is written, since a string is not split."""
+MAX_PART_BYTES = 20 << 20
+"""Of what lies between two places at which a document may be split: a name and its string, and a window around them."""
 
 _BLANK = b" \t\r\n"
+WINDOW_BYTES = 1 << 20
+"""How much one call of a pattern looks at: a pattern keeps the lock, too, and what it takes together is parsed by one
+call."""
+
 # Possessive and bounded throughout: each call ends soon, and tries no byte in many ways.
 _FILLER = rb'[^",\[\]{}]{0,65536}+'
 _STRING = rb'"[^"\\]{0,65536}+(?:\\.[^"\\]{0,65536}+){0,256}+"'
@@ -60,7 +68,7 @@ class _Reader:
     def read(self) -> object:
         data, position = self._data, 0
         while position < len(data):
-            found = _MEMBERS.match(data, position)
+            found = _MEMBERS.match(data, position, position + WINDOW_BYTES)
             assert found is not None  # every part of the pattern may be empty
             end = found.end()
             if found.end(1) > position:
@@ -83,7 +91,7 @@ class _Reader:
                 position = end + 1
         if self._open:
             raise ValueError("unexpected end of data")
-        return self._parse(data)
+        return self._parse_part(data)
 
     def _begin(self, start: int) -> None:
         if not self._open and self._data[:start].strip(_BLANK):
@@ -115,7 +123,7 @@ class _Reader:
 
     def _whole(self, root: _Container, end: int) -> object:
         if root.value is None:
-            return self._parse(self._data)
+            return self._parse_part(self._data)
         if self._data[end:].strip(_BLANK):
             raise ValueError(f"unexpected content after the document, at position {end}")
         return root.value
@@ -154,11 +162,16 @@ class _Reader:
             container.value = [] if is_array else {}
         if not text:
             return
-        members = self._parse(b"[%b]" % text if is_array else b"{%b}" % text)
+        members = self._parse_part(b"[%b]" % text if is_array else b"{%b}" % text)
         if isinstance(container.value, list):
             container.value += cast("list[object]", members)
         else:
             container.value |= cast("dict[str, object]", members)
+
+    def _parse_part(self, text: bytes) -> object:
+        if len(text) > MAX_PART_BYTES:
+            raise ValueError(f"{len(text):,} bytes without a comma or bracket, which no document needs")
+        return self._parse(text)
 
     def _split_name(self, text: bytes) -> tuple[bytes, str]:
         """The members before a member whose name is the last part of the text, and that name."""
@@ -168,7 +181,7 @@ class _Reader:
         start = quoted.rfind(b'"', 0, len(quoted) - 1)
         while start > 0 and _is_escaped(quoted, start):
             start = quoted.rfind(b'"', 0, start)
-        name = self._parse(quoted[start:]) if start >= 0 else None
+        name = self._parse_part(quoted[start:]) if start >= 0 else None
         if not isinstance(name, str):
             raise ValueError("an object has a member without a name")
         return quoted[:start].strip(_BLANK), name
@@ -176,11 +189,13 @@ class _Reader:
     def _after_string(self, start: int) -> int:
         position = start + 1
         while True:
-            found = _INSIDE_STRING.match(self._data, position)
+            found = _INSIDE_STRING.match(self._data, position, position + WINDOW_BYTES)
             assert found is not None
             end = found.end()
             if end == len(self._data) or (end == position and self._data[end] != _QUOTE):
                 raise ValueError("unexpected end of data in a string")
+            if end - start > MAX_STRING_BYTES:
+                raise ValueError(f"the string at position {start} is longer than {MAX_STRING_BYTES:,} bytes")
             if self._data[end] == _QUOTE:
                 return end + 1
             position = end

@@ -16,6 +16,20 @@ from arco_catalog.state.index import Index, Namespace, locations_at, released_at
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
+MAX_NEW_PATHS = 1_000
+"""Paths outside of a table's locations from which one commit begins to take files: each is compared with what the
+registry holds there."""
+
+
+def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
+    """Raises `BadRequest` as `check_allowed` does, and for more paths than one commit may add."""
+    if len(paths) > MAX_NEW_PATHS:
+        raise BadRequest(
+            f"A commit may add manifest lists and statistics in {MAX_NEW_PATHS:,} paths outside of the table's "
+            f"locations, not {len(paths):,}: write them to the table's own location"
+        )
+    check_allowed(allowed, paths)
+
 
 def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
     """Raises `BadRequest` for a path, outside of a table's locations, in which no table may lie either."""

@@ -8,13 +8,14 @@ the commit point. A create that loses it keeps entity, files and pointer; a refu
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.borrowing import borrow, check_allowed
+from arco_catalog.planning.borrowing import borrow, check_added
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
@@ -89,7 +90,7 @@ class Creator(ABC):
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
         """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
         borrowed = self._borrowed(locations)
-        check_allowed(self.context.locations, borrowed)
+        check_added(self.context.locations, borrowed)
         yield from borrow(self.context, index, NO_LOANS, borrowed, self.namespace, entity)
         yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
@@ -171,4 +172,8 @@ class Creator(ABC):
 
     def _borrowed(self, locations: Sequence[Location]) -> list[Location]:
         """The folders outside of its locations from which its first metadata takes files."""
-        return outside(folders_of(self.leading_files()), {location.normal for location in locations})
+        return outside(self._leading_paths, {location.normal for location in locations})
+
+    @cached_property
+    def _leading_paths(self) -> Sequence[Location]:
+        return folders_of(self.leading_files())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from arco_catalog.iceberg import table
@@ -9,7 +10,7 @@ from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.apply_commit import AppliedUpdates, apply
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.borrowing import check_allowed
+from arco_catalog.planning.borrowing import check_added
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import AnyCommit, Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
@@ -24,9 +25,10 @@ from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.pointer import Pointer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RelationCommit:
-    """A client's commit to one name."""
+    """A client's commit to one name. What follows from the commit alone is computed once, since a commit has up to
+    50,000 updates, and is planned again after each conflict."""
 
     semantics: Semantics
     namespace: Namespace
@@ -38,10 +40,15 @@ class RelationCommit:
         """The full name, as messages spell it."""
         return dotted(self.namespace, self.name)
 
-    @property
+    @cached_property
     def locations(self) -> Sequence[str]:
         """Locations that the commit names."""
         return self.semantics.explicit_locations(self.commit)
+
+    @cached_property
+    def added_paths(self) -> Sequence[Location]:
+        """Paths of the manifest lists and statistics that the commit adds. Raises `BadRequest`."""
+        return folders_of(self.semantics.added_leading_files(self.commit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +118,16 @@ def missing_locations(context: Context, wanted: RelationCommit, entry: RelationE
     """What the commit names and the registry's entry does not hold. Raises `BadRequest`."""
     missing = locations_to_reserve(context, entry, wanted.locations)
     held, loans = {*entry.locations, *(location.normal for location in missing)}, entry.loans
-    outer = outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), held)
+    outer = outside(wanted.added_paths, held)
     borrowed = [each for each in outer if not loans.cover(each)]
-    check_allowed(context.locations, borrowed)
+    check_added(context.locations, borrowed)
     return MissingLocations(entry.entity, missing, borrowed) if missing or borrowed else None
 
 
 def added_locations_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
     """Where, outside of the table's own locations, the commit adds manifest lists or statistics, whether
     borrowed already or not."""
-    return outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), {*entry.locations})
+    return outside(wanted.added_paths, {*entry.locations})
 
 
 def _changed(

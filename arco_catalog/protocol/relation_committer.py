@@ -93,8 +93,9 @@ class RelationCommitter:
     async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
         """Raises `BadRequest` if the commit adds a file elsewhere, where a table is being purged by now, though the
         table has borrowed from it for long (docs/design/purge.md#rule-16)."""
-        if outer := added_locations_elsewhere(self.wanted, entry):
-            await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity))
+        size = self.session.request.body_bytes
+        if outer := await off_loop(size, lambda: added_locations_elsewhere(self.wanted, entry)):
+            await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity), size)
 
     async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
         """Whether the registry, read again, no longer lets the commit be made: the table does not hold its locations,
@@ -103,8 +104,8 @@ class RelationCommitter:
             await self.refuse_purged(index, entry)
         except BadRequest:
             return True
-        return self.lacks(entry)
+        return await off_loop(self.session.request.body_bytes, lambda: self._lacks(entry))
 
-    def lacks(self, entry: RelationEntry) -> bool:
+    def _lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds what the commit names."""
         return missing_locations(self.session.context, self.wanted, entry) is not None

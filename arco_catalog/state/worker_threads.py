@@ -41,6 +41,10 @@ class _Collector:
         with self._lock:
             self._at_work += by
             if self._at_work == 0:
+                # All that was made meanwhile counts as old, without a look at it: else the next young collection would
+                # go through a million values in one step.
+                gc.freeze()
+                gc.unfreeze()
                 gc.enable()
             elif self._at_work == 1 and by == 1:
                 gc.disable()

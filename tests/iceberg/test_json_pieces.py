@@ -82,3 +82,25 @@ def test_what_is_let_go_of_is_empty() -> None:
         let_go(document)
         assert not document
     let_go("text")
+
+
+@pytest.mark.parametrize("depth", [0, 2, 40])
+def test_long_strings_are_written_in_pieces_wherever_they_are(depth: int) -> None:
+    member: Json = {"n" * 300_000: "\n" * 300_000}
+    for _ in range(depth):
+        member = [member]
+    document: Json = {"x": [*["a"] * 2_000, *[member] * 9], "y": "\n" * 300_000}
+    calls: list[int] = []
+
+    def counted(value: object) -> bytes:
+        written = dumps(value)  # type: ignore[arg-type]
+        calls.append(len(written))
+        return written
+
+    assert write_in_pieces(document, counted) == dumps(document)
+    assert max(calls) <= 2 * PIECE_BYTES
+
+
+def test_lists_nested_as_deep_as_the_parser_reads_them_are_written() -> None:
+    document = b'{"a":' + b"[" * 1_000 + b"]" * 1_000 + b"}"
+    assert write_in_pieces(loads(document), lambda part: dumps(part)) == document  # type: ignore[arg-type]

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import MAX_CALL_BYTES, MAX_CALL_VALUES, MalformedJson, count_values, dumps, loads
-from arco_catalog.iceberg.json_slices import MAX_DEPTH, SLICE_BYTES, read_in_slices
+from arco_catalog.iceberg.json_slices import (
+    MAX_DEPTH,
+    MAX_STRING_BYTES,
+    SLICE_BYTES,
+    WINDOW_BYTES,
+    read_in_slices,
+)
 from tests.iceberg.big_table import big_table
 from tests.iceberg.strategies import json_values
 from tests.iceberg.values import Json
@@ -112,3 +118,28 @@ def test_integers_beyond_64_bits_survive_in_long_documents() -> None:
 def test_values_are_counted_without_parsing() -> None:
     assert count_values(b'{"a":[1,2,[]],"b":{}}') >= 7
     assert count_values(b"[]," * 5_000_000) == 10_000_000
+
+
+def test_a_string_of_the_greatest_length_is_read_and_a_longer_one_is_refused() -> None:
+    def document(length: int) -> bytes:
+        return b'{"a":[1],"b":"' + b"x" * (length - 1) + b'","c":' + b" " * (MAX_CALL_BYTES + 1 - length) + b"2}"
+
+    assert loads(document(MAX_STRING_BYTES))["c"] == 2  # type: ignore[call-overload,index]
+    with pytest.raises(MalformedJson, match="the string at position 13 is longer than 8,388,608 bytes"):
+        loads(document(MAX_STRING_BYTES + 1))
+
+
+@pytest.mark.parametrize("part", [b"x", b"\\n", b'\\"'], ids=["letters", "escapes", "quotes"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_no_call_of_the_parser_gets_more_than_one_long_string_and_a_window(part: bytes, nested: bool) -> None:
+    string = b'"' + part * (900_000 // len(part)) + b'"'
+    member = b"[" + b",".join([b"[" + string + b"]"] * 3) + b"]" if nested else string
+    document = b'{"a":[' + b",".join([member] * 24) + b'],"b":1}'
+    lengths: list[int] = []
+
+    def counted(data: bytes) -> object:
+        lengths.append(len(data))
+        return orjson.loads(data)
+
+    assert read_in_slices(document, counted) == orjson.loads(document)
+    assert max(lengths) <= SLICE_BYTES + WINDOW_BYTES + len(string)

@@ -1,0 +1,20 @@
+"""Long work is done by threads, and leaves nothing to do for the event loop."""
+
+import gc
+import threading
+
+from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
+
+
+async def test_small_work_is_done_in_place_and_long_work_by_a_thread() -> None:
+    assert await off_loop(SMALL_BYTES - 1, threading.current_thread) is threading.main_thread()
+    assert await off_loop(SMALL_BYTES, threading.current_thread) is not threading.main_thread()
+
+
+async def test_values_made_by_long_work_are_old_to_the_collector() -> None:
+    """A collection of young objects, which begins any time later, goes through none of them in one step."""
+    made = await off_loop(SMALL_BYTES, lambda: [[number] for number in range(200_000)])
+
+    assert gc.isenabled()
+    assert len(made) == 200_000
+    assert len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1)) < 20_000
