@@ -9,6 +9,7 @@ from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs, realm_exists
 from arco_catalog.operations.open import build_with_recorded
 from arco_catalog.operations.realms import realms_beside
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.memory import MAX_METADATA_BYTES
@@ -91,5 +92,5 @@ class CatalogConfig:
 def _session(catalog: Catalog) -> Session:
     deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
     return catalog.session(
-        OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms), ALLOW_ALL
     )

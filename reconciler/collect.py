@@ -24,6 +24,7 @@ from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, take_inventory
 from arco_catalog.operations.environment import catalog_from_env, opened
 from arco_catalog.planning.collection import Retention
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import Paths
@@ -167,7 +168,7 @@ async def _do_batches(setting: Setting, batches: list[Batch[T, R]]) -> list[Done
     done: list[Done[R]] = []
     async with setting.config.catalog() as catalog:
         for batch in batches:
-            session = catalog.session(collector_request(setting.deadline_ms))
+            session = catalog.session(collector_request(setting.deadline_ms), ALLOW_ALL)
             run = Run(session, setting.retention, setting.delete, should_stop=lambda: runtime.now_ms() >= end_ms)
             try:
                 result = await batch.work(run, Entities(run, _KEPT.known), batch.items)
@@ -220,7 +221,7 @@ async def collect_on_spark(
     async with _inventory(environment, runtime, delete=False) as found:
         if not found.registries:
             [only] = found.catalogs
-            session = only.open().session(collector_request(runtime.now_ms() + timeout_ms))
+            session = only.open().session(collector_request(runtime.now_ms() + timeout_ms), ALLOW_ALL)
             if (await session.state.head()).version is None:
                 raise NotFound(f"there is no catalog {only.name!r} in {STORE.require(environment)}")
     async with _inventory(environment, runtime, delete=delete) as inventory:

@@ -7,6 +7,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, each_catalog, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.adopt import adopt
+from arco_catalog.protocol.access import ALLOW_ALL
 
 HEADINGS = ("CATALOG", "COPY OF", "")
 TIMEOUT_MS = 60_000
@@ -21,7 +22,7 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
             found: list[JsonObject] = []
             for each in catalogs:
                 opened = each.open()
-                session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS))
+                session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS), ALLOW_ALL)
                 copy_of = await adopt(session) if confirmed else (await session.state.head()).copy_of
                 if copy_of is not None:
                     found.append({"name": each.name, "copy_of": copy_of, "adopted": confirmed})

@@ -17,6 +17,7 @@ from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRe
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
 from arco_catalog.operations.realms import Deployment, Realm, make_catalog
 from arco_catalog.operations.stray_catalogs import UndropRequest, read_catalog, undrop_catalog
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.locations import Location
@@ -124,6 +125,6 @@ async def _realm(options: CatalogOptions) -> AsyncIterator[tuple[Realm, Session]
     deployment = Deployment.of(Settings(options.warehouse), store, url, _allowed(options), runtime, opener)
     realm = Realm(options.realm or DEFAULT_REALM, deployment, at_root=options.realm is None)
     try:
-        yield realm, realm.registry.session(operator_request(runtime, "bootstrap"))
+        yield realm, realm.registry.session(operator_request(runtime, "bootstrap"), ALLOW_ALL)
     finally:
         await deployment.close()

@@ -33,6 +33,7 @@ from arco_catalog.operations.stray_catalogs import (
     stray_catalogs,
     undrop_catalog,
 )
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, text, texts
@@ -97,7 +98,7 @@ async def _one(
         case _:
             entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
             request = operator_request(session.runtime, "catalogs drop")
-            opened = realm.catalog(entry).session(request)
+            opened = realm.catalog(entry).session(request, ALLOW_ALL)
             cancelled = await end_catalog(opened, entry, cancel_purges=said.cancel_purges)
             await remove_catalog(session, entry)
             return {**shown_catalog(entry), "cancelledPurges": [*cancelled]}

@@ -11,6 +11,7 @@ from arco_catalog.cli.session import outside_realms
 from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
@@ -161,7 +162,7 @@ class Checks:
         found: list[Check] = []
         for each in catalogs:
             try:
-                head = await each.open().session(session.request).state.head()
+                head = await each.open().session(session.request, ALLOW_ALL).state.head()
             except (CatalogError, StoreError) as error:
                 found.append(
                     Check(name, Status.FAILED, f"{each.name}: {error}", "give the server's --allowed-location")

@@ -21,6 +21,7 @@ from arco_catalog.cli.session import (
     writing,
 )
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.upkeep.fsck.check import check, require_known
 from arco_catalog.upkeep.fsck.codes import Code
@@ -156,7 +157,7 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
             except BadRequest as error:
                 checking.found.add(Finding(Code.CATALOG_OUT_OF_REACH, each.name, error.message))
                 continue
-            session = opened.session(operator_request(opened.runtime, "fsck", DAY_MS))
+            session = opened.session(operator_request(opened.runtime, "fsck", DAY_MS), ALLOW_ALL)
             if await session.state.has_any():
                 await checking.catalog(session)
             elif each.realm is None:

@@ -35,6 +35,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.contents import describe_contents
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import key_warning
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
@@ -245,7 +246,8 @@ async def _serve(options: ServeOptions) -> None:
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
     """Properties of the store and of what it holds. A HEAD that can't be read is left to requests."""
     if realms is None:
-        state = catalog.session(operator_request(catalog.runtime, "serve", catalog.settings.request_ms)).state
+        request = operator_request(catalog.runtime, "serve", catalog.settings.request_ms)
+        state = catalog.session(request, ALLOW_ALL).state
     else:
         state = realms.realms[realms.default].lookups()
     try:

@@ -25,6 +25,7 @@ from arco_catalog.operations.environment import (
 )
 from arco_catalog.operations.open import build_catalog, build_with_recorded, open_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
@@ -161,7 +162,7 @@ async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOU
             raise CliError(f"{options.store} has a realm: `arco catalogs create` makes catalogs in it") from error
         session = _session(named, command, timeout_ms)
         policy = key_policy_from_env(options.environment)
-        yield session.catalog.session(replace(session.request, key_policy=policy))
+        yield session.catalog.session(replace(session.request, key_policy=policy), session.access)
 
 
 @asynccontextmanager
@@ -343,13 +344,13 @@ async def no_warehouse(session: Session, url: str) -> NotThere:
 
 
 def _session(catalog: Catalog, command: str, timeout_ms: int) -> Session:
-    return catalog.session(operator_request(catalog.runtime, command, timeout_ms))
+    return catalog.session(operator_request(catalog.runtime, command, timeout_ms), ALLOW_ALL)
 
 
 def another(session: Session) -> Session:
     """A session for the next of many steps, with a deadline of its own and nothing remembered of the steps before."""
     deadline_ms = session.runtime.now_ms() + TIMEOUT_MS
-    return session.catalog.session(replace(session.request, deadline_ms=deadline_ms))
+    return session.catalog.session(replace(session.request, deadline_ms=deadline_ms), session.access)
 
 
 def _settings(options: CatalogOptions) -> Settings:

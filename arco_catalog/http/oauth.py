@@ -74,7 +74,7 @@ async def get_token(context: RequestContext) -> Response:
     context.realm = context.realm_service.realms.get(name)
     if context.realm is None and context.realm_service.at_root:
         return _response(OAuthError("invalid_request", _ONE_REALM).answer())
-    principals = NoPrincipals() if context.realm is None else RegisteredPrincipals(context.judged_realm_session())
+    principals = NoPrincipals() if context.realm is None else RegisteredPrincipals(context.authorized_realm_session())
     return _response(await endpoint.answer(context.form, context.headers, name, principals))
 
 

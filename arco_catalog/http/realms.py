@@ -60,6 +60,11 @@ class RealmService:
         return self.default if not named or (named == POLARIS_REALM and self.at_root) else named
 
     @property
+    def checks_access(self) -> bool:
+        """Whether requests are checked: callers are authenticated, and access control is not off."""
+        return self.authentication is not None and self.judged
+
+    @property
     def at_root(self) -> bool:
         """Whether the only realm is that of the store's root, rather than one of several under their names."""
         return self.realms[self.default].at_root

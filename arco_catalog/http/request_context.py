@@ -25,9 +25,9 @@ from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchWarehouse, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
-from arco_catalog.planning.access import Requirement
+from arco_catalog.planning.access import Identity, Requirement
 from arco_catalog.planning.names import Identifier
-from arco_catalog.protocol.access import Access
+from arco_catalog.protocol.access import ALLOW_ALL, ALREADY_AUTHORIZED, Access
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
@@ -196,7 +196,7 @@ class RequestContext:
     async def check_allowed(self) -> None:
         """For a request that looks at nothing: returns if its caller may make it. Raises as `Session.head` does."""
         session = self.session()
-        if session.access is not None:
+        if session.is_restricted:
             await session.head()
 
     async def check_visible(self) -> None:
@@ -207,7 +207,7 @@ class RequestContext:
         deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
         request = OperationRequest("GET", "", "", None, self.caller.principal, {}, deadline_ms, hold=self.hold)
         access = self._access_for(catalog, ())
-        if access is not None:
+        if access.is_restricted:
             await catalog.session(request, access).head()
 
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
@@ -238,17 +238,29 @@ class RequestContext:
         """Where the request comes from. Raises `BadRequest`."""
         return update_source(self.headers, self.caller, self.options.source_principals)
 
-    def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access | None:
-        """What this request needs; None where nobody asks. Raises `BadRequest`."""
-        if self.realm is None or self.caller.identity is None:
-            return None
+    def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
+        """The access of this request to a catalog. Raises `BadRequest`."""
+        if self.realm is None or not self._is_restricted:
+            return ALLOW_ALL
         return self._access_for(catalog, self.required(), hides=hides, names_source=source.named)
+
+    @property
+    def _is_restricted(self) -> bool:
+        """Whether the caller's rights are checked: in every realm, unless its server has access control off."""
+        return self.realm is not None and self.realm_service.checks_access
+
+    @property
+    def _identity(self) -> Identity:
+        """The identity whose rights are checked. Raises `InternalError` without one: such a request has no rights."""
+        if self.caller.identity is None:
+            raise InternalError(f"The caller of {self.route.endpoint} has no identity, and this realm checks access")
+        return self.caller.identity
 
     def _access_for(
         self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False
-    ) -> Access | None:
-        if self.realm is None or self.caller.identity is None:
-            return None
+    ) -> Access:
+        if self.realm is None or not self._is_restricted:
+            return ALLOW_ALL
         from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
 
         realm = self.realm
@@ -258,7 +270,7 @@ class RequestContext:
             realm.judged,
             catalog.settings.warehouse,
             catalog.entry,
-            self.caller.identity,
+            self._identity,
             requirements,
             hides=hides,
             names_source=names_source,
@@ -269,23 +281,24 @@ class RequestContext:
         principal that is acted on. Raises `BadRequest` for a malformed source."""
         from arco_catalog.protocol.rights import RealmAccess
 
-        identity, named = self.caller.identity, self._source().named
-        access = None if identity is None else RealmAccess(identity, self.required(), itself, names_source=named)
-        return self._registry_session(access)
+        if not self._is_restricted:
+            return self._registry_session(ALLOW_ALL)
+        named = self._source().named
+        return self._registry_session(RealmAccess(self._identity, self.required(), itself, names_source=named))
 
-    def judged_realm_session(self) -> Session:
-        """The same for a request that was judged already, by a catalog's registry."""
-        return self._registry_session(None)
+    def authorized_realm_session(self) -> Session:
+        """A session with the registry of the realm, for a request that a catalog's registry has allowed."""
+        return self._registry_session(ALREADY_AUTHORIZED)
 
-    def _registry_session(self, access: Access | None) -> Session:
+    def _registry_session(self, access: Access) -> Session:
         assert self.realm is not None
         self._check_entities()
         return self.realm.registry.session(self._operation(self.realm.registry, self._source()), access)
 
-    async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
-        """A session with the registry of a catalog that the path of a management route names; with `judged` for a
-        request that was judged already. Raises `NotFound`, `Forbidden` for a caller who may not know that there is none
-        of this name, and `BadRequest` for a name that none can have."""
+    async def catalog_session(self, name: str, *, is_authorized: bool = False) -> Session:
+        """A session with the registry of a catalog that the path of a management route names; `is_authorized` if the
+        realm's registry has allowed the request. Raises `NotFound`, `Forbidden` for a caller who may not know that no
+        catalog has this name, and `BadRequest` for a name that no catalog can have."""
         self._check_entities()
         try:
             await self.look_up(name)
@@ -293,7 +306,8 @@ class RequestContext:
             raise await self._unknown_catalog(name) from None
         source = self._source()
         request = self._operation(self.catalog, source)
-        return self.catalog.session(request, None if judged else self._access(self.catalog, source, hides=False))
+        access = ALREADY_AUTHORIZED if is_authorized else self._access(self.catalog, source, hides=False)
+        return self.catalog.session(request, access)
 
     def _check_entities(self) -> None:
         """Raises `BadRequest` if the path of a management route names something that can't be there."""
@@ -305,14 +319,14 @@ class RequestContext:
     async def _unknown_catalog(self, name: str) -> Refusal:
         from arco_catalog.protocol.rights import refuse_unknown
 
-        if self.caller.identity is None:
+        if not self._is_restricted:
             return NotFound(f"Catalog does not exist: {name}")
-        return await refuse_unknown(self.judged_realm_session().state, name, self.caller.identity)
+        return await refuse_unknown(self.authorized_realm_session().state, name, self._identity)
 
     def required(self) -> Sequence[Requirement]:
         """The privileges that this request needs. Raises `BadRequest`."""
         if self.route.requires is None:
-            raise InternalError(f"nobody says what {self.route.endpoint} requires")
+            raise InternalError(f"The route {self.route.endpoint} declares no requirements")
         return self.route.requires(self)
 
     def canonical_path(self) -> str:
@@ -329,6 +343,6 @@ class RequestContext:
     async def resolve_key(self) -> None:
         """Decides which marker stands for the key of a request that has one. Raises as `resolve_key` of the protocol
         does."""
-        session = self.catalog.session(self._operation(self.catalog, self._source()))
+        session = self.session()
         await resolve_key(session)
         self.key, self.key_settings = session.request.key, session.request.key_settings

@@ -15,7 +15,7 @@ async def receive_event(session: Session, event: JsonObject, principal: str) -> 
     """Keeps an event under the day on which it came. The same event of the same principal is kept once a day, so it may
     be sent again whatever was answered. Raises `BadRequest` for what is none, `PayloadTooLarge`, `Unsupported` where
     the catalog is read-only, and `StoreError`."""
-    if session.access is not None:
+    if session.is_restricted:
         await session.head()
     if session.settings.read_only_because is not None:
         raise Unsupported(f"This catalog is read-only: {session.settings.read_only_because}")

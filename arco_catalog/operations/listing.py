@@ -170,7 +170,7 @@ class _DroppedLevel(_Level):
     __slots__ = ()
 
     async def visible(self, session: Session, head: RegistryState) -> _Level:
-        if session.access is None:
+        if not session.is_restricted:
             return self
         lists = Privilege.TABLE_LIST
         if lists in await session.access.held(session.state, head, [lists], Securable()):
@@ -217,7 +217,7 @@ async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
 async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:
     """What is read, if the registry as it is now allows the request, and that registry, if rights are judged: a page
     shows an earlier commit."""
-    if session.access is None:
+    if not session.is_restricted:
         return await reading, None
     return await gather(reading, session.head())
 
@@ -316,7 +316,7 @@ async def _unsealed(session: Session, sealed: str) -> str:
 
 
 async def _seal_of(session: Session, token: str) -> str | None:
-    key = None if session.access is None else await session.access.page_key()
+    key = await session.access.page_key()
     if key is None:
         return None
     entity, _ = session.catalog.entry or ("", 0)

@@ -54,14 +54,14 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         read_set = await session.with_rights(read_relation(session, lookup, Freshness.FRESH))
     else:
         reading = state.head(), state.pointer(cached.entity), _read_guess(session, guess)
-        if session.access is None:
+        if not session.is_restricted:
             head, pointer, guessed = await gather(*reading)
         else:
             head, pointer, guessed, _ = await gather(*reading, session.access.read(Freshness.FRESH))
         read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
     missed: dict[str, NotFound] = {}
     while True:
-        if session.access is not None:
+        if session.is_restricted:
             await session.judge(read_set.head)
         entry, pointer = read_set.entry, read_set.pointer
         if entry is None or pointer is None:

@@ -19,6 +19,7 @@ from arco_catalog.operations.management.catalogs import (
 )
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.open import location_of, mounts_of
+from arco_catalog.protocol.access import ALREADY_AUTHORIZED
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, NotifyWorkers, Session, Settings
@@ -261,10 +262,10 @@ async def make_catalog(
     `AlreadyExists`, and `BadRequest` for locations that it may not have."""
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)
-    admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request), SERVICE_ADMIN)
+    admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request, ALREADY_AUTHORIZED), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
-    made = realm.unnamed(request, place).session(replace(session.request, key_policy=key_policy))
+    made = realm.unnamed(request, place).session(replace(session.request, key_policy=key_policy), ALREADY_AUTHORIZED)
     await begin_catalog(made, admin, owned=owned)
     overlap = session.settings.allow_catalog_overlap
     return await create_catalog(session, request, entity, place, overlap=overlap)

@@ -17,6 +17,7 @@ from arco_catalog.operations.management.catalogs import CatalogRequest, list_cat
 from arco_catalog.operations.management.entities import body_of, check_entity_name, check_entity_properties
 from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.access import ALREADY_AUTHORIZED
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
@@ -104,7 +105,7 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
     )
     properties = {key: str(value) for key, value in entry.properties.items()}
     catalog_request = CatalogRequest(entry.name, entry.kind, properties, entry.storage)
-    catalog = realm.unnamed(catalog_request, stray.root).session(session.request)
+    catalog = realm.unnamed(catalog_request, stray.root).session(session.request, ALREADY_AUTHORIZED)
     admin = await PRINCIPAL_ROLE.find(session, SERVICE_ADMIN)
     entity = session.runtime.ulid()
     disjoint = not session.settings.allow_catalog_overlap

@@ -1,10 +1,15 @@
-"""What one request needs, and who asks: judged on the HEAD that it is answered from or commits on
-(docs/design/access.md#judgement)."""
+"""Access control of one request, evaluated on the HEAD that it is answered from or commits on
+(docs/design/access.md#judgement).
+
+Every session has an `Access`: a request whose caller has to be checked has one of `rights.py`, and all others name why
+there is nothing to check.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from typing import ClassVar
 
-from arco_catalog.planning.access import Identity, Requirement, Securable
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
@@ -14,33 +19,30 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Access(ABC):
-    """What a request needs, and who asks. `requirements` are those of its route and body; what is
-    required by what a request turns out to mean is asked with `holds`. `names_source`: it says on whose behalf it
-    comes, for which its principal must be registered."""
+    """The access of one request. What its route and body require is known before; what its meaning requires besides is
+    checked with `holds`."""
 
-    def __init__(self, identity: Identity, requirements: Sequence[Requirement], names_source: bool = False) -> None:
-        self.identity = identity
-        self.requirements = [*requirements]
-        self.names_source = names_source
+    is_restricted: ClassVar[bool] = True
+    """Whether there is anything to check. Where there is not, no method reads or refuses."""
 
     async def page_key(self) -> bytes | None:
-        """What page tokens are sealed with; None where there are no pages."""
+        """The key that seals page tokens; None where there are no pages."""
         return None
 
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether what is judged by was read from the store for this request, so that it may be refused on that."""
+        """Whether the rights were read from the store for this request, so that a refusal may be based on them."""
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
-        """Reads what the realm says of the caller. It refuses nobody: `judge` does, where that may be told. Raises
-        `CatalogChanged`."""
+        """Reads the caller's rights in the realm. It refuses no request: `judge` does, where a refusal may be answered.
+        Raises `CatalogChanged`."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
-        """Reads it again, unless it was read for this request; whether it says anything else now. Raises
-        `CatalogChanged`."""
+        """Reads the rights from the store, unless they were read for this request. Returns whether they differ now.
+        Raises `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
@@ -49,14 +51,57 @@ class Access(ABC):
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
-        """The same without reading: whether it is known to be allowed."""
+        """Whether the request is known to be allowed, by the segments that are loaded."""
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        """Whether the caller has one thing more that turned out to be required."""
+        """Whether the caller meets one further requirement."""
 
     @abstractmethod
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
         """Which of these privileges the caller has on a securable, by this HEAD. `read` comes first."""
+
+
+class Unrestricted(Access):
+    """Access to everything, for a reason that has a name."""
+
+    is_restricted = False
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return self.reason
+
+    @property
+    def is_fresh(self) -> bool:
+        return True
+
+    async def read(self, freshness: Freshness) -> None:
+        return None
+
+    async def has_changed(self) -> bool:
+        return False
+
+    async def judge(self, state: State, head: RegistryState) -> None:
+        return None
+
+    def judge_loaded(self, index: Index) -> bool:
+        return True
+
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        yield from ()
+        return True
+
+    async def held(
+        self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
+    ) -> frozenset[Privilege]:
+        return frozenset(privileges)
+
+
+ALLOW_ALL = Unrestricted("ALLOW_ALL")
+"""For requests of deployments without access control, and for the programs and commands of operators."""
+ALREADY_AUTHORIZED = Unrestricted("ALREADY_AUTHORIZED")
+"""For further sessions of a request that another registry has allowed: its realm, or the catalog that it names."""

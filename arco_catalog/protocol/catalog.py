@@ -124,8 +124,8 @@ class Catalog:
         known = None if self.caches.head is None else self.caches.head.value.key_settings
         return known or KeySettings(variables)
 
-    def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
-        """What one request works with. Without `access` nobody asks what it may do."""
+    def session(self, request: OperationRequest, access: Access) -> "Session":
+        """Opens the session of one request, which `access` checks or lets through."""
         return Session(self, request, access)
 
     async def close(self) -> None:
@@ -135,11 +135,12 @@ class Catalog:
 
 
 class Session:
-    """One request's way to the store: every call carries its deadline."""
+    """One request's calls to the store, each with its deadline, and the access by which it is allowed."""
 
-    def __init__(self, catalog: Catalog, request: OperationRequest, access: Access | None = None) -> None:
+    def __init__(self, catalog: Catalog, request: OperationRequest, access: Access) -> None:
         self.catalog = catalog
         self.access = access
+        self.is_restricted = access.is_restricted
         self.request = request
         self.settings = catalog.settings
         self.runtime = catalog.runtime
@@ -180,7 +181,7 @@ class Session:
             allow_location_overlap=settings.allow_location_overlap,
             max_metadata_bytes=settings.max_metadata_bytes,
             answer_limit=request.answer_limit,
-            holds=None if self.access is None else self.access.holds,
+            holds=self.access.holds if self.is_restricted else None,
         )
 
     async def head(self) -> RegistryState:
@@ -191,22 +192,20 @@ class Session:
         return head
 
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
-        """What is read, after what the realm says of the caller was read beside it."""
-        if self.access is None:
+        """Returns what is read, and reads the caller's rights in the realm concurrently."""
+        if not self.is_restricted:
             return await reading
         result, _ = await gather(reading, self.access.read(Freshness.FRESH))
         return result
 
     async def judge(self, head: RegistryState) -> None:
         """Returns if this HEAD allows what the request asks. Raises as `Access.judge` does."""
-        if self.access is not None:
+        if self.is_restricted:
             await self.access.judge(self.state, head)
         self.judged_on = head
 
     async def held(self, head: RegistryState, privileges: Collection[Privilege], on: Securable) -> frozenset[Privilege]:
         """Which of these privileges the caller has on a securable, by this HEAD, whose rights were read."""
-        if self.access is None:
-            return frozenset(privileges)
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:

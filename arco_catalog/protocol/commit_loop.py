@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import evidence
-from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.commit_execution import CommitExecution, PointerExecution
@@ -77,7 +76,7 @@ class CommitLoop(Generic[V]):
                 await self.judge(read_set.head)
                 plan = await self.mutation.plan(read_set, self.attempts.current)
                 # A step that comes first writes: what this process remembers does not say that the caller may.
-                if isinstance(plan, Prerequisite) and (self.access is None or self.is_fresh(read_set)):
+                if isinstance(plan, Prerequisite) and (not self.access.is_restricted or self.is_fresh(read_set)):
                     await plan.run()
             except Refusal as refusal:
                 if not self.is_fresh(read_set):
@@ -110,23 +109,22 @@ class CommitLoop(Generic[V]):
     def is_fresh(self, read_set: V) -> bool:
         """Whether a refusal or "unchanged" may be answered on this. Cached state may be old, which only a
         compare-and-swap notices (docs/design/commit.md#steps)."""
-        return read_set.is_fresh and (self.access is None or self.access.is_fresh)
+        return read_set.is_fresh and self.access.is_fresh
 
     # Rights.
 
     async def judge(self, head: RegistryState) -> None:
         """Returns if the caller may do this, by what this HEAD and the realm say. Behind the marker, never in front of
         it (docs/design/access.md#rule-1). Raises `Refusal`."""
-        if self.access is not None:
-            await self.access.judge(self.session.state, head)
+        await self.access.judge(self.session.state, head)
 
-    async def read_rights_again(self, access: Access) -> None:
-        """Reads what the realm says, beside the first writes, unless it was read for this request."""
-        self.rights_changed = await access.has_changed()
+    async def read_rights_again(self) -> None:
+        """Reads the caller's rights, concurrently with the first writes, unless they were read for this request."""
+        self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
         """Whether the caller may do it by what the realm says now, and by the newest HEAD that was seen."""
-        if self.access is None:
+        if not self.access.is_restricted:
             return True
         head = self.session.state.cached_head() or planned
         if not self.rights_changed and head.version == planned.version:
@@ -145,7 +143,7 @@ class CommitLoop(Generic[V]):
         The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
         one reads the next slot after the version was read, never before (docs/design/commit.md#rule-1).
         """
-        if self.access is None:
+        if not self.access.is_restricted:
             read_set = await self.mutation.read(freshness, self.attempts.current.rank)
         else:
             reading = self.mutation.read(freshness, self.attempts.current.rank)
@@ -222,8 +220,8 @@ class CommitLoop(Generic[V]):
             steps.append(self.guard.check_not_superseded())
         if self.guard.marker is not None and self.attempts.claimed is None:
             steps.append(self.claim(plan.write_set))
-        if self.access is not None:
-            steps.append(self.read_rights_again(self.access))
+        if self.access.is_restricted:
+            steps.append(self.read_rights_again())
         self.attempts.announce(plan.write_set)
         written = self.attempts.written
         steps.extend(self.write(write) for write in execution.first_writes() if write.key not in written)

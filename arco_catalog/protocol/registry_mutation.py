@@ -140,7 +140,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             change = carry_out_loaded(read_set.head.index, steps)
         except (Refusal, PendingTransaction):
             return None
-        if self.session.access is not None and not self.session.access.judge_loaded(read_set.head.index):
+        if not self.session.access.judge_loaded(read_set.head.index):
             return None
         if not isinstance(change, Change) or not change.is_made_by(plan.change):
             return None

@@ -83,7 +83,17 @@ def _make_room(remembered: dict[K, V], most: int) -> None:
         del remembered[next(iter(remembered))]
 
 
-class CatalogAccess(Access):
+class RestrictedAccess(Access):
+    """The access of a caller with an identity. `requirements` are those of the request's route and body. A caller that
+    `names_source`, so that receipts name another as the origin, must have a principal that may."""
+
+    def __init__(self, identity: Identity, requirements: Sequence[Requirement], names_source: bool = False) -> None:
+        self.identity = identity
+        self.requirements = [*requirements]
+        self.names_source = names_source
+
+
+class CatalogAccess(RestrictedAccess):
     """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
     reads the realm's registry, of which `judged` remembers what was found; `hides` is whether the catalog seems not to
     exist to whoever has no privilege in it."""
@@ -205,7 +215,7 @@ class CatalogAccess(Access):
         return standing, None if catalog is None else (catalog.entity, catalog.version)
 
 
-class RealmAccess(Access):
+class RealmAccess(RestrictedAccess):
     """Rights in the realm itself, whose own registry is what changes. `itself` is the principal that is acted on."""
 
     def __init__(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.task import LEASED, Task, name_in_log
@@ -195,6 +196,7 @@ class Execution:
 
 
 def task_session(catalog: Catalog, task: str, deadline_ms: int) -> Session:
-    """A session of whoever works on a task."""
+    """A session of the worker on a task."""
     source: JsonObject = {"kind": "Task", "task": task}
-    return catalog.session(OperationRequest("TASK", f"tasks/{task}", "", None, PRINCIPAL, source, deadline_ms))
+    request = OperationRequest("TASK", f"tasks/{task}", "", None, PRINCIPAL, source, deadline_ms)
+    return catalog.session(request, ALLOW_ALL)

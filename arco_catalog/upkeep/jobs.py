@@ -13,6 +13,7 @@ from arco_catalog.iceberg.json import loads
 from arco_catalog.iceberg.shapes import ANY, STRING, Fields
 from arco_catalog.operations.catalogs import Inventory
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, is_ulid
@@ -119,7 +120,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
     session: Session | None = None
     for catalog in workplace.inventory.catalogs:
         try:
-            session = catalog.open().session(workplace.request)
+            session = catalog.open().session(workplace.request, ALLOW_ALL)
         except BadRequest as error:
             _LOG.error("catalog %s cannot be opened: %s", catalog.name, error.message)
             continue

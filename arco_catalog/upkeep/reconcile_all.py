@@ -6,6 +6,7 @@ from dataclasses import replace
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
@@ -29,5 +30,5 @@ async def reconcile_all(
             stats = ReconcileStats(stopped=True)
             stats.fails(f"catalog {catalog.name}: {error.message}")
         else:
-            stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms)))
+            stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL))
         yield catalog, stats

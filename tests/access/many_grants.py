@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from arco_catalog.http.realms import catalog_of
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -147,7 +148,7 @@ def _edit(entries: Entries, edits: Mapping[str, JsonObject | None]) -> None:
 
 async def _all(catalog: Catalog) -> Entries:
     deadline = catalog.runtime.now_ms() + 60_000
-    session = catalog.session(OperationRequest("GET", "", "", None, "operator", {}, deadline))
+    session = catalog.session(OperationRequest("GET", "", "", None, "operator", {}, deadline), ALLOW_ALL)
     head = await session.head()
     await load(session.state, head.index, Needs(scans=[Scan("")]))
     return dict(head.index.scan(""))

@@ -10,6 +10,7 @@ from arco_catalog.operations.catalogs import catalogs_of_realm
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.privileges import GRANTABLE
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import relation_entry
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -47,7 +48,9 @@ async def sessions(app: RealmApp) -> tuple[Session, Session]:
     [realm] = app.realms().values()
     [deployed] = await catalogs_of_realm(realm) or ()
     deadline = app.clock.now_ms() + 20_000
-    return app.session(realm), deployed.open().session(OperationRequest("POST", "", "", None, "job", {}, deadline))
+    return app.session(realm), deployed.open().session(
+        OperationRequest("POST", "", "", None, "job", {}, deadline), ALLOW_ALL
+    )
 
 
 async def rows(app: RealmApp) -> Sequence[ReaderRow]:

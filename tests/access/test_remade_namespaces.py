@@ -7,6 +7,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.catalogs import list_catalogs
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.index import Edits
@@ -196,7 +197,7 @@ async def forget_namespaces(lake: Lake) -> None:
     realm = lake.app.realms()["r"]
     [entry] = await list_catalogs(lake.app.session(realm))
     deadline = lake.app.clock.now_ms() + 20_000
-    session = realm.catalog(entry).session(OperationRequest("POST", "", "", None, "operator", {}, deadline))
+    session = realm.catalog(entry).session(OperationRequest("POST", "", "", None, "operator", {}, deadline), ALLOW_ALL)
     await change_registry(session, "as of old", {}, edit)
 
 

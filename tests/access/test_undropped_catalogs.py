@@ -18,6 +18,7 @@ from arco_catalog.operations.management.catalog_undrop import UndropResult
 from arco_catalog.operations.management.catalogs import find_entry
 from arco_catalog.operations.realms import Realm
 from arco_catalog.operations.stray_catalogs import UndropRequest, find_stray, stray_catalogs, undrop_catalog
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.realm import CatalogEntry
 from storage_backends import StoreUnavailable
@@ -71,7 +72,7 @@ class Lake:
         if cancel_purges:
             realm = self.realm
             catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
-            await end_catalog(catalog.session(self.session.request), await self.entry(), cancel_purges=True)
+            await end_catalog(catalog.session(self.session.request, ALLOW_ALL), await self.entry(), cancel_purges=True)
         assert (await self.app.manage("DELETE", "catalogs/lake")).status == 204
         return root
 
@@ -178,7 +179,7 @@ async def test_a_drop_that_died_before_it_took_the_name_is_undone(lake: Lake) ->
 
 async def test_a_slow_drop_of_the_catalog_leaves_the_restored_one_alone(lake: Lake) -> None:
     realm, before = lake.realm, await lake.entry()
-    slow = (await catalog_of(realm, realm.lookups(), "lake", identity=None)).session(lake.session.request)
+    slow = (await catalog_of(realm, realm.lookups(), "lake", identity=None)).session(lake.session.request, ALLOW_ALL)
     root = await lake.drop()
     await lake.restore(root)
     with pytest.raises(CatalogChanged):

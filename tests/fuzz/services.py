@@ -13,7 +13,8 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
@@ -324,7 +325,7 @@ class InMemoryService:
         return time.process_time()
 
     def session(self) -> Session:
-        return _audit_session(self._catalog.session, self.clock)
+        return _audit_session(self._catalog, self.clock)
 
 
 class LiveService:
@@ -345,11 +346,12 @@ class LiveService:
         return time.perf_counter()
 
     def session(self) -> Session:
-        return _audit_session(self._catalog.session, SystemRuntime())
+        return _audit_session(self._catalog, SystemRuntime())
 
 
-def _audit_session(opened: Callable[[OperationRequest], Session], runtime: Runtime) -> Session:
-    return opened(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS))
+def _audit_session(catalog: Catalog, runtime: Runtime) -> Session:
+    request = OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS)
+    return catalog.session(request, ALLOW_ALL)
 
 
 async def prepared(service: FuzzedService) -> None:

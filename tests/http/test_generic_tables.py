@@ -6,6 +6,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.properties import MAX_PROPERTIES_BYTES, MAX_VALUE_BYTES
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import Found
@@ -170,7 +171,7 @@ async def test_a_dropped_one_can_be_restored_and_gives_its_place_up_until_then(s
 
 def operator(service: HttpService) -> Session:
     request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request)
+    return service.catalog().session(request, ALLOW_ALL)
 
 
 async def test_operators_see_it(service: HttpService) -> None:

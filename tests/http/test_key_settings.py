@@ -10,6 +10,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.init import init_catalog
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -53,7 +54,7 @@ class Server:
         """Changes how the catalog reads keys, as `arco settings` does."""
         runtime = self.catalog.runtime
         request = OperationRequest("CLI", "keys", "", None, "operator", {}, runtime.now_ms() + 60_000)
-        await set_key_policy(self.catalog.session(request), policy)
+        await set_key_policy(self.catalog.session(request, ALLOW_ALL), policy)
 
 
 class Servers:
@@ -240,12 +241,12 @@ async def test_a_catalog_of_earlier_versions_takes_the_setting_of_the_first_serv
     """Before there was a record, each server used its own variables."""
     catalog = build_catalog(Settings("wh"), servers.store, "memory:///", (), servers.clock)
     request = OperationRequest("CLI", "", "", None, "operator", {}, servers.clock.now_ms() + 60_000)
-    await init_catalog(catalog.session(request))
+    await init_catalog(catalog.session(request, ALLOW_ALL))
     first = await servers.start_with_namespace(POLARIS)
     other, key = servers.start(ICEBERG), servers.key()
     assert (await first.create(key)).status == 200
     assert (await other.create(key)).status == 200
-    settings = (await catalog.session(request).state.head()).key_settings
+    settings = (await catalog.session(request, ALLOW_ALL).state.head()).key_settings
     assert settings is not None
     assert settings.policy == POLARIS
     assert settings.previous_policies(servers.clock.now_ms()) == [ICEBERG]

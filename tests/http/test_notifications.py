@@ -16,6 +16,7 @@ from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import ABSENT
@@ -345,7 +346,7 @@ async def test_an_unknown_type_is_refused_with_those_that_there_are(external: Ht
 
 def operator(service: HttpService) -> Session:
     request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request)
+    return service.catalog().session(request, ALLOW_ALL)
 
 
 async def test_operators_see_where_it_stands_and_stood(external: HttpService, owned: JsonObject) -> None:

@@ -7,6 +7,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.planning.semantic_models import MAX_MODEL_BYTES, MOST_SOURCES, parse_document
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import Found
@@ -247,7 +248,7 @@ async def test_a_namespace_with_a_model_in_it_is_not_dropped(service: HttpServic
 
 def operator(service: HttpService) -> Session:
     request = OperationRequest("POST", "", "", None, "operator", {}, service.clock.now_ms() + 20_000)
-    return service.catalog().session(request)
+    return service.catalog().session(request, ALLOW_ALL)
 
 
 async def test_operators_see_it(service: HttpService) -> None:

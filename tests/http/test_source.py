@@ -7,6 +7,7 @@ from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.receipt import base_of
 from arco_catalog.upkeep.reconcile import reconcile
@@ -82,7 +83,9 @@ async def test_backfill_keeps_it(service: HttpService, headers: dict[str, str], 
     other: JsonObject = {"kind": "Cli"}
 
     await reconcile(
-        catalog.session(OperationRequest("GET", "", "", None, "operator", other, service.clock.now_ms() + 60_000))
+        catalog.session(
+            OperationRequest("GET", "", "", None, "operator", other, service.clock.now_ms() + 60_000), ALLOW_ALL
+        )
     )
 
     assert await stored(service, "/iceberg/committed/") == written

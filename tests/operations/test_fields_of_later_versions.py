@@ -22,6 +22,7 @@ from arco_catalog.operations.policies import attachments
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.planning.collection import DAY_MS
 from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.protocol.registry_mutation import RegistryMutation
@@ -79,7 +80,9 @@ class World:
 
     async def session(self, name: str = "lake") -> Session:
         deadline = self.clock.now_ms() + DAY_MS
-        return (await self.catalog(name)).session(OperationRequest("POST", "", "", None, "operator", {}, deadline))
+        return (await self.catalog(name)).session(
+            OperationRequest("POST", "", "", None, "operator", {}, deadline), ALLOW_ALL
+        )
 
     async def work(self) -> None:
         """What a worker finds due."""

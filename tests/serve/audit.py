@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.receipts import receipts
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state import receipt
@@ -69,7 +70,9 @@ async def reading(url: str) -> AsyncIterator[Session]:
     store, runtime = open_store(url, os.environ), SystemRuntime()
     try:
         catalog = build_catalog(Settings(WAREHOUSE), store, url, (), runtime)
-        yield catalog.session(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + READING_MS))
+        yield catalog.session(
+            OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + READING_MS), ALLOW_ALL
+        )
     finally:
         await store.close()
 

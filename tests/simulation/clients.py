@@ -14,6 +14,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import Answer
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import Dialect
@@ -96,7 +97,7 @@ class SimulatedClients:
         call = OperationRequest(
             "POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True
         )
-        return await perform(fixture.catalog.session(call))
+        return await perform(fixture.catalog.session(call, ALLOW_ALL))
 
     # Requests.
 

@@ -38,6 +38,7 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs, undrop_catalog
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -179,7 +180,7 @@ class RealmClients:
         return OperationRequest("POST", "/", "", None, principal, {"kind": "Cli"}, deadline_ms)
 
     def _session(self, process: str, principal: str) -> Session:
-        return self.realm(process).registry.session(self._request(process, principal))
+        return self.realm(process).registry.session(self._request(process, principal), ALLOW_ALL)
 
     async def _send(self, process: str, request: Callable[[str, str], Awaitable[T]]) -> T | Refusal:
         """The answer to a request, or the refusal; it is sent again until there is one."""
@@ -231,7 +232,7 @@ class RealmClients:
         async def request(at: str, principal: str) -> None:
             session = self._session(at, principal)
             entry = await find_entry(session, name)
-            closed = self.realm(at).catalog(entry).session(self._request(at, principal))
+            closed = self.realm(at).catalog(entry).session(self._request(at, principal), ALLOW_ALL)
             await self.world.runtime.sleep(4 * self.world.runtime.random())
             if earlier:
                 await _close_as_before(closed)
@@ -268,7 +269,7 @@ class RealmClients:
 
         async def request(at: str, principal: str) -> T:
             entry = await find_entry(self._session(at, principal), name)
-            return await perform(self.realm(at).catalog(entry).session(self._request(at, principal)))
+            return await perform(self.realm(at).catalog(entry).session(self._request(at, principal), ALLOW_ALL))
 
         return await self._send(process, request)
 

@@ -19,6 +19,7 @@ from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.principals import NewCredentials, principal_of_client, principal_of_name
 from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
@@ -127,7 +128,7 @@ class RealmApp:
     def session(self, realm: Realm) -> Session:
         """An operator's session with a realm's registry."""
         deadline = self.clock.now_ms() + 20_000
-        return realm.registry.session(OperationRequest("POST", "", "", None, "operator", {}, deadline))
+        return realm.registry.session(OperationRequest("POST", "", "", None, "operator", {}, deadline), ALLOW_ALL)
 
     def client(self, principal: str, realm: str | None = None, roles: str = "", app: Asgi | None = None) -> Client:
         """Requests of a principal, by the name that it was made under."""

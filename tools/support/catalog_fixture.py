@@ -12,6 +12,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import Dialect
@@ -60,7 +61,7 @@ class CatalogFixture:
         deadline = self.runtime.now_ms() + (self.settings.request_ms if deadline_ms is None else deadline_ms)
         source: JsonObject = {"kind": "IcebergRest", "client_info": "tests"}
         return self.catalog.session(
-            OperationRequest("POST", path, "", body, principal, source, deadline, parsed, commit)
+            OperationRequest("POST", path, "", body, principal, source, deadline, parsed, commit), ALLOW_ALL
         )
 
     async def namespace(self, *levels: str) -> None:

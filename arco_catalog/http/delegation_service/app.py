@@ -15,6 +15,7 @@ from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import HEALTH
 from arco_catalog.iceberg.errors import InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.task import Task
@@ -101,5 +102,6 @@ class Tasks:
         return state.session(
             OperationRequest(
                 route.method, route.template, "", body, principal, source, deadline_ms, key=parsed, hold=hold
-            )
+            ),
+            ALLOW_ALL,
         )

@@ -43,7 +43,7 @@ async def create(context: RequestContext) -> Response:
 async def get(context: RequestContext) -> Response:
     """One catalog."""
     entity = await _judged_entity(context)
-    found = await catalogs.find_entry(context.judged_realm_session(), context.params["catalog"], entity)
+    found = await catalogs.find_entry(context.authorized_realm_session(), context.params["catalog"], entity)
     return json_response(shown_catalog(found))
 
 
@@ -57,7 +57,7 @@ async def update(context: RequestContext) -> Response:
         _check_storage(context, storage)
     changed = await change_catalog(
         context.required_realm,
-        context.judged_realm_session(),
+        context.authorized_realm_session(),
         context.params["catalog"],
         entity,
         version,
@@ -78,9 +78,9 @@ async def drop(context: RequestContext) -> Response:
     name = context.params["catalog"]
     session = await context.catalog_session(name)
     await session.head()  # judged before anything of the realm is read
-    entry = await catalogs.find_entry(context.judged_realm_session(), name, _entity_of(session))
+    entry = await catalogs.find_entry(context.authorized_realm_session(), name, _entity_of(session))
     await end_catalog(session, entry)
-    await remove_catalog(context.judged_realm_session(), entry)
+    await remove_catalog(context.authorized_realm_session(), entry)
     return NO_CONTENT
 
 

@@ -54,7 +54,7 @@ async def catalog_roles(context: RequestContext) -> Response:
     """The catalog roles that a principal role has in a catalog."""
     session = context.realm_session()
     role = await principal_roles.PRINCIPAL_ROLE.find(session, context.params["principal-role"])
-    catalog = await context.catalog_session(context.params["catalog"], judged=True)
+    catalog = await context.catalog_session(context.params["catalog"], is_authorized=True)
     return json_response(await used.catalog_roles_used_by(catalog, role))
 
 
@@ -76,4 +76,6 @@ async def revoke(context: RequestContext) -> Response:
 
 
 async def _principal_role(context: RequestContext) -> RoleEntry:
-    return await principal_roles.PRINCIPAL_ROLE.find(context.judged_realm_session(), context.params["principal-role"])
+    return await principal_roles.PRINCIPAL_ROLE.find(
+        context.authorized_realm_session(), context.params["principal-role"]
+    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
 from arco_catalog.planning.collection import Retention
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.copies import CatalogIsCopy, require_original
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -113,7 +114,7 @@ async def collect_all(
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(every) - place)
         try:
-            session = each.open().session(replace(request, deadline_ms=now_ms + share_ms))
+            session = each.open().session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL)
         except CatalogError as error:
             stats = CollectionStats(stopped=True)
             stats.fails(f"catalog {each.name}: {error.message}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, Forbidden, Unavailable
 from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -65,7 +66,7 @@ class Places:
         configuration does not open all its catalogs, and `StoreError`."""
         handed_over = False
         for each, catalog in await self._opened():
-            session = catalog.session(request)
+            session = catalog.session(request, ALLOW_ALL)
             tombstone = await _handed_over(session, locations, table)
             handed_over = handed_over or tombstone is not None
             index = (await session.state.head()).index

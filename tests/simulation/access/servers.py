@@ -9,6 +9,7 @@ from arco_catalog.http.realms import catalog_of
 from arco_catalog.iceberg.errors import CommitStateUnknown, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import StoreError
 from tests.simulation.access.judge import Ask, Judge
@@ -129,7 +130,7 @@ class Servers:
             realm = self._app(at)[0].realms()["r"]
             try:
                 catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
-                await undrop(catalog.session(_operator(self.world)), NAMESPACE, name)
+                await undrop(catalog.session(_operator(self.world), ALLOW_ALL), NAMESPACE, name)
             except (CommitStateUnknown, Unavailable, StoreError):
                 return Answer(500, {}, b"")
             except Refusal:

@@ -17,6 +17,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.semantic_models import load_semantic_model
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
@@ -143,7 +144,7 @@ class Player:
             "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
         )
         return self.fixture(process).catalog.session(
-            replace(request, key_text=None if policy is None else key, key_policy=policy, attempts=attempts)
+            replace(request, key_text=None if policy is None else key, key_policy=policy, attempts=attempts), ALLOW_ALL
         )
 
     # The whole of it.

@@ -9,6 +9,7 @@ import pytest
 from arco_catalog.operations.catalogs import Inventory, Owner, take_inventory
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning.collection import DAY_MS, Kind
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import REALM_FOLDER, SERVICE, Paths
@@ -70,7 +71,7 @@ class Realms:
 
     async def codes(self) -> list[Code]:
         registry = (await take_inventory(self.catalog(), URL)).registries[0].open()
-        return [each.code async for each in check_realm(Examination(registry.session(until(self.clock))))]
+        return [each.code async for each in check_realm(Examination(registry.session(until(self.clock), ALLOW_ALL)))]
 
 
 async def test_the_registry_of_a_realm_keeps_what_is_current_and_of_its_history_what_is_young() -> None:
@@ -108,7 +109,7 @@ async def test_folders_of_catalogs_are_no_part_of_their_realm() -> None:
 
 
 async def codes_of_service(services: Services) -> list[Code]:
-    session = services.service.state.session(until(services.runtime))
+    session = services.service.state.session(until(services.runtime), ALLOW_ALL)
     return [each.code async for each in check_service(Examination(session))]
 
 
@@ -154,5 +155,7 @@ async def test_a_task_of_the_service_that_waits_without_a_hint_is_told(services:
         await services.store.delete(key)
     services.runtime.ms += DAY_MS
     assert await codes_of_service(services) == [Code.HINT_MISSING]
-    await put_hint(services.service.state.session(until(services.runtime)).state, task.id, services.runtime.ms)
+    await put_hint(
+        services.service.state.session(until(services.runtime), ALLOW_ALL).state, task.id, services.runtime.ms
+    )
     assert await codes_of_service(services) == []

@@ -7,6 +7,7 @@ import pytest
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.delegation_service_state import service_state
 from arco_catalog.operations.open import build_catalog, location_of
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.key_settings import Dialect
@@ -71,7 +72,7 @@ class Services:
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline_ms = self.runtime.now_ms() + 20_000
         request = OperationRequest("POST", "/tasks", "", purge.asked, principal, {}, deadline_ms, parsed)
-        return self.service.state.session(request)
+        return self.service.state.session(request, ALLOW_ALL)
 
     def key(self) -> str:
         return uuid7(self.runtime.now_ms(), self.runtime)

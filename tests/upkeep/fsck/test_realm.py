@@ -8,6 +8,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.fields import mapping
@@ -45,14 +46,14 @@ class Checked:
 
     async def found(self) -> list[Finding]:
         """What is wrong with the realm itself."""
-        session = self.realm().registry.session(self.request())
+        session = self.realm().registry.session(self.request(), ALLOW_ALL)
         return [each async for each in check_realm(Examination(session))]
 
     async def found_in_catalogs(self) -> list[Finding]:
         """What is wrong with its catalogs."""
         found: list[Finding] = []
         for each in await deployed_catalogs(self._catalog(), "memory:///"):
-            found += [one async for one in check(Examination(each.open().session(self.request())))]
+            found += [one async for one in check(Examination(each.open().session(self.request(), ALLOW_ALL)))]
         return found
 
     async def codes(self) -> Sequence[Code]:
