@@ -5,17 +5,19 @@ The commit loop carries it out (commit_execution.py).
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.registry_change import Change
-from arco_catalog.planning.transaction import TransactionPlan
 from arco_catalog.planning.writes import PlannedWrite
 from arco_catalog.protocol.group_commit import Replan
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
+
+if TYPE_CHECKING:  # a cold start for a read does not pay for what makes tables
+    from arco_catalog.planning.transaction import TransactionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class TransactionCommit(PlannedWrites):
     table replaces them."""
 
     head: RegistryState
-    plan: TransactionPlan
+    plan: "TransactionPlan"
     leftover: list[Pointer]
 
 
