@@ -32,12 +32,11 @@ class Access(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether the rights were read from the store for this request, so that a refusal may be based on them."""
+        """Whether the rights were read from the store for this request, so that it may be refused by them."""
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
-        """Reads the caller's rights in the realm. It refuses no request: `judge` does, where a refusal may be answered.
-        Raises `CatalogChanged`."""
+        """Reads the caller's rights in the realm. It refuses no request: `judge` does. Raises `CatalogChanged`."""
 
     @abstractmethod
     async def has_changed(self) -> bool:

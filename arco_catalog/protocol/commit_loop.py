@@ -161,7 +161,7 @@ class CommitLoop(Generic[V]):
 
     async def claim(self, write_set: WriteSet) -> None:
         """Takes the next slot for the current attempt."""
-        await self.guard.claim(self.attempts.current.id, write_set)
+        await self.guard.put(self.attempts.current.id, write_set)
         self.attempts.claimed = write_set
 
     async def find_evidence(self, read_set: ReadSet) -> str | None:
@@ -272,9 +272,9 @@ class CommitLoop(Generic[V]):
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Writes the answer to the final slot: only then may the client have it. Raises as `IdempotencyGuard.finalize`
+        """Writes the answer to the final slot: only then may the client have it. Raises as `IdempotencyGuard.put`
         does."""
-        await self.guard.finalize(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
+        await self.guard.put(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
     async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
         """Writes what follows the commit point: a drop's marks, before the answer, then what may be lost."""

@@ -101,7 +101,7 @@ class Driver(Generic[V]):
         if self.guard.marker is not None:
             await self.guard.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
-            return await answer_read_only(self.session, self.guard.claims, self.session.settings.read_only_because)
+            return await answer_read_only(self.session, self.guard, self.session.settings.read_only_because)
         try:
             if not await self.guard.is_new(self.attempts.current.id):
                 return await self.join_in_flight()
@@ -119,7 +119,7 @@ class Driver(Generic[V]):
         session = self.session
         give_up_ms = session.runtime.now_ms() + session.settings.duplicate_timeout_ms
         while True:
-            slots = await self.guard.read()
+            slots = await self.guard.require_slots()
             kept = slots[-1].answer
             if kept is not None:
                 return await replay(session, kept)
@@ -161,11 +161,11 @@ class Driver(Generic[V]):
         )
         if self.attempts.any_in_doubt:
             raise unknown from error
-        if self.guard.claims is None:
+        if self.guard.marker is None:
             return
         try:
             write_set = self.attempts.claimed or WriteSet()
             answer = encode_answer(refused_by_store(error))
-            await self.guard.claims.give_up(self.attempts.current.id, write_set, answer)
+            await self.guard.give_up(self.attempts.current.id, write_set, answer)
         except Superseded:
             raise unknown from error

@@ -1,42 +1,121 @@
-"""What a request does with the marker of its idempotency key; nothing if it has no key
-(docs/design/idempotency.md#markers)."""
+"""The marker of a request's idempotency key, as the request reads and extends it; without a key there is none
+(docs/design/idempotency.md#markers).
+
+A key's age is measured by the store's clock: up to the time when slot 0 was written; or, without a slot 0, up to the
+time in the store's answer that there is none. So every machine decides alike, whatever its own clock shows
+(docs/design/idempotency.md#rule-7).
+"""
 
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.answers import encode_answer
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import Superseded
-from arco_catalog.protocol.slot_claims import SlotClaims
+from arco_catalog.protocol.request_stats import note_stale_key
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.marker import Slot, WriteSet
+from arco_catalog.state.marker import Slot, WriteSet, bound_to
+from arco_catalog.state.marker_log import MarkerLog
+from storage_backends import StoreError
 
 EXPIRED = "This Idempotency-Key is too old: whether its request was carried out is no longer known"
 
 
 class IdempotencyGuard:
-    """Sees to it that one attempt at a time carries out the request, and that its answer is kept."""
+    """Lets one attempt at a time execute the request, and stores its answer under the key."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._own = session.request.attempts
+        """The attempts of this request whose slots were sent."""
         self.marker = session.marker()
-        key = session.request.key
-        own = session.request.attempts
-        self.claims = None if self.marker is None or key is None else SlotClaims(self.marker, key, own)
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The slots seen so far."""
+        """The slots read so far."""
         return () if self.marker is None else self.marker.slots
 
-    async def is_new(self, attempt: str) -> bool:
-        """False if somebody has the key already, as far as that is looked for. Raises as `SlotClaims.is_new` does."""
-        return self.claims is None or await self.claims.is_new(attempt, self._session.runtime.now_ms())
+    def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
+        """The error for a key that is too old or too new at this time."""
+        key = self._session.request.key
+        return None if key is None else key.refusal(now_ms)
 
-    async def claim(self, attempt: str, write_set: WriteSet) -> None:
-        """Takes the next slot for an attempt. Raises `Superseded`, and what `SlotClaims.put` does."""
-        assert self.claims is not None
-        await self.claims.put(attempt, write_set)
+    async def is_new(self, attempt: str) -> bool:
+        """False if the key is known to have a marker. The marker is read only if the key is too old or too new by the
+        machine's clock: if there is one, its answer is still good; if there is none, the store's answer has the time.
+        Raises `CommitStateUnknown` for a key that is too old by that time, `BadRequest` for one from the future, and
+        `Superseded`."""
+        marker = self.marker
+        if marker is None or self._age_error(self._session.runtime.now_ms()) is None:
+            return True
+        if await marker.read_on():
+            return False
+        match self._age_error(marker.now_ms):
+            case CommitStateUnknown() as unknown:
+                note_stale_key()
+                raise unknown
+            case BadRequest() as error:
+                await self.put(attempt, WriteSet(), encode_answer(error))
+                raise error
+            case None:
+                return True
+
+    async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+        """Puts the next slot for an attempt. With an answer it is the final slot: only after it may a failure or a
+        no-op be answered. Raises `Superseded` if another sending has put the next slot. When slot 0 shows that the key
+        is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new` does.
+
+        A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
+        slots of our own are skipped.
+        """
+        marker = self.marker
+        if marker is None:
+            return
+        self._own.add(attempt)
+        while not await marker.put(Slot(attempt, write_set, self._binding(marker), answer)):
+            seen = len(marker.slots)
+            if any(slot.final or slot.attempt not in self._own for slot in (await marker.read_on())[seen:]):
+                raise Superseded
+        if len(marker.slots) == 1:
+            await self._check_age(attempt, write_set, answer)
+
+    @staticmethod
+    def _binding(marker: MarkerLog) -> JsonObject:
+        """The request to which slot 0 binds the key; later slots need not repeat it."""
+        return {} if marker.slots else marker.identity.to_json()
+
+    async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
+        """Raises for a key that is too old or too new by the time at which our slot 0 was written. This machine's clock
+        is then wrong: by the right time the slot would not have been put."""
+        match self._age_error(self.slots[0].written_ms):
+            case CommitStateUnknown() as unknown:
+                raise unknown
+            case BadRequest() as error if answer is None:
+                await self.put(attempt, write_set, encode_answer(error))
+                raise error
+
+    async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+        """Puts the final slot of an attempt that has committed, if none is seen. It may be lost: the evidence of the
+        commit gives the same answer."""
+        if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
+            await self.marker.put(Slot(attempt, write_set, {}, answer))
+
+    async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if another sending has put
+        a slot too, and `KeyInProgress` if the final slot could not be written: another sending may still be
+        executed."""
+        if self.marker is None:
+            return
+        try:
+            slots = await self.marker.read_on()
+            if any(slot.final or slot.attempt not in self._own for slot in slots):
+                raise Superseded
+            await self.put(attempt, write_set, answer)
+        except StoreError as error:
+            raise KeyInProgress(
+                f"Nothing was changed, but the idempotency record could not be written: {error}"
+            ) from error
 
     async def check_not_superseded(self) -> None:
         """Raises `Superseded` unless our own slot is still the last."""
@@ -45,36 +124,45 @@ class IdempotencyGuard:
             if len(await self.marker.read_on()) > seen:
                 raise Superseded
 
-    async def finalize(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Superseded`, and what
-        `SlotClaims.put` does."""
-        if self.claims is not None:
-            await self.claims.put(attempt, write_set, answer)
-
-    async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of what has committed, if none is seen. It may be lost: evidence tells the same."""
-        if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
-            await self.marker.put(Slot(attempt, write_set, {}, answer))
-
     async def read(self) -> Sequence[Slot]:
-        """All slots, read anew; at least one. Raises as `SlotClaims.read` does, and `CommitStateUnknown` if there is
-        none any more."""
-        slots = [] if self.claims is None else await self.claims.read()
+        """All slots, read anew. Raises `KeyReused` if slot 0 binds the key to another request, and `CommitStateUnknown`
+        for a key that was too old when slot 0 was put, or is too old now and has none: an older marker may have been
+        collected, so no answer may rest on this one."""
+        marker = self.marker
+        if marker is None:
+            return ()
+        marker.slots.clear()
+        slots = await marker.read_on()
+        if slots and slots[0].closed_by is not None:
+            return slots
+        if slots and not bound_to(slots[0], marker.identity):
+            raise KeyReused("Idempotency-Key was already used for a different request")
+        error = self._age_error(slots[0].written_ms if slots else marker.now_ms)
+        if isinstance(error, CommitStateUnknown):
+            if not slots:
+                note_stale_key()
+            raise error
+        return slots
+
+    async def require_slots(self) -> Sequence[Slot]:
+        """All slots, read anew; at least one. Raises as `read` does, and `CommitStateUnknown` if the marker was
+        collected."""
+        slots = await self.read()
         if not slots:
             raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
         return slots
 
     def check_not_expired(self) -> None:
         """Raises `CommitStateUnknown` for a marker so old that it may be in the middle of its collection: its final
-        slot goes before its first one (docs/design/collection.md#rule-6)."""
+        slot is deleted before its first one (docs/design/collection.md#rule-6)."""
         kept_ms = self._session.settings.retention.markers_ms
         if self.marker is not None and self.marker.now_ms - self.marker.slots[0].written_ms >= kept_ms:
             raise CommitStateUnknown(EXPIRED, "key-expired")
 
     @property
     def may_be_taken_over(self) -> bool:
-        """Whether nobody works on the last slot any more: it is old, or of an attempt that this request gave up."""
+        """Whether the last slot's attempt is over: the slot is old, or this request gave the attempt up."""
         if self.marker is None:
             return False
-        given_up = self.marker.slots[-1].attempt in self._session.request.attempts
+        given_up = self.marker.slots[-1].attempt in self._own
         return given_up or has_passed(self.marker.age_ms(), self._session.settings.in_progress_ms)

@@ -4,10 +4,9 @@ from arco_catalog.iceberg.errors import CatalogChanged, CommitStateUnknown, Inte
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Answer, Reference, decode_answer
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.idempotency import EXPIRED
+from arco_catalog.protocol.idempotency import EXPIRED, IdempotencyGuard
 from arco_catalog.protocol.key_resolution import CHANGED
 from arco_catalog.protocol.rebuilding import rebuilt
-from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.marker import CLOSED, COLLECTED
 
 
@@ -42,11 +41,11 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
     )
 
 
-async def answer_read_only(session: Session, claims: SlotClaims | None, reason: str) -> Answer:
+async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: str) -> Answer:
     """Answers a mutation on a catalog that is read-only, and writes nothing: replays the final answer if the key has
     one. Raises `Unsupported` if there is no key or no attempt under it, and `CommitStateUnknown` if there is an attempt
     without a final answer."""
-    slots = [] if claims is None else await claims.read()
+    slots = await guard.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")
     if slots[-1].answer is None:

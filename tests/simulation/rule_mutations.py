@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
+from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol import decisions, evidence, group_commit, relation_read_set, transaction_coordinator
@@ -75,10 +77,10 @@ def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failure_answered_without_a_final_slot(patch: pytest.MonkeyPatch) -> None:
-    async def finalize(self: IdempotencyGuard, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+    async def finalize(self: AnyLoop, answer: Answer | Refusal) -> None:
         return None
 
-    patch.setattr(IdempotencyGuard, "finalize", finalize)
+    patch.setattr(CommitLoop, "finalize", finalize)
 
 
 def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
@@ -118,12 +120,12 @@ def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_slot_that_names_no_entity(patch: pytest.MonkeyPatch) -> None:
-    rightly = IdempotencyGuard.claim
+    rightly = IdempotencyGuard.put
 
-    async def claim(self: IdempotencyGuard, attempt: str, write_set: WriteSet) -> None:
-        await rightly(self, attempt, WriteSet())
+    async def put(self: IdempotencyGuard, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+        await rightly(self, attempt, WriteSet() if answer is None else write_set, answer)
 
-    patch.setattr(IdempotencyGuard, "claim", claim)
+    patch.setattr(IdempotencyGuard, "put", put)
 
 
 def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,10 @@ from arco_catalog.protocol.commit_execution import CommitExecution
 from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.driver import Driver
+from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.mutation import Freshness, ReadSet
 from arco_catalog.protocol.planned_commit import PlannedCommit
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
-from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state import locations
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
@@ -323,23 +323,25 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
 
 
 def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
-    async def put(self: SlotClaims, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
-        if not await self._marker.put(Slot(attempt, write_set, self._request(), answer)):
+    async def put(self: IdempotencyGuard, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+        if self.marker is None:
+            return
+        if not await self.marker.put(Slot(attempt, write_set, self._binding(self.marker), answer)):
             raise Superseded
-        if len(self._marker.slots) == 1:
+        if len(self.marker.slots) == 1:
             await self._check_age(attempt, write_set, answer)
 
-    patch.setattr(SlotClaims, "put", put)
+    patch.setattr(IdempotencyGuard, "put", put)
 
 
 def a_definite_no_that_no_final_slot_holds(patch: pytest.MonkeyPatch) -> None:
-    rightly = SlotClaims.give_up
+    rightly = IdempotencyGuard.give_up
 
-    async def give_up(self: SlotClaims, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+    async def give_up(self: IdempotencyGuard, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         with suppress(KeyInProgress):
             await rightly(self, attempt, write_set, answer)
 
-    patch.setattr(SlotClaims, "give_up", give_up)
+    patch.setattr(IdempotencyGuard, "give_up", give_up)
 
 
 def a_walk_that_is_cut_taken_for_complete(patch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.planning.answers import Document, encode_answer
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import Superseded
-from arco_catalog.protocol.slot_claims import SlotClaims
+from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_task
@@ -18,22 +18,20 @@ TRIES = 10
 async def bind_key(session: Session, task: str) -> bool:
     """Binds the request's idempotency key to the request. Returns whether an earlier sending has done so. Raises
     `KeyReused` if it is another request's, `BadRequest` and `CommitStateUnknown` for one of a wrong age."""
-    key, attempt = session.request.key, session.runtime.ulid()
+    attempt = session.runtime.ulid()
     await session.identify()
-    marker = session.marker()
-    if key is None or marker is None:
+    guard = IdempotencyGuard(session)
+    if guard.marker is None:
         return False
-    claims = SlotClaims(marker, key, set())
-    if await claims.read():
+    if await guard.read():
         return True
     try:
-        if await claims.is_new(attempt, session.runtime.now_ms()):
-            await claims.put(attempt, WriteSet(), encode_answer(Document(202, {"delegation_task_id": task})))
+        if await guard.is_new(attempt):
+            await guard.put(attempt, WriteSet(), encode_answer(Document(202, {"delegation_task_id": task})))
             return False
     except Superseded:
         pass
-    if not await claims.read():
-        raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
+    await guard.require_slots()
     return True
 
 
