@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -110,7 +111,7 @@ class Named(Generic[T]):
         places = (Fields(values, f"{field}[{position}]") for position, values in enumerate(objects))
         return cls(field, [(place.required(by, STRING).lower(), place) for place in places], readers)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The name of each object, in order."""
         return tuple(name for name, _ in self.entries)

@@ -91,9 +91,12 @@ class CommitRelation(Mutation[RelationReadSet]):
         return now is None or now.version != pointer.version
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if the
-        name still means the entity and holds its locations, else a fresh read set to plan on."""
+        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if
+        HEAD is the one of the plan, or if the name still means the entity and holds its locations, else a fresh read
+        set to plan on."""
         head = await self.session.state.head()
+        if head.version == read_set.head.version:
+            return None
         entry = await relation(self.session.state, head, self.lookup)
         if entry is None:
             return RelationReadSet(head, None, None, head_fresh=True, pointer_fresh=False)

@@ -6,6 +6,7 @@ Each class reads one entry and keeps its JSON, so that fields which a later vers
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Literal, Self, get_args
 
@@ -77,7 +78,7 @@ class NamespaceEntry:
         return text(self.json, "location")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what is read again and again is cached
 class RelationEntry:
     """What a name means. `locations` are the normalised locations that its entity holds.
 
@@ -148,11 +149,11 @@ class RelationEntry:
         entry = {name: value for name, value in self.json.items() if name != "governance"}
         return RelationEntry({**entry, "governance": {**governance}} if governance else entry)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return text(self.json, "type")
 
-    @property
+    @cached_property
     def entity(self) -> str:
         return text(self.json, "entity")
 
@@ -160,7 +161,7 @@ class RelationEntry:
     def uuid(self) -> str | None:
         return optional_text(self.json, "uuid")
 
-    @property
+    @cached_property
     def locations(self) -> tuple[str, ...]:
         return texts(self.json, "locations")
 

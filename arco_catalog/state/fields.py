@@ -52,7 +52,8 @@ def sequence(document: JsonObject, name: str) -> list[JsonValue]:
 
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
     """The strings in an array, empty if the field is missing or is something else."""
-    return tuple(item for item in sequence(document, name) if isinstance(item, str))
+    value = document.get(name)
+    return tuple(item for item in value if isinstance(item, str)) if value and isinstance(value, list) else ()
 
 
 def string_map(document: JsonObject, name: str) -> dict[str, str]:

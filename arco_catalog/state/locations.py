@@ -69,8 +69,9 @@ class Location:
         scheme = match[1].lower()
         path = match[4] or ""
         segments = _levels(path)
+        is_encoded = "%" in path
         for segment in segments:
-            decoded = fully_decoded(segment)
+            decoded = fully_decoded(segment) if is_encoded else segment
             if decoded in (".", "..") or "/" in decoded or "\\" in decoded or _CONTROL.search(decoded):
                 raise BadRequest(f"Not a valid location: {text!r}: the segment {segment!r} is not allowed")
         authority = match[3] or ""
@@ -220,7 +221,7 @@ def refuse_reserved(location: Location) -> None:
 def refuse_reserved_path(path: str) -> None:
     """The same for a path of any form, such as other catalogs write into metadata logs."""
     for segment in path.split("/"):
-        if is_reserved(segment):
+        if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(f"Not allowed: {path[:MAX_BYTES]}: folders named {segment} hold a catalog's own state")
 
 

@@ -8,6 +8,7 @@ S3 ETag is a digest of the body).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from arco_catalog.iceberg.errors import InternalError
@@ -29,7 +30,7 @@ class MetadataFile:
     ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what is read again and again is cached
 class Pointer:
     """One state of a pointer: its document, unknown fields included, and the version it was read at."""
 
@@ -64,17 +65,17 @@ class Pointer:
         """The bytes to store."""
         return dumps(self.document, sort_keys=True)
 
-    @property
+    @cached_property
     def entity(self) -> str:
         """The entity's id."""
         return text(self.document, "entity")
 
-    @property
+    @cached_property
     def sequence(self) -> int:
         """How many moves there have been, the first write included."""
         return integer(self.document, "sequence")
 
-    @property
+    @cached_property
     def metadata(self) -> MetadataFile:
         """The current metadata file."""
         return MetadataFile(text(self.document, "metadata_location"), integer(self.document, "metadata_ms"))
