@@ -13,11 +13,11 @@ from arco_catalog.http.middleware.encoding import Encoding
 from arco_catalog.http.middleware.errors import Errors
 from arco_catalog.http.middleware.telemetry import RequestTelemetry
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import Service
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.route import Route
 from arco_catalog.http.router import Router
 from arco_catalog.http.routes import DELEGATION, HEALTH, ROUTES
+from arco_catalog.http.service import Service
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry

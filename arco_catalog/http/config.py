@@ -6,7 +6,7 @@ from urllib.parse import quote
 from arco_catalog.config.durations import format_duration
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.http.route import Route
+from arco_catalog.http.service import Endpoint
 from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
@@ -16,14 +16,14 @@ async def get_config(context: RequestContext) -> Response:
     """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
     service = context.service
     name = context.query.one("warehouse") or service.default_warehouse()
-    if context.realm is not None:
-        await context.look_up(name)
+    if context.sessions.realm is not None:
+        await context.sessions.select_catalog(name)
     elif name in service.warehouses:
-        context.named = service.warehouses[name]
+        context.sessions.named = service.warehouses[name]
     else:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
-    await context.session().head()  # it records how keys are read, which no server's variables decide
-    policy = context.catalog.key_settings(service.options.key_policy).policy
+    await context.sessions.open().head()  # it records how keys are read, which no server's variables decide
+    policy = context.sessions.catalog.key_settings(service.options.key_policy).policy
     return json_response(
         {
             "defaults": {},
@@ -38,7 +38,7 @@ async def get_config(context: RequestContext) -> Response:
     )
 
 
-def _endpoints(routes: Iterable[Route]) -> Iterator[str]:
+def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
     """What is served. Polaris tells its endpoints for generic tables without a slash before the path, and its plugin
     for Spark believes in none that is told otherwise; so those are told in both ways."""
     advertised = [route for route in routes if route.advertised]

@@ -63,7 +63,7 @@ async def of_staged_table(context: RequestContext, session: Session, name: str, 
 
 async def load_credentials(context: RequestContext) -> Response:
     """Credentials in place of those that expire."""
-    session = context.session()
+    session = context.sessions.open()
     access = await _access(context, session)
     found: Sequence[StorageCredential] = ()
     vending = _vending(context)
@@ -76,7 +76,7 @@ async def load_credentials(context: RequestContext) -> Response:
 
 async def sign(context: RequestContext) -> Response:
     """Signs one request for a file of a table."""
-    session = context.session()
+    session = context.sessions.open()
     access = await _access(context, session)  # judged, before the body may tell anything
     request = SignRequest.parse(context.body or {})
     vending = _vending(context)
@@ -128,7 +128,7 @@ def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCreden
 
 
 def _vending(context: RequestContext) -> Vending | None:
-    made = context.required_realm.deployment.vending
+    made = context.sessions.required_realm.deployment.vending
     return None if made is None else made()
 
 

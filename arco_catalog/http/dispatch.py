@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
-from arco_catalog.http.request_context import RequestContext, Service
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
 from arco_catalog.http.route import PREFIX, Effect, Route
-from arco_catalog.http.router import Match, Router
+from arco_catalog.http.router import Router
+from arco_catalog.http.service import Service
+from arco_catalog.http.sessions import Sessions
 from arco_catalog.iceberg.errors import (
     BadRequest,
     CatalogChanged,
@@ -46,39 +48,38 @@ class Dispatch:
         if allowed_hosts is not None:
             check_page(request.headers, request.server, allowed_hosts, self._service.options.allowed_origins)
         match = self._router.match(self._below_base(request.raw_path), request.spelling)
-        realm = None if _is_public(match, request.method) else await self._identify(request)
+        route = None if match is None else match.route(request.method)
+        # A public route is for every caller; a path without a route is for none.
+        realm = None if route is not None and route.public else await self._identify(request)
         request.hold.owner = request.caller.principal if request.caller.authenticated else None
         if match is None:
             path = request.raw_path.decode("latin-1")
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
-        route = match.route(request.method)
         if route is None:
             allowed = match.methods
             message = f"{request.method} is not supported for this path: use {' or '.join(allowed)}"
             raise MethodNotAllowed(message, allowed)
         request.route = route
         context = await self._context(route, match.params, request, realm)
+        sessions = context.sessions
         try:
             if route.has_body or route.optional_json:
-                await self._read_body(context, request)
+                await self._read_body(context, route, request)
             elif route.takes_form:
                 context.form = await request.form(context.options)
-            if not route.in_external and context.named is not None and context.named.settings.external:
-                raise BadRequest(
-                    f"Catalog {context.named.settings.warehouse} is external: its tables change where they are owned, "
-                    "and follow by notifications"
-                )
-            if context.key_text is not None:
-                await context.resolve_key()
+            if not route.in_external and sessions.named is not None:
+                _refuse_external(sessions.named)
+            if sessions.key_text is not None:
+                await sessions.resolve_key()
             return await route.handler(context)
         except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
-            await context.check_visible()
+            await sessions.check_visible()
             raise
         except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
             if route.has_prefix:
-                context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
-            if context.key_text is not None:
-                await context.resolve_key()
+                sessions.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
+            if sessions.key_text is not None:
+                await sessions.resolve_key()
             return await route.handler(context)
 
     async def _identify(self, request: Request) -> "Realm | None":
@@ -98,7 +99,8 @@ class Dispatch:
         """The path as the specification has it: below the one under which the catalog is served, and there below the
         one under which Polaris serves catalogs, where there are realms as it has them. The management API is not there:
         a proxy that keeps its path from strangers keeps all of it."""
-        path = _below(self._service.options.base_path, path)
+        if self._service.options.base_path:
+            path = _below(self._service.options.base_path, path)
         of_catalogs = self._service.realms is not None and path.startswith(CATALOG_APIS)
         return _below(POLARIS_BASE, path) if of_catalogs else path
 
@@ -116,22 +118,24 @@ class Dispatch:
             catalog = await self._catalog(prefix, realm, request)
             request.warehouse, request.catalog = prefix, catalog
             reason = catalog.settings.read_only_because
-            keyed = self._has_key(request, catalog)  # the key's marker may have the answer, which the driver reads
-            if reason is not None and changes and not keyed:
+            # The marker of a key may have the answer, which the driver reads.
+            if reason is not None and changes and not self._has_key(request, catalog):
                 raise Unsupported(f"This catalog is read-only: {reason}")
-        return RequestContext(
-            self._service,
-            route,
-            params,
-            request.query(),
-            request.headers,
-            request.caller,
-            catalog,
-            request.hold,
-            realm,
+        context = RequestContext(
+            service=self._service,
+            endpoint=route,
+            options=self._service.options,
+            template=route.template,
+            params=params,
+            query=request.query(),
+            headers=request.headers,
+            caller=request.caller,
+            hold=request.hold,
             id=request.id,
-            key_text=request.headers.get("idempotency-key") if changes and route.has_prefix else None,
         )
+        key_text = request.headers.get("idempotency-key") if changes and route.has_prefix else None
+        context.sessions = Sessions(self._service, route, context, catalog, realm, key_text)
+        return context
 
     def _has_key(self, request: Request, catalog: Catalog | None) -> bool:
         if catalog is None or "idempotency-key" not in request.headers:
@@ -150,24 +154,25 @@ class Dispatch:
             raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
         return catalog
 
-    async def _read_body(self, context: RequestContext, request: Request) -> None:
+    async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
         try:
-            context.body, context.body_bytes = await request.json_object(
-                context.options, optional=context.route.optional_json
-            )
+            context.body, context.body_bytes = await request.json_object(context.options, optional=route.optional_json)
         except SlowBody as slow:
-            resent = context.route.effect is not Effect.READS and self._has_key(request, context.named)
-            raise _unread(context.route, str(slow), resent=resent) from slow
+            resent = route.effect is not Effect.READS and self._has_key(request, context.sessions.named)
+            raise _unread(route, str(slow), resent=resent) from slow
 
 
 def _below(base: bytes, path: bytes) -> bytes:
-    return path[len(base) :] if base and path.startswith(base + b"/") else path
+    return path[len(base) :] if path.startswith(base + b"/") else path
 
 
-def _is_public(match: Match | None, method: str) -> bool:
-    """Whether a route is for everybody; what is no route is for nobody."""
-    route = None if match is None else match.route(method)
-    return route is not None and route.public
+def _refuse_external(catalog: Catalog) -> None:
+    """Raises `BadRequest` if the tables of a catalog are changed by another one."""
+    if catalog.settings.external:
+        raise BadRequest(
+            f"Catalog {catalog.settings.warehouse} is external: its tables change where they are owned, and follow by "
+            "notifications"
+        )
 
 
 def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitStateUnknown:

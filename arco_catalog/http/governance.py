@@ -43,8 +43,8 @@ async def change_of_view(context: RequestContext) -> Response:
 
 
 async def _session(context: RequestContext) -> Session:
-    """A session with the catalog that the path names, as either API does. Raises what `catalog_session` does."""
-    if context.route.has_prefix:
-        return context.session()
-    context.required()  # what is wrong with the path is told whether there is such a catalog or not
-    return await context.catalog_session(context.params["catalog"])
+    """A session with the catalog that the path names, as either API does. Raises what `open_catalog` does."""
+    if context.endpoint.has_prefix:
+        return context.sessions.open()
+    context.sessions.requirements()  # what is wrong with the path is told whether there is such a catalog or not
+    return await context.sessions.open_catalog(context.params["catalog"])

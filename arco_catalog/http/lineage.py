@@ -10,5 +10,5 @@ CREATED = Response(201)
 
 async def receive(context: RequestContext) -> Response:
     """Keeps one event."""
-    await receive_event(context.session(), context.body or {}, context.caller.shown)
+    await receive_event(context.sessions.open(), context.body or {}, context.caller.shown)
     return CREATED

@@ -18,7 +18,7 @@ async def list_(context: RequestContext) -> Response:
     """Children of `parent`; an empty parent is none."""
     joined = context.query.one("parent")
     parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
-    listed = await list_namespaces(context.session(), parent, paging(context))
+    listed = await list_namespaces(context.sessions.open(), parent, paging(context))
     return json_response({"namespaces": listed.items, "next-page-token": listed.next_page_token})
 
 
@@ -27,23 +27,23 @@ async def create(context: RequestContext) -> Response:
     namespace = read_namespace(context.fields, context.options.namespace_separator)
     context.check_new(namespace[-1], "request.namespace")
     properties = await _properties(context, "properties")
-    return answer_response(await namespaces.create_namespace(context.session(), namespace, properties))
+    return answer_response(await namespaces.create_namespace(context.sessions.open(), namespace, properties))
 
 
 async def load(context: RequestContext) -> Response:
     """The namespace's properties."""
-    return json_response(await namespaces.load_namespace(context.session(), context.namespace))
+    return json_response(await namespaces.load_namespace(context.sessions.open(), context.namespace))
 
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await namespaces.require_namespace(context.session(), context.namespace)
+    await namespaces.require_namespace(context.sessions.open(), context.namespace)
     return NO_CONTENT
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops an empty namespace."""
-    return answer_response(await namespaces.drop_namespace(context.session(), context.namespace))
+    return answer_response(await namespaces.drop_namespace(context.sessions.open(), context.namespace))
 
 
 async def update_properties(context: RequestContext) -> Response:
@@ -52,7 +52,7 @@ async def update_properties(context: RequestContext) -> Response:
     namespaces.check_removals(len(asked) if isinstance(asked, list) else 0)  # before each of them is looked at
     removals = context.fields.optional("removals", list_of(STRING)) or []
     updates = await _properties(context, "updates")
-    session = context.session()
+    session = context.sessions.open()
     return answer_response(await namespaces.update_properties(session, context.namespace, removals, updates))
 
 

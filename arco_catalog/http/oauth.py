@@ -67,14 +67,15 @@ class NoPrincipals:
 
 async def get_token(context: RequestContext) -> Response:
     """A token, or why there is none. All that it answers has the shape of OAuth2's (RFC 6749)."""
-    endpoint = None if context.service.realms is None else context.realm_service.token_endpoint
-    if endpoint is None:
+    service, sessions = context.service.realms, context.sessions
+    endpoint = None if service is None else service.token_endpoint
+    if service is None or endpoint is None:
         return await refuse(context)
-    name = context.realm_service.name_in(context.headers)
-    context.realm = context.realm_service.realms.get(name)
-    if context.realm is None and context.realm_service.at_root:
+    name = service.name_in(context.headers)
+    sessions.realm = service.realms.get(name)
+    if sessions.realm is None and service.at_root:
         return _response(OAuthError("invalid_request", _ONE_REALM).answer())
-    principals = NoPrincipals() if context.realm is None else RegisteredPrincipals(context.authorized_realm_session())
+    principals = NoPrincipals() if sessions.realm is None else RegisteredPrincipals(sessions.open_authorized_realm())
     return _response(await endpoint.answer(context.form, context.headers, name, principals))
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from arco_catalog.http.etag import none_match
-from arco_catalog.http.request_context import RequestContext, Service
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response
+from arco_catalog.http.service import Service
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 

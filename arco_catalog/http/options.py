@@ -1,6 +1,7 @@
 """What an operator may set about the HTTP side."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
@@ -16,7 +17,7 @@ KEY_LIFETIME_MS = 30 * 60 * 1000
 (docs/design/idempotency.md#markers)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HttpOptions:
     """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
     before `/v1` in paths, too: without a slash at its end. `dialect` and `keys_enabled` are for catalogs with a HEAD
@@ -53,7 +54,7 @@ class HttpOptions:
     request_memory_bytes: int = REQUEST_MEMORY_BYTES
     memory_seconds: float = TIMEOUT_SECONDS
 
-    @property
+    @cached_property
     def key_policy(self) -> KeyPolicy:
         """How a catalog reads idempotency keys that this server makes, or that has no record of it."""
         return KeyPolicy(self.dialect, self.keys_enabled)

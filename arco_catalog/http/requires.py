@@ -5,20 +5,17 @@ nothing that can be judged is refused by its handler, for what is wrong with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from arco_catalog.http.access_delegation import asked
+from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import creates, decode_namespace, read_namespace, required_identifier
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields, list_of
 from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 
-if TYPE_CHECKING:
-    from arco_catalog.http.request_context import RequestContext
-
-Requires = Callable[["RequestContext"], Sequence[Requirement]]
-Named = Callable[["RequestContext"], Securable]
+Requires = Callable[[DecodedRequest], Sequence[Requirement]]
+Named = Callable[[DecodedRequest], Securable]
 
 UPDATES: Mapping[str, Privilege] = {
     "assign-uuid": Privilege.TABLE_ASSIGN_UUID,
@@ -46,7 +43,7 @@ READING = ("GET", "HEAD")
 """Methods of requests to be signed that change no file."""
 
 
-def nothing(context: "RequestContext") -> Sequence[Requirement]:
+def nothing(context: DecodedRequest) -> Sequence[Requirement]:
     """For whoever has any privilege in the catalog, or is known to the realm."""
     return ()
 
@@ -69,63 +66,63 @@ def governs(reads: Privilege, on: Named) -> Requires:
     return both(needs(Privilege.CATALOG_MANAGE_ACCESS, on), needs(reads, on))
 
 
-def namespace(context: "RequestContext") -> Securable:
+def namespace(context: DecodedRequest) -> Securable:
     """The namespace in the path."""
     return Securable(context.namespace)
 
 
-def parent(context: "RequestContext") -> Securable:
+def parent(context: DecodedRequest) -> Securable:
     """The namespace whose children are listed."""
     joined = context.query.one("parent")
     separator = context.options.namespace_separator
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
 
 
-def new_namespace(context: "RequestContext") -> Sequence[Requirement]:
+def new_namespace(context: DecodedRequest) -> Sequence[Requirement]:
     """A namespace, in its parent."""
     made = read_namespace(context.fields, context.options.namespace_separator)
     return (Requirement(Privilege.NAMESPACE_CREATE, Securable(made[:-1]), writes_to=made),)
 
 
-def table(context: "RequestContext") -> Securable:
+def table(context: DecodedRequest) -> Securable:
     """The table in the path."""
     return Securable(context.namespace, context.table)
 
 
-def view(context: "RequestContext") -> Securable:
+def view(context: DecodedRequest) -> Securable:
     """The view in the path."""
     return Securable(context.namespace, context.view, "view")
 
 
-def source_table(context: "RequestContext") -> Securable:
+def source_table(context: DecodedRequest) -> Securable:
     """The table that is renamed."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
-def source_view(context: "RequestContext") -> Securable:
+def source_view(context: DecodedRequest) -> Securable:
     """The view that is renamed."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 
-def destination(context: "RequestContext") -> Securable:
+def destination(context: DecodedRequest) -> Securable:
     """The namespace that something renamed goes to."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
 
 
-def load(context: "RequestContext") -> Sequence[Requirement]:
+def load(context: DecodedRequest) -> Sequence[Requirement]:
     """A table's metadata; its files, too, for a client that wants access to them."""
     privilege = Privilege.TABLE_READ_DATA if asked(context.headers) else Privilege.TABLE_READ_PROPERTIES
     return (Requirement(privilege, table(context)),)
 
 
-def signature(context: "RequestContext") -> Sequence[Requirement]:
+def signature(context: DecodedRequest) -> Sequence[Requirement]:
     """What a request that is to be signed does to a file."""
     method = context.fields.values.get("method")
     reads = isinstance(method, str) and method.upper() in READING
     return (Requirement(Privilege.TABLE_READ_DATA if reads else Privilege.TABLE_WRITE_DATA, table(context)),)
 
 
-def registration(context: "RequestContext") -> Sequence[Requirement]:
+def registration(context: DecodedRequest) -> Sequence[Requirement]:
     """A name for a file; with `overwrite` in place of a table, whatever that is."""
     required = [Requirement(Privilege.TABLE_CREATE, namespace(context))]
     name = context.fields.values.get("name")
@@ -134,12 +131,12 @@ def registration(context: "RequestContext") -> Sequence[Requirement]:
     return required
 
 
-def commit(context: "RequestContext") -> Sequence[Requirement]:
+def commit(context: DecodedRequest) -> Sequence[Requirement]:
     """The updates of a commit to the table in the path."""
     return _updates(context.fields.values, Securable(context.namespace, context.table))
 
 
-def transaction(context: "RequestContext") -> Sequence[Requirement]:
+def transaction(context: DecodedRequest) -> Sequence[Requirement]:
     """The updates of each table of a transaction."""
     required: list[Requirement] = []
     for place, change in enumerate(context.fields.required("table-changes", list_of(OBJECT))):
@@ -149,7 +146,7 @@ def transaction(context: "RequestContext") -> Sequence[Requirement]:
     return list(dict.fromkeys(required))
 
 
-def drop(context: "RequestContext") -> Sequence[Requirement]:
+def drop(context: DecodedRequest) -> Sequence[Requirement]:
     """A drop; one with a purge takes the data, too."""
     required = [Requirement(Privilege.TABLE_DROP, table(context))]
     if context.query.flag("purgeRequested"):
@@ -157,7 +154,7 @@ def drop(context: "RequestContext") -> Sequence[Requirement]:
     return required
 
 
-def report(context: "RequestContext") -> Sequence[Requirement]:
+def report(context: DecodedRequest) -> Sequence[Requirement]:
     """What an engine tells of a scan, or of a commit."""
     of_commit = context.fields.values.get("report-type") == "commit-report"
     return (Requirement(Privilege.TABLE_WRITE_DATA if of_commit else Privilege.TABLE_READ_DATA, table(context)),)

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requires import Requires
 from arco_catalog.http.responses import Response
-
-if TYPE_CHECKING:  # which knows its route
-    from arco_catalog.http.request_context import RequestContext
 
 PREFIX = "{prefix}"
 """Stands for the catalog in a path template."""
@@ -32,7 +30,7 @@ class Effect(Enum):
     """Mutates tables that exist: clients delete the files that they wrote when told that it failed."""
 
 
-Handler = Callable[["RequestContext"], Awaitable[Response]]
+Handler = Callable[[RequestContext], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,11 @@ class Route:
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
         return self.method in ("POST", "PUT") and self.takes_json
+
+    @cached_property
+    def reads(self) -> bool:
+        """Whether requests change nothing."""
+        return self.effect is Effect.READS
 
     @cached_property
     def commits(self) -> bool:

@@ -17,7 +17,7 @@ from arco_catalog.protocol.catalog import Session
 
 async def create(context: RequestContext) -> Response:
     """Creates a table, or stages one."""
-    name, session = context.new_name(), context.session()
+    name, session = context.new_name(), context.sessions.open()
     return await _told(context, session, name, await create_table(session, context.namespace, context.body or {}))
 
 
@@ -26,7 +26,7 @@ async def register(context: RequestContext) -> Response:
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
-    session = context.session()
+    session = context.sessions.open()
     answer = await register_table(session, context.namespace, name, location, overwrite)
     return await _told(context, session, name, answer)
 
@@ -36,31 +36,31 @@ async def commit(context: RequestContext) -> Response:
     check_counts(context.body or {})  # before the session, which computes the rights that each update needs
     context.check_identifier(context.table, "table")
     context.check_creation(context.body or {}, context.table)
-    return _tagged(await commit_table(context.session(), context.namespace, context.table, context.body or {}))
+    return _tagged(await commit_table(context.sessions.open(), context.namespace, context.table, context.body or {}))
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops a table; with `purgeRequested` its files are deleted when the time to undo that has passed."""
     purge = context.query.flag("purgeRequested")
-    return answer_response(await drop_table(context.session(), context.namespace, context.table, purge))
+    return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 
 
 async def undrop(context: RequestContext) -> Response:
     """Restores the table that was dropped last under the name."""
-    return answer_response(await undrop_relation(context.session(), context.namespace, context.table))
+    return answer_response(await undrop_relation(context.sessions.open(), context.namespace, context.table))
 
 
 async def unregister(context: RequestContext) -> Response:
     """Removes a table from the catalog and answers with its last metadata. Its files stay."""
     return table_response(
-        await unregister_table(context.session(), context.namespace, context.table), NO_HEADERS, config=False
+        await unregister_table(context.sessions.open(), context.namespace, context.table), NO_HEADERS, config=False
     )
 
 
 async def rename(context: RequestContext) -> Response:
     """Gives a table another name."""
     source, destination = context.renaming()
-    return answer_response(await rename_table(context.session(), source, destination))
+    return answer_response(await rename_table(context.sessions.open(), source, destination))
 
 
 def _tagged(answer: Answer) -> Response:

@@ -26,10 +26,10 @@ async def list_(context: RequestContext) -> Response:
     if context.query.flag("deleted"):
         from arco_catalog.operations.dropped import list_dropped
 
-        dropped, told = await list_dropped(context.session(), context.namespace, paging(context))
+        dropped, told = await list_dropped(context.sessions.open(), context.namespace, paging(context))
         page = {"identifiers": dropped.items, "next-page-token": dropped.next_page_token}
         return json_response({**page, "dropped": [*told]})
-    listed = await list_relations(context.session(), context.namespace, "table", paging(context))
+    listed = await list_relations(context.sessions.open(), context.namespace, "table", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
@@ -40,7 +40,7 @@ async def load(context: RequestContext) -> Response:
     table whose metadata is gone.
     """
     snapshots = cast(Snapshots, context.query.choice("snapshots", ("all", "refs"), "all"))
-    session, name = context.session(), context.table
+    session, name = context.sessions.open(), context.table
     state = await load_table(session, context.namespace, name)
     delegated = NOT_DELEGATED
     if delegates(context):
@@ -58,7 +58,7 @@ async def load(context: RequestContext) -> Response:
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await require_table(context.session(), context.namespace, context.table)
+    await require_table(context.sessions.open(), context.namespace, context.table)
     return NO_CONTENT
 
 
@@ -68,7 +68,7 @@ async def report_metrics(context: RequestContext) -> Response:
     from arco_catalog.operations.reports import take_report
 
     report = check(REPORT, context.body, "request")
-    session, keep = context.session(), context.options.keep_reports
+    session, keep = context.sessions.open(), context.options.keep_reports
     await take_report(session, context.namespace, context.table, report, keep=keep)
     return NO_CONTENT
 
@@ -86,8 +86,9 @@ def tag_of(state: TableState, snapshots: Snapshots = "all", delegated: Delegated
 
 
 def delegates(context: RequestContext) -> bool:
-    """Whether the client asked for access to the files of tables, of a catalog that may give it."""
-    return context.realm is not None and context.realm.deployment.vending is not None and bool(asked(context.headers))
+    """Whether the client requests access to the files of tables, of a catalog that may give it."""
+    realm = context.sessions.realm
+    return realm is not None and realm.deployment.vending is not None and bool(asked(context.headers))
 
 
 def _with_visible_snapshots(state: TableState) -> TableState:

@@ -14,10 +14,10 @@ async def commit(context: RequestContext) -> Response:
     changes: list[TableChange] = []
     # Counted before the session is opened: opening it computes the rights that each update of each table needs.
     unchecked = context.fields.values.get("table-changes")
-    check_size(context.catalog.settings, len(unchecked) if isinstance(unchecked, list) else 0)
+    check_size(context.sessions.catalog.settings, len(unchecked) if isinstance(unchecked, list) else 0)
     table_changes = context.fields.required("table-changes", list_of(OBJECT))
     check_counts(*table_changes)
-    session = context.session()
+    session = context.sessions.open()
     for place, change in enumerate(table_changes):
         fields = Fields(change, f"request.table-changes[{place}]")
         namespace, name = required_identifier(fields, "identifier", separator)

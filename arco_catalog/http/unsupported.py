@@ -10,26 +10,26 @@ from arco_catalog.planning.names import dotted
 
 async def list_functions(context: RequestContext) -> Response:
     """No namespace has functions. Raises `NoSuchNamespace` for one that is not there."""
-    session, _ = context.session(), paging(context)
+    session, _ = context.sessions.open(), paging(context)
     await require_namespace(session, context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})
 
 
 async def load_function(context: RequestContext) -> Response:
     """No namespace has functions. Raises `NoSuchFunction`."""
-    await context.check_allowed()
+    await context.sessions.check_allowed()
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 
 
 async def load_credentials(context: RequestContext) -> Response:
     """Raises `Unsupported`: clients use their own credentials for the store."""
-    await context.check_allowed()
+    await context.sessions.check_allowed()
     raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(context: RequestContext) -> Response:
     """Raises `Unsupported`: clients sign with their own credentials."""
-    await context.check_allowed()
+    await context.sessions.check_allowed()
     raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 
 

@@ -17,49 +17,49 @@ from arco_catalog.planning.answers import Answer, TableState
 
 async def list_(context: RequestContext) -> Response:
     """The views of a namespace."""
-    listed = await list_relations(context.session(), context.namespace, "view", paging(context))
+    listed = await list_relations(context.sessions.open(), context.namespace, "view", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a view."""
     context.new_name()
-    return _loaded(await create_view(context.session(), context.namespace, context.body or {}))
+    return _loaded(await create_view(context.sessions.open(), context.namespace, context.body or {}))
 
 
 async def register(context: RequestContext) -> Response:
     """Gives an existing metadata file a name."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
-    return _loaded(await register_view(context.session(), context.namespace, name, location))
+    return _loaded(await register_view(context.sessions.open(), context.namespace, name, location))
 
 
 async def load(context: RequestContext) -> Response:
     """The view's current state."""
-    return load_response(context, await load_view(context.session(), context.namespace, context.view), NO_HEADERS)
+    return load_response(context, await load_view(context.sessions.open(), context.namespace, context.view), NO_HEADERS)
 
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await require_view(context.session(), context.namespace, context.view)
+    await require_view(context.sessions.open(), context.namespace, context.view)
     return NO_CONTENT
 
 
 async def replace(context: RequestContext) -> Response:
     """Applies updates, if requirements hold."""
     context.check_identifier(context.view, "view")
-    return _loaded(await commit_view(context.session(), context.namespace, context.view, context.body or {}))
+    return _loaded(await commit_view(context.sessions.open(), context.namespace, context.view, context.body or {}))
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops a view."""
-    return answer_response(await drop_view(context.session(), context.namespace, context.view))
+    return answer_response(await drop_view(context.sessions.open(), context.namespace, context.view))
 
 
 async def rename(context: RequestContext) -> Response:
     """Gives a view another name."""
     source, destination = context.renaming()
-    return answer_response(await rename_view(context.session(), source, destination))
+    return answer_response(await rename_view(context.sessions.open(), source, destination))
 
 
 def _loaded(answer: Answer) -> Response:

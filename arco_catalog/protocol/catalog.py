@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
@@ -39,7 +39,7 @@ from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
-from storage_backends.wrappers.request import RequestStore, Told
+from storage_backends.wrappers.request import RequestStore
 
 T = TypeVar("T")
 
@@ -148,11 +148,10 @@ class Session:
         stats.principal = request.principal
         stats.session = request.role_session
 
-        def view(store: ObjectStore, told: Told | None = None) -> ObjectStore:
-            now_ms = catalog.runtime.now_ms
-            return RequestStore(store, request.deadline_ms, now_ms, told=told, measurement=stats.store)
-
-        records = view(catalog.store, catalog.clock.told)
+        timed = partial(
+            RequestStore, deadline_ms=request.deadline_ms, now_ms=catalog.runtime.now_ms, measurement=stats.store
+        )
+        records = timed(catalog.store, told=catalog.clock.told)
         self.state = State(
             records,
             catalog.paths,
@@ -162,7 +161,7 @@ class Session:
             request.key_policy,
             catalog.given_locations,
         )
-        mounts = [Mount(mount.root, view(mount.store)) for mount in catalog.mounts]
+        mounts = [Mount(mount.root, timed(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold
         self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None

@@ -66,8 +66,7 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
             asyncio.tasks._enter_task(loop, parent)
     if tasks:
         try:
-            if not failures:
-                await _all_ended_or_one_failed(tasks.values())
+            if not failures and not await _have_all_succeeded(tasks.values()):
                 failures = _failures(tasks.values())
         finally:
             if pending := [task for task in tasks.values() if not task.done()]:
@@ -114,20 +113,24 @@ class _StandIn:
         return self.task is not None and self.task.done()
 
 
-async def _all_ended_or_one_failed(tasks: Collection[asyncio.Task[object]]) -> None:
-    """`asyncio.wait` for the one case, at a third of its cost."""
-    left = len(tasks)
-    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
+    """Waits until all tasks have ended or one has failed: `asyncio.wait` for the one case, at a third of its cost.
+    Returns whether each has a result."""
+    left, all_succeeded = len(tasks), True
+    over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def ended(task: asyncio.Task[object]) -> None:
-        nonlocal left
+        nonlocal left, all_succeeded
         left -= 1
-        if not over.done() and (left == 0 or (not task.cancelled() and task.exception() is not None)):
-            over.set_result(None)
+        is_cancelled = task.cancelled()
+        has_failed = not is_cancelled and task.exception() is not None
+        all_succeeded = all_succeeded and not is_cancelled and not has_failed
+        if not over.done() and (left == 0 or has_failed):
+            over.set_result(all_succeeded)
 
     for task in tasks:
         task.add_done_callback(ended)
-    await over
+    return await over
 
 
 async def _rest(waiting: Waiting[T]) -> T:

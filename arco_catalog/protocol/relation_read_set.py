@@ -93,8 +93,9 @@ async def relation_as_read(
 ) -> RelationReadSet:
     """What the name means under a HEAD that was read beside the pointer of what it has meant under the cached one."""
     if head.version == known.version:
-        return await read_relation_under(
-            session, lookup, head, Freshness.FRESH, head_fresh=True, read={cached.entity: pointer}
+        entry = await _if_committed(session, cached)
+        return await _read_pointer(
+            session, lookup, head, entry, Freshness.FRESH, head_fresh=True, read={cached.entity: pointer}
         )
     return await _read_relation_again(session, lookup, head, pointer)
 
@@ -133,6 +134,20 @@ async def read_relation_under(
     """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
     will do, else read now."""
     entry = await resolve_name(session, head, lookup)
+    return await _read_pointer(session, lookup, head, entry, freshness, head_fresh=head_fresh, read=read)
+
+
+async def _read_pointer(
+    session: Session,
+    lookup: RelationLookup,
+    head: RegistryState,
+    entry: RelationEntry | None,
+    freshness: Freshness,
+    *,
+    head_fresh: bool,
+    read: dict[str, Pointer | None] | None,
+) -> RelationReadSet:
+    """The entry of the name under a HEAD, and its pointer, as `read_relation_under` chooses that."""
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
     followed = Followed.of(entry.json)
@@ -169,16 +184,17 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """What the name means; an intent on the name counts once its transaction committed."""
+    """The entry of the name; an intent on the name counts once its transaction committed."""
     entry = await relation(session.state, head, lookup)
-    if (
-        entry is not None
-        and entry.transaction is not None
-        and not await transaction_committed(session.state, entry.transaction)
-    ):
+    return None if entry is None else await _if_committed(session, entry)
+
+
+async def _if_committed(session: Session, entry: RelationEntry) -> RelationEntry | None:
+    """The entry; None if it is an intent whose transaction has not committed."""
+    transaction = entry.transaction
+    if transaction is not None and not await transaction_committed(session.state, transaction):
         return None
-    if entry is not None:
-        session.stats.about(entry.entity, entry.uuid)
+    session.stats.about(entry.entity, entry.uuid)
     return entry
 
 

@@ -59,6 +59,8 @@ def texts(document: JsonObject, name: str) -> tuple[str, ...]:
 def string_map(document: JsonObject, name: str) -> dict[str, str]:
     """An object of strings, empty if the field is missing. Raises `InternalError` if it is something else."""
     value = document.get(name, {})
+    if value == {}:
+        return {}
     if not isinstance(value, dict):
         raise InternalError(f"a stored record has {name!r} that is no object")
     strings = {key: item for key, item in value.items() if isinstance(item, str)}

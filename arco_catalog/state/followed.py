@@ -25,8 +25,8 @@ class Followed:
     @classmethod
     def of(cls, relation: JsonObject) -> "Followed | None":
         """What an entry, or a tombstone, says; None for a table that this catalog owns."""
-        said = mapping(relation, FIELD)
-        if not said:
+        said = relation.get(FIELD)
+        if not said or not isinstance(said, dict):
             return None
         file = MetadataFile(text(said, "metadata_location"), integer(said, "metadata_ms"))
         return cls(file, integer(said, "notified"))

@@ -119,7 +119,8 @@ class Pointer:
     @property
     def intent(self) -> str | None:
         """The transaction that has laid an intent here. What it holds is to be believed only by its decision."""
-        return optional_text(mapping(self.document, "intent"), "transaction")
+        intent = self.document.get("intent")
+        return optional_text(intent, "transaction") if isinstance(intent, dict) else None
 
     def has_committed(self, attempt: str, since: int) -> bool | None:
         """Whether `attempt`, made when the pointer's sequence number was `since`, had committed to this pointer when

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.http.principal import Caller
 from arco_catalog.http.realms import RealmService
-from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.sessions import Sessions
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.access import ALLOW_ALL, ALREADY_AUTHORIZED
 from arco_catalog.protocol.catalog import Session
@@ -37,12 +37,12 @@ async def test_a_handler_that_leaves_out_the_access_answers_an_error_to_every_ca
     lake = await Lake().start()
     reader = await lake.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
     assert (await reader.get(T)).status == 200
-    rightly = RequestContext.session
+    rightly = Sessions.open
 
     def forgetful(self: Any) -> Any:
         return self.catalog.session(rightly(self).request)
 
-    monkeypatch.setattr(RequestContext, "session", forgetful)
+    monkeypatch.setattr(Sessions, "open", forgetful)
     for client in (reader, lake.manager, lake.app.client("stranger")):
         assert (await client.get(T)).status == 500
 

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.sessions import Sessions
 from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.protocol.catalog import Session
@@ -88,7 +88,7 @@ async def test_the_same_table_twice_is_refused(service: HttpService) -> None:
 async def test_a_transaction_is_counted_before_its_rights_are_computed(
     service: HttpService, changes: list[JsonValue], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RequestContext, "session", refuse_to_open)
+    monkeypatch.setattr(Sessions, "open", refuse_to_open)
 
     answer = await service.client.post(COMMIT, {"table-changes": changes})
 
@@ -98,7 +98,7 @@ async def test_a_transaction_is_counted_before_its_rights_are_computed(
 async def test_a_commit_is_counted_before_its_rights_are_computed(
     service: HttpService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RequestContext, "session", refuse_to_open)
+    monkeypatch.setattr(Sessions, "open", refuse_to_open)
 
     answer = await service.client.post(f"{TABLES}/t", {"updates": [{}] * (MAX_UPDATES + 1)})
 
@@ -108,6 +108,6 @@ async def test_a_commit_is_counted_before_its_rights_are_computed(
     )
 
 
-def refuse_to_open(context: RequestContext) -> Session:
+def refuse_to_open(sessions: Sessions) -> Session:
     """Stands in for opening a session, which computes the rights of each update."""
     raise AssertionError("the session was opened before the request was counted")

@@ -27,7 +27,7 @@ from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.planning import relation_change
+from arco_catalog.planning import borrowing
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.protocol import evidence, group_commit
 from arco_catalog.protocol.catalog import Session
@@ -437,7 +437,7 @@ async def test_files_that_the_catalog_cannot_see_are_not_promised(
 ) -> None:
     await fixture.table("t")
     with monkeypatch.context() as patch:  # an earlier version took any list
-        patch.setattr(relation_change, "check_allowed", lambda allowed, folders: None)
+        patch.setattr(borrowing, "check_allowed", lambda allowed, folders: None)
         await fixture.commit(appended("s3://elsewhere/lists/snap-1.avro"))
     await drop(fixture)
     with pytest.raises(BadRequest, match=r"whether s3://elsewhere/lists/snap-1\.avro still exists cannot be checked"):

@@ -92,7 +92,7 @@ class Tasks:
 
     def _session(self, context: RequestContext, purge: DelegatedPurge | None = None) -> Session:
         """The request, without the credentials in its body. Raises `BadRequest` for a malformed key."""
-        state, route = self.service.state, context.route
+        state, route = self.service.state, context.endpoint
         key = context.headers.get("idempotency-key")
         parsed = None if key is None or purge is None else IdempotencyKey.parse(key, context.options.dialect)
         deadline_ms = state.runtime.now_ms() + state.settings.request_ms

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import check_name, check_namespace
-from arco_catalog.http.request_context import RequestContext
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
@@ -57,7 +57,7 @@ class Entity:
     federated: bool
 
 
-def read_entity(context: RequestContext, wrapper: Wrapper) -> Entity:
+def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
     """The entity to make. Raises `BadRequest`."""
     fields = _entity(context, wrapper)
     return Entity(
@@ -67,12 +67,12 @@ def read_entity(context: RequestContext, wrapper: Wrapper) -> Entity:
     )
 
 
-def read_name_of(context: RequestContext, wrapper: Wrapper) -> str:
+def read_name_of(context: DecodedRequest, wrapper: Wrapper) -> str:
     """The name of an entity that a body only refers to. Raises `BadRequest`."""
     return _entity(context, wrapper).required("name", STRING)
 
 
-def _entity(context: RequestContext, wrapper: Wrapper) -> Fields:
+def _entity(context: DecodedRequest, wrapper: Wrapper) -> Fields:
     """An entity of the body. Clients may send back the fields that only answers have."""
     fields = wrapper.value(context.fields)
     for answered in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
@@ -89,7 +89,7 @@ class GrantBody:
     privilege: str
 
 
-def read_grant(context: RequestContext) -> GrantBody:
+def read_grant(context: DecodedRequest) -> GrantBody:
     """The grant in the body. Raises `BadRequest`."""
     fields = GRANT.value(context.fields)
     at = fields.at
@@ -107,12 +107,12 @@ def read_grant(context: RequestContext) -> GrantBody:
 _KINDS: Mapping[str, SecurableKind] = {"table": "table", "view": "view", "policy": "policy"}
 
 
-def granted_on(context: RequestContext) -> Securable:
+def granted_on(context: DecodedRequest) -> Securable:
     """What the privilege in the body is on. Raises `BadRequest`."""
     return read_grant(context).securable
 
 
-def read_update(context: RequestContext) -> tuple[int, dict[str, str]]:
+def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:
     """The version that a change is meant for, and the properties. Raises `BadRequest`."""
     return context.fields.required("currentEntityVersion", INT), context.fields.required("properties", STRINGS)
 

@@ -11,7 +11,7 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def _session(context: RequestContext) -> Session:
-    return await context.catalog_session(context.params["catalog"])
+    return await context.sessions.open_catalog(context.params["catalog"])
 
 
 async def list_(context: RequestContext) -> Response:
@@ -47,7 +47,7 @@ async def drop(context: RequestContext) -> Response:
 async def principal_roles_of(context: RequestContext) -> Response:
     """The principal roles that have a catalog role."""
     roles = await catalog_roles.principal_roles_using(await _session(context), context.params["catalog-role"])
-    return json_response(await principal_roles.roles_by_id(context.authorized_realm_session(), roles))
+    return json_response(await principal_roles.roles_by_id(context.sessions.open_authorized_realm(), roles))
 
 
 async def grants(context: RequestContext) -> Response:

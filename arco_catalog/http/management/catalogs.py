@@ -19,7 +19,7 @@ TYPES = ("INTERNAL", "EXTERNAL")
 
 async def list_(context: RequestContext) -> Response:
     """All catalogs."""
-    return json_response(catalogs.shown_catalogs(await catalogs.list_catalogs(context.realm_session())))
+    return json_response(catalogs.shown_catalogs(await catalogs.list_catalogs(context.sessions.open_realm())))
 
 
 async def create(context: RequestContext) -> Response:
@@ -33,17 +33,18 @@ async def create(context: RequestContext) -> Response:
         fields.required("properties", STRINGS),
         fields.required("storageConfigInfo", OBJECT),
     )
-    session = context.realm_session()
+    session = context.sessions.open_realm()
     await session.head()  # judged, before anybody is told what the operator allows
     _check_storage(context, request.storage)
     key_policy = context.options.key_policy
-    return json_response(await make_catalog(context.required_realm, session, request, key_policy=key_policy), 201)
+    made = await make_catalog(context.sessions.required_realm, session, request, key_policy=key_policy)
+    return json_response(made, 201)
 
 
 async def get(context: RequestContext) -> Response:
     """One catalog."""
     entity = await _judged_entity(context)
-    found = await catalogs.find_entry(context.authorized_realm_session(), context.params["catalog"], entity)
+    found = await catalogs.find_entry(context.sessions.open_authorized_realm(), context.params["catalog"], entity)
     return json_response(shown_catalog(found))
 
 
@@ -56,8 +57,8 @@ async def update(context: RequestContext) -> Response:
     if storage is not None:
         _check_storage(context, storage)
     changed = await change_catalog(
-        context.required_realm,
-        context.authorized_realm_session(),
+        context.sessions.required_realm,
+        context.sessions.open_authorized_realm(),
         context.params["catalog"],
         entity,
         version,
@@ -69,24 +70,24 @@ async def update(context: RequestContext) -> Response:
 
 def _check_storage(context: RequestContext, storage: JsonObject) -> None:
     """Raises `BadRequest` for a storage configuration that can't be read, or that this server may not be used with."""
-    policy = context.required_realm.deployment.storage_policy
+    policy = context.sessions.required_realm.deployment.storage_policy
     (StoragePolicy() if policy is None else policy()).check(parse_storage_config(storage))
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops an empty catalog, all of whose purges have ended."""
     name = context.params["catalog"]
-    session = await context.catalog_session(name)
+    session = await context.sessions.open_catalog(name)
     await session.head()  # judged before anything of the realm is read
-    entry = await catalogs.find_entry(context.authorized_realm_session(), name, _entity_of(session))
+    entry = await catalogs.find_entry(context.sessions.open_authorized_realm(), name, _entity_of(session))
     await end_catalog(session, entry)
-    await remove_catalog(context.authorized_realm_session(), entry)
+    await remove_catalog(context.sessions.open_authorized_realm(), entry)
     return NO_CONTENT
 
 
 async def _judged_entity(context: RequestContext) -> str:
     """The id of the catalog that the path names, whose registry allows the request. Raises as `Session.head` does."""
-    session = await context.catalog_session(context.params["catalog"])
+    session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()
     return _entity_of(session)
 

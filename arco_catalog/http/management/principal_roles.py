@@ -11,14 +11,14 @@ from arco_catalog.state.roles import RoleEntry
 
 async def list_(context: RequestContext) -> Response:
     """All principal roles."""
-    return json_response(await principal_roles.list_principal_roles(context.realm_session()))
+    return json_response(await principal_roles.list_principal_roles(context.sessions.open_realm()))
 
 
 async def create(context: RequestContext) -> Response:
     """Makes a principal role."""
     entity = read_entity(context, PRINCIPAL_ROLE)
     made = await principal_roles.create_principal_role(
-        context.realm_session(), entity.name, entity.properties, entity.federated
+        context.sessions.open_realm(), entity.name, entity.properties, entity.federated
     )
     return json_response(made, 201)
 
@@ -26,7 +26,7 @@ async def create(context: RequestContext) -> Response:
 async def get(context: RequestContext) -> Response:
     """One principal role."""
     name = context.params["principal-role"]
-    return json_response(await principal_roles.get_principal_role(context.realm_session(), name))
+    return json_response(await principal_roles.get_principal_role(context.sessions.open_realm(), name))
 
 
 async def update(context: RequestContext) -> Response:
@@ -34,34 +34,34 @@ async def update(context: RequestContext) -> Response:
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(
-        await principal_roles.update_principal_role(context.realm_session(), name, version, properties)
+        await principal_roles.update_principal_role(context.sessions.open_realm(), name, version, properties)
     )
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops a principal role."""
-    await principal_roles.drop_principal_role(context.realm_session(), context.params["principal-role"])
+    await principal_roles.drop_principal_role(context.sessions.open_realm(), context.params["principal-role"])
     return NO_CONTENT
 
 
 async def principals(context: RequestContext) -> Response:
     """The principals that have a principal role."""
     name = context.params["principal-role"]
-    return json_response(await principal_roles.principals_with_role(context.realm_session(), name))
+    return json_response(await principal_roles.principals_with_role(context.sessions.open_realm(), name))
 
 
 async def catalog_roles(context: RequestContext) -> Response:
     """The catalog roles that a principal role has in a catalog."""
-    session = context.realm_session()
+    session = context.sessions.open_realm()
     role = await principal_roles.PRINCIPAL_ROLE.find(session, context.params["principal-role"])
-    catalog = await context.catalog_session(context.params["catalog"], is_authorized=True)
+    catalog = await context.sessions.open_catalog(context.params["catalog"], is_authorized=True)
     return json_response(await used.catalog_roles_used_by(catalog, role))
 
 
 async def assign(context: RequestContext) -> Response:
     """Gives a principal role a catalog role."""
     name = read_name_of(context, CATALOG_ROLE)
-    session = await context.catalog_session(context.params["catalog"])
+    session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()  # before anything of the realm is told
     await used.assign_catalog_role(session, await _principal_role(context), name)
     return CREATED
@@ -69,7 +69,7 @@ async def assign(context: RequestContext) -> Response:
 
 async def revoke(context: RequestContext) -> Response:
     """Takes a catalog role from a principal role."""
-    session = await context.catalog_session(context.params["catalog"])
+    session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()  # before anything of the realm is told
     await used.revoke_catalog_role(session, await _principal_role(context), context.params["catalog-role"])
     return NO_CONTENT
@@ -77,5 +77,5 @@ async def revoke(context: RequestContext) -> Response:
 
 async def _principal_role(context: RequestContext) -> RoleEntry:
     return await principal_roles.PRINCIPAL_ROLE.find(
-        context.authorized_realm_session(), context.params["principal-role"]
+        context.sessions.open_authorized_realm(), context.params["principal-role"]
     )

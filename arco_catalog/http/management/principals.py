@@ -16,56 +16,56 @@ CREATED = Response(201)
 
 async def list_(context: RequestContext) -> Response:
     """All principals."""
-    return json_response(await principals.list_principals(context.realm_session()))
+    return json_response(await principals.list_principals(context.sessions.open_realm()))
 
 
 async def create(context: RequestContext) -> Response:
     """Makes a principal, and shows its secret, once."""
     entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
-    service = context.realm_service
+    service = context.sessions.realm_service
     client_id, secret = new_client_id(service.entropy), new_secret(service.entropy)
     credentials = NewCredentials(client_id, await service.secrets.keep(secret))
-    session = context.realm_session()
+    session = context.sessions.open_realm()
     shown = await principals.create_principal(session, entity.name, entity.properties, credentials, must_rotate)
     return json_response(_with_credentials(shown, secret), 201)
 
 
 async def get(context: RequestContext) -> Response:
     """One principal."""
-    return json_response(await principals.get_principal(context.realm_session(), context.params["principal"]))
+    return json_response(await principals.get_principal(context.sessions.open_realm(), context.params["principal"]))
 
 
 async def update(context: RequestContext) -> Response:
     """Gives a principal other properties."""
     version, properties = read_update(context)
-    session = context.realm_session()
+    session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops a principal."""
-    await principals.drop_principal(context.realm_session(), context.params["principal"])
+    await principals.drop_principal(context.sessions.open_realm(), context.params["principal"])
     return NO_CONTENT
 
 
 async def rotate(context: RequestContext) -> Response:
     """Gives a principal another secret, at its own wish; the one that it has stays valid until the next rotation."""
     name = context.params["principal"]
-    return await _with_new_credentials(context, context.realm_session(itself=name), None, None, rotate=True)
+    return await _with_new_credentials(context, context.sessions.open_realm(itself=name), None, None, rotate=True)
 
 
 async def reset(context: RequestContext) -> Response:
     """Gives a principal another secret, and perhaps another client id; those that it had end."""
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
-    return await _with_new_credentials(context, context.realm_session(), client_id, secret, rotate=False)
+    return await _with_new_credentials(context, context.sessions.open_realm(), client_id, secret, rotate=False)
 
 
 async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
-    service = context.realm_service
+    service = context.sessions.realm_service
     await session.head()  # nobody else makes this server work on a secret
     if client_id is not None:
         check_client_id(client_id)
@@ -82,20 +82,22 @@ async def _with_new_credentials(
 
 async def roles(context: RequestContext) -> Response:
     """The principal roles that a principal has."""
-    return json_response(await principal_roles.roles_of_principal(context.realm_session(), context.params["principal"]))
+    return json_response(
+        await principal_roles.roles_of_principal(context.sessions.open_realm(), context.params["principal"])
+    )
 
 
 async def assign(context: RequestContext) -> Response:
     """Gives a principal a principal role."""
     role = read_name_of(context, PRINCIPAL_ROLE)
-    await principal_roles.assign_principal_role(context.realm_session(), context.params["principal"], role)
+    await principal_roles.assign_principal_role(context.sessions.open_realm(), context.params["principal"], role)
     return CREATED
 
 
 async def revoke(context: RequestContext) -> Response:
     """Takes a principal role from a principal."""
     await principal_roles.revoke_principal_role(
-        context.realm_session(), context.params["principal"], context.params["principal-role"]
+        context.sessions.open_realm(), context.params["principal"], context.params["principal-role"]
     )
     return NO_CONTENT
 

@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 async def list_(context: RequestContext) -> Response:
     """The generic tables of a namespace."""
-    listed = await list_relations(context.session(), context.namespace, KIND, paging(context))
+    listed = await list_relations(context.sessions.open(), context.namespace, KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
@@ -39,7 +39,7 @@ async def create(context: RequestContext) -> Response:
         fields.optional("doc", STRING),
         fields.optional("properties", STRINGS) or {},
     )
-    vending, session = _vending(context), context.session()
+    vending, session = _vending(context), context.sessions.open()
     answer = await generic_tables.create_generic_table(session, context.namespace, table)
     if vending is None or not isinstance(answer, Document):
         return answer_response(answer)
@@ -52,7 +52,7 @@ async def create(context: RequestContext) -> Response:
 
 async def load(context: RequestContext) -> Response:
     """What was said of a generic table when it was created."""
-    name, vending, session = context.path_name("generic-table"), _vending(context), context.session()
+    name, vending, session = context.path_name("generic-table"), _vending(context), context.sessions.open()
     body: JsonObject = {"table": await load_generic_table(session, context.namespace, name)}
     return json_response(body) if vending is None else await _with_credentials(context, session, vending, name, body)
 
@@ -60,7 +60,7 @@ async def load(context: RequestContext) -> Response:
 async def drop(context: RequestContext) -> Response:
     """Drops a generic table. Its files stay."""
     name = context.path_name("generic-table")
-    return answer_response(await generic_tables.drop_generic_table(context.session(), context.namespace, name))
+    return answer_response(await generic_tables.drop_generic_table(context.sessions.open(), context.namespace, name))
 
 
 def _vending(context: RequestContext) -> "Vending | None":
@@ -68,7 +68,7 @@ def _vending(context: RequestContext) -> "Vending | None":
     there are none to be had."""
     if not wants_credentials(context.headers):
         return None
-    made = None if context.realm is None else context.realm.deployment.vending
+    made = None if context.sessions.realm is None else context.sessions.realm.deployment.vending
     if made is None:
         raise Unsupported("This catalog vends no credentials: configure the client with its own access to the store")
     return made()

@@ -25,4 +25,4 @@ async def send(context: RequestContext) -> Response:
         payload.required("metadata-location", NAME),
     )
     name = context.table if event is Event.DROP else context.check_new(context.table, "table")
-    return answer_response(await notify(context.session(), context.namespace, name, said))
+    return answer_response(await notify(context.sessions.open(), context.namespace, name, said))

@@ -14,7 +14,7 @@ from arco_catalog.planning.policy_types import canonical_type
 
 async def list_(context: RequestContext) -> Response:
     """The policies of a namespace, of one type if it is asked for."""
-    listed = await list_policies(context.session(), context.namespace, _type(context), paging(context))
+    listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
@@ -22,12 +22,12 @@ async def create(context: RequestContext) -> Response:
     """Makes a policy."""
     name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
     said, namespace = _said(context), context.namespace
-    return answer_response(await policies.create_policy(context.session(), namespace, name, policy_type, said))
+    return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, said))
 
 
 async def load(context: RequestContext) -> Response:
     """What a policy says."""
-    shown = await policies.load_policy(context.session(), context.namespace, policy_name(context))
+    shown = await policies.load_policy(context.sessions.open(), context.namespace, policy_name(context))
     return json_response({"policy": shown})
 
 
@@ -35,7 +35,7 @@ async def update(context: RequestContext) -> Response:
     """Has a policy say something else."""
     expected, said = context.fields.optional("current-policy-version", INT), _said(context)
     return answer_response(
-        await policies.update_policy(context.session(), context.namespace, policy_name(context), expected, said)
+        await policies.update_policy(context.sessions.open(), context.namespace, policy_name(context), expected, said)
     )
 
 
@@ -44,7 +44,7 @@ async def drop(context: RequestContext) -> Response:
     detach_all = context.query.flag("detach-all")
     name = policy_name(context)
     return answer_response(
-        await policies.drop_policy(context.session(), context.namespace, name, detach_all=detach_all)
+        await policies.drop_policy(context.sessions.open(), context.namespace, name, detach_all=detach_all)
     )
 
 
@@ -53,20 +53,20 @@ async def attach(context: RequestContext) -> Response:
     target, parameters = read_target(context), context.fields.optional("parameters", STRINGS) or {}
     name = policy_name(context)
     return answer_response(
-        await attachments.attach_policy(context.session(), context.namespace, name, target, parameters)
+        await attachments.attach_policy(context.sessions.open(), context.namespace, name, target, parameters)
     )
 
 
 async def detach(context: RequestContext) -> Response:
     """Detaches a policy."""
     target, name = read_target(context), policy_name(context)
-    return answer_response(await attachments.detach_policy(context.session(), context.namespace, name, target))
+    return answer_response(await attachments.detach_policy(context.sessions.open(), context.namespace, name, target))
 
 
 async def applicable(context: RequestContext) -> Response:
     """The policies that apply to what the query names."""
     target = applicable_to(context)
-    listed = await applicable_policies(context.session(), target, _type(context), paging(context))
+    listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import check_name, check_namespace, decode_namespace
 from arco_catalog.http.polaris.access_delegation import wants_credentials
-from arco_catalog.http.request_context import RequestContext
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of, one_of
 from arco_catalog.planning.access import Requirement, Securable
@@ -20,17 +20,17 @@ NOTIFIES = (
 """What it takes, on the catalog, to tell it of another one's tables."""
 
 
-def notify(context: RequestContext) -> Sequence[Requirement]:
+def notify(context: DecodedRequest) -> Sequence[Requirement]:
     """News of another catalog's table."""
     return [Requirement(privilege, writes_to=context.namespace) for privilege in NOTIFIES]
 
 
-def generic_table(context: RequestContext) -> Securable:
+def generic_table(context: DecodedRequest) -> Securable:
     """The generic table in the path."""
     return Securable(context.namespace, context.path_name("generic-table"), "generic-table")
 
 
-def load_generic_table(context: RequestContext) -> Sequence[Requirement]:
+def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
     """What is said of a generic table; its files, too, for a client that wants access to them."""
     wants = wants_credentials(context.headers)
     return (
@@ -38,17 +38,17 @@ def load_generic_table(context: RequestContext) -> Sequence[Requirement]:
     )
 
 
-def semantic_model(context: RequestContext) -> Securable:
+def semantic_model(context: DecodedRequest) -> Securable:
     """The semantic model in the path."""
     return Securable(context.namespace, context.path_name("semantic-model-name"), "semantic-model")
 
 
-def policy(context: RequestContext) -> Securable:
+def policy(context: DecodedRequest) -> Securable:
     """The policy in the path."""
     return Securable(context.namespace, policy_name(context), "policy")
 
 
-def policy_name(context: RequestContext) -> str:
+def policy_name(context: DecodedRequest) -> str:
     """Its name. Raises `BadRequest`."""
     return context.path_name("policy-name")
 
@@ -65,13 +65,13 @@ DETACH: Mapping[str, Privilege] = {
 }
 
 
-def attach(context: RequestContext) -> Sequence[Requirement]:
+def attach(context: DecodedRequest) -> Sequence[Requirement]:
     """A policy, and what it is attached to."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_ATTACH, policy(context)), Requirement(ATTACH[_type(target)], target)
 
 
-def detach(context: RequestContext) -> Sequence[Requirement]:
+def detach(context: DecodedRequest) -> Sequence[Requirement]:
     """A policy, and what it is detached from."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_DETACH, policy(context)), Requirement(DETACH[_type(target)], target)
@@ -83,7 +83,7 @@ def _type(target: Securable) -> str:
     return "namespace" if target.namespace else "catalog"
 
 
-def read_target(context: RequestContext) -> Securable:
+def read_target(context: DecodedRequest) -> Securable:
     """What the body says that a policy is attached to. Raises `BadRequest`."""
     at = "request.target"
     fields = Fields(context.fields.required("target", OBJECT), at)
@@ -101,7 +101,7 @@ def read_target(context: RequestContext) -> Securable:
     return Securable(check_namespace(path[:-1], f"{at}.path", separator), name, "table-like")
 
 
-def read_applicable(context: RequestContext) -> Sequence[Requirement]:
+def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
     """What the query names, and its properties."""
     target = applicable_to(context)
     if target.name is not None:
@@ -111,7 +111,7 @@ def read_applicable(context: RequestContext) -> Sequence[Requirement]:
     return (Requirement(of_namespace if target.namespace else Privilege.CATALOG_READ_PROPERTIES, target),)
 
 
-def applicable_to(context: RequestContext) -> Securable:
+def applicable_to(context: DecodedRequest) -> Securable:
     """What the query names: the catalog, a namespace, or something in one. Raises `BadRequest`."""
     joined, name = context.query.one("namespace"), context.query.one("target-name")
     if not joined:

@@ -12,7 +12,7 @@ NAME = "semantic-model-name"
 
 async def list_(context: RequestContext) -> Response:
     """The semantic models of a namespace."""
-    listed = await list_relations(context.session(), context.namespace, semantic_models.KIND, paging(context))
+    listed = await list_relations(context.sessions.open(), context.namespace, semantic_models.KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
@@ -20,14 +20,14 @@ async def create(context: RequestContext) -> Response:
     """Makes a semantic model."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
-        await semantic_models.create_semantic_model(context.session(), context.namespace, name, document)
+        await semantic_models.create_semantic_model(context.sessions.open(), context.namespace, name, document)
     )
 
 
 async def load(context: RequestContext) -> Response:
     """The document of a semantic model, and its version."""
     name = context.path_name(NAME)
-    return json_response(await semantic_models.load_semantic_model(context.session(), context.namespace, name))
+    return json_response(await semantic_models.load_semantic_model(context.sessions.open(), context.namespace, name))
 
 
 async def replace(context: RequestContext) -> Response:
@@ -35,11 +35,13 @@ async def replace(context: RequestContext) -> Response:
     name, fields = context.path_name(NAME), context.fields
     expected, document = fields.required("entity-version", STRING), fields.required("document", OBJECT)
     return answer_response(
-        await semantic_models.replace_semantic_model(context.session(), context.namespace, name, expected, document)
+        await semantic_models.replace_semantic_model(
+            context.sessions.open(), context.namespace, name, expected, document
+        )
     )
 
 
 async def drop(context: RequestContext) -> Response:
     """Drops a semantic model."""
     name = context.path_name(NAME)
-    return answer_response(await semantic_models.drop_semantic_model(context.session(), context.namespace, name))
+    return answer_response(await semantic_models.drop_semantic_model(context.sessions.open(), context.namespace, name))

@@ -1,0 +1,118 @@
+"""A request at its route, decoded: names, query, headers and body, each checked where it is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+from arco_catalog.http.names import (
+    check_name,
+    check_routable,
+    creates,
+    decode_namespace,
+    read_identifier,
+    read_name,
+    required_identifier,
+)
+from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
+from arco_catalog.http.principal import Caller
+from arco_catalog.http.query import Query
+from arco_catalog.http.spelling import Spelling, spelling_of
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import OBJECT, Fields
+from arco_catalog.planning.names import Identifier
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.memory import Hold
+
+
+@dataclass(kw_only=True, eq=False)
+class DecodedRequest:
+    """One request. `template` is the path of its route, and `params` are the decoded segments in the template's places.
+    `body` is None on routes without one; `body_bytes` is its length as it was sent, and `form` a form as it was sent.
+    `id` is the request's id in telemetry."""
+
+    options: HttpOptions
+    template: str
+    params: Mapping[str, str]
+    query: Query
+    headers: Mapping[str, str]
+    caller: Caller
+    hold: Hold
+    body: JsonObject | None = None
+    body_bytes: int = 0
+    form: bytes = b""
+    id: str | None = None
+
+    @cached_property
+    def namespace(self) -> Namespace:
+        """The namespace in the path. Raises `BadRequest`."""
+        return decode_namespace(self.params["namespace"], self.options.namespace_separator)
+
+    @cached_property
+    def table(self) -> str:
+        """The table in the path. Raises `BadRequest`."""
+        return check_name(self.params["table"], "table")
+
+    @cached_property
+    def view(self) -> str:
+        """The view in the path. Raises `BadRequest`."""
+        return check_name(self.params["view"], "view")
+
+    def path_name(self, parameter: str) -> str:
+        """The name of any other object in the path. Raises `BadRequest`."""
+        return check_name(self.params[parameter], parameter)
+
+    @property
+    def fields(self) -> Fields:
+        """The body, to be read field by field."""
+        return Fields(self.body or {}, "request")
+
+    def check_identifier(self, name: str, what: str) -> None:
+        """Checks that a commit names the object of the path, if it names one. Raises `BadRequest`."""
+        identifier = self.fields.optional("identifier", OBJECT)
+        if identifier is None:
+            return
+        separator = self.options.namespace_separator
+        if read_identifier(identifier, "request.identifier", separator) != (self.namespace, name):
+            raise BadRequest(f"Invalid request.identifier: it must name the {what} of the path")
+
+    @property
+    def spelling(self) -> Spelling:
+        """The way in which the client spells names in paths."""
+        return spelling_of(self.headers)
+
+    def check_new(self, name: str, what: str) -> str:
+        """Returns the name of a new object if later requests can name it, too. Raises `BadRequest`."""
+        return check_routable(name, what, self.options.unroutable, self.spelling)
+
+    def new_name(self) -> str:
+        """The body's `name`, for a new object. Raises `BadRequest`."""
+        return self.check_new(read_name(self.fields), "request.name")
+
+    def check_creation(self, change: JsonObject, name: str) -> None:
+        """Checks the name of a commit that creates a table: later requests must be able to name it. Raises
+        `BadRequest`."""
+        if creates(change):
+            self.check_new(name, "table")
+
+    def renaming(self) -> tuple[Identifier, Identifier]:
+        """Source and destination of a rename. Raises `BadRequest`."""
+        separator = self.options.namespace_separator
+        source = required_identifier(self.fields, "source", separator)
+        destination = required_identifier(self.fields, "destination", separator)
+        self.check_new(destination[1], "request.destination.name")
+        return source, destination
+
+    @cached_property
+    def canonical_path(self) -> str:
+        """One text for all encodings of a path, and different texts for different paths: an idempotency key is bound to
+        it, and receipts contain it. Raises `BadRequest`."""
+        levels: list[str] = []
+        for level in self.template.split("/"):
+            if level == "{namespace}":
+                level = quote(UNIT_SEPARATOR.join(self.namespace), safe="")
+            elif level.startswith("{"):
+                level = quote(self.params[level[1:-1]], safe="")
+            levels.append(level)
+        return "/".join(levels)

@@ -1,0 +1,244 @@
+"""The sessions that one request opens: with the catalog of its path, with the registry of its realm, or with a catalog
+that a management route names. Each has the access that the request's route requires."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from arco_catalog.http.compression import answer_limit
+from arco_catalog.http.decoded_request import DecodedRequest
+from arco_catalog.http.service import Endpoint, Service
+from arco_catalog.http.source import Source, update_source
+from arco_catalog.iceberg.errors import InternalError, NoSuchWarehouse, NotFound, Refusal
+from arco_catalog.planning.access import Identity, Requirement
+from arco_catalog.protocol.access import ALLOW_ALL, ALREADY_AUTHORIZED, Access
+from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.key_resolution import resolve_key
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.key_settings import KeySettings
+from arco_catalog.state.paths import REALM_FOLDER
+
+if TYPE_CHECKING:  # a cold start without realms does not pay for them
+    from arco_catalog.http.realms import RealmService
+    from arco_catalog.operations.realms import Realm
+
+ENTITIES = frozenset({"principal", "principal-role", "catalog", "catalog-role"})
+"""The parameters of management routes that name something."""
+
+
+@dataclass(slots=True, eq=False)
+class Sessions:
+    """Opens the sessions of one request."""
+
+    service: Service
+    endpoint: Endpoint
+    request: DecodedRequest
+    named: Catalog | None = None
+    """The catalog that the path or the query names."""
+    realm: "Realm | None" = None
+    """The realm of the request, where the server has any."""
+    key_text: str | None = None
+    """The header with the idempotency key, where the route may change something."""
+    key: IdempotencyKey | None = None
+    key_settings: KeySettings | None = None
+    """The settings of the catalog by which the key was resolved."""
+    attempts: set[str] = field(default_factory=set)
+    """Attempts at this request by its handler, also by an earlier call of it."""
+    _resolved: Session | None = None
+    """The session in which the key was resolved, until the handler opens it."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the request. Raises `InternalError` on routes that name none."""
+        if self.named is None:
+            raise InternalError(f"The route {self.endpoint.endpoint} names no catalog")
+        return self.named
+
+    @property
+    def realm_service(self) -> "RealmService":
+        """The realms of this server, on routes of servers with realms."""
+        if self.service.realms is None:
+            raise InternalError(f"The route {self.endpoint.endpoint} needs realms, and this server has none")
+        return self.service.realms
+
+    @property
+    def required_realm(self) -> "Realm":
+        """The realm of the request, on such routes."""
+        if self.realm is None:
+            raise InternalError(f"The route {self.endpoint.endpoint} needs a realm, and the request has none")
+        return self.realm
+
+    async def select_catalog(self, name: str) -> None:
+        """Makes the catalog of this name that of the request. Raises `NoSuchWarehouse`."""
+        from arco_catalog.http.realms import catalog_of  # only where there are realms
+
+        realm = self.required_realm
+        self.named = await catalog_of(realm, realm.lookups(), name, self.request.caller.identity)
+
+    # The catalog of the path.
+
+    def open(self) -> Session:
+        """Opens a session with the catalog of the request, whose deadline begins here; after `resolve_key`, the one in
+        which the key was resolved. Raises `BadRequest` for a malformed source."""
+        session, self._resolved = self._resolved, None
+        if session is not None:
+            return session
+        source, catalog = self._source(), self.catalog
+        request = self._operation(catalog, source)
+        session = catalog.session(request, self._access(catalog, source))
+        session.stats.ignored_claim = source.ignored
+        return session
+
+    async def resolve_key(self) -> None:
+        """Decides which marker stands for the key of a request that has one. Raises as `resolve_key` of the protocol
+        does."""
+        session = self.open()
+        await resolve_key(session)
+        self.key, self.key_settings = session.request.key, session.request.key_settings
+        self._resolved = session
+
+    async def check_allowed(self) -> None:
+        """Returns if the caller may make a request that reads nothing. Raises as `Session.head` does."""
+        session = self.open()
+        if session.is_restricted:
+            await session.head()
+
+    async def check_visible(self) -> None:
+        """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
+        catalog = self.named
+        if catalog is None or catalog.entry is None or not self.endpoint.has_prefix:
+            return
+        access = self._access_for(catalog, ())
+        if access.is_restricted:
+            deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
+            principal, hold = self.request.caller.principal, self.request.hold
+            request = OperationRequest("GET", "", "", None, principal, {}, deadline_ms, hold=hold)
+            await catalog.session(request, access).head()
+
+    # The realm, and the catalogs that management routes name.
+
+    def open_realm(self, itself: str | None = None) -> Session:
+        """Opens a session with the registry of the realm, which judges changes of the realm itself; `itself` is the
+        principal that is acted on. Raises `BadRequest` for a malformed source."""
+        if not self._is_restricted:
+            return self._open_registry(ALLOW_ALL)
+        from arco_catalog.protocol.rights import RealmAccess  # only where access is checked
+
+        named = self._source().named
+        return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
+
+    def open_authorized_realm(self) -> Session:
+        """Opens a session with the registry of the realm, for a request that a catalog's registry has allowed."""
+        return self._open_registry(ALREADY_AUTHORIZED)
+
+    def _open_registry(self, access: Access) -> Session:
+        self._check_entities()
+        registry = self.required_realm.registry
+        return registry.session(self._operation(registry, self._source()), access)
+
+    async def open_catalog(self, name: str, *, is_authorized: bool = False) -> Session:
+        """Opens a session with the registry of a catalog that the path of a management route names; `is_authorized` if
+        the realm's registry has allowed the request. Raises `NotFound`, `Forbidden` for a caller who may not know that
+        no catalog has this name, and `BadRequest` for a name that no catalog can have."""
+        self._check_entities()
+        try:
+            await self.select_catalog(name)
+        except NoSuchWarehouse:
+            raise await self._unknown_catalog(name) from None
+        source, catalog = self._source(), self.catalog
+        request = self._operation(catalog, source)
+        access = ALREADY_AUTHORIZED if is_authorized else self._access(catalog, source, hides=False)
+        return catalog.session(request, access)
+
+    def _check_entities(self) -> None:
+        """Raises `BadRequest` if the path of a management route has a name that nothing can have."""
+        from arco_catalog.operations.management.entities import check_entity_name  # only where there are realms
+
+        for parameter in ENTITIES & self.request.params.keys():
+            check_entity_name(self.request.params[parameter], parameter.replace("-", " "))
+
+    async def _unknown_catalog(self, name: str) -> Refusal:
+        if not self._is_restricted:
+            return NotFound(f"Catalog does not exist: {name}")
+        from arco_catalog.protocol.rights import refuse_unknown  # only where access is checked
+
+        return await refuse_unknown(self.open_authorized_realm().state, name, self._identity)
+
+    # Access.
+
+    def requirements(self) -> Sequence[Requirement]:
+        """The privileges that this request needs. Raises `BadRequest`."""
+        if self.endpoint.requires is None:
+            raise InternalError(f"The route {self.endpoint.endpoint} declares no requirements")
+        return self.endpoint.requires(self.request)
+
+    @property
+    def _is_restricted(self) -> bool:
+        """Whether the caller's rights are checked: in every realm, unless its server has access control off."""
+        return self.realm is not None and self.realm_service.checks_access
+
+    @property
+    def _identity(self) -> Identity:
+        """The identity whose rights are checked. Raises `InternalError` without one: such a request has no rights."""
+        identity = self.request.caller.identity
+        if identity is None:
+            raise InternalError(f"The caller of {self.endpoint.endpoint} has no identity, and this realm checks access")
+        return identity
+
+    def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
+        """The access of this request to a catalog. Raises `BadRequest`."""
+        if self.realm is None or not self._is_restricted:
+            return ALLOW_ALL
+        return self._access_for(catalog, self.requirements(), hides=hides, names_source=source.named)
+
+    def _access_for(
+        self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False
+    ) -> Access:
+        realm = self.realm
+        if realm is None or not self._is_restricted:
+            return ALLOW_ALL
+        from arco_catalog.protocol.rights import CatalogAccess  # only where access is checked
+
+        if catalog.entry is None:
+            raise InternalError(f"{catalog.settings.warehouse} is in no realm, and the request is")
+        return CatalogAccess(
+            realm.lookups(),
+            realm.judged,
+            catalog.settings.warehouse,
+            catalog.entry,
+            self._identity,
+            requirements,
+            hides=hides,
+            names_source=names_source,
+        )
+
+    # The request as operations get it.
+
+    def _source(self) -> Source:
+        """The origin of the request. Raises `BadRequest`."""
+        request = self.request
+        return update_source(request.headers, request.caller, request.options.source_principals)
+
+    def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
+        endpoint, request = self.endpoint, self.request
+        return OperationRequest(
+            method=endpoint.method,
+            path=endpoint.template if endpoint.reads else request.canonical_path,
+            query=request.query.canonical,
+            body=request.body,
+            principal=request.caller.principal,
+            source=source.stored,
+            deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
+            key=self.key,
+            commit=endpoint.commits,
+            answer_limit=answer_limit(request.options, request.headers),
+            body_bytes=request.body_bytes,
+            role_session=request.caller.session,
+            name=request.caller.name,
+            id=request.id,
+            hold=request.hold,
+            attempts=self.attempts,
+            key_text=self.key_text,
+            key_policy=None if catalog.paths.folder == REALM_FOLDER else request.options.key_policy,
+            key_settings=self.key_settings,
+        )
