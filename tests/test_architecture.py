@@ -194,12 +194,16 @@ def imports_in(file: Path, root: Path) -> Iterator[Import]:
     """Every import in `file`, wherever it stands: at the top, in a function, under TYPE_CHECKING, or by name; and what
     is taken from the module `os`."""
     relative = file.relative_to(root)
-    parts = relative.with_suffix("").parts
-    package = parts[:-1]
-    importer = ".".join(package if parts[-1] == "__init__" else parts)
+    package, importer = relative.with_suffix("").parts[:-1], module_of(relative)
     for node in ast.walk(ast.parse(file.read_bytes(), str(relative))):
         for name in imported_by(node, package):
             yield Import(importer, name, relative, getattr(node, "lineno", 0))
+
+
+def module_of(file: Path) -> str:
+    """The module of a file, by its path below the root."""
+    parts = file.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def imported_by(node: ast.AST, package: tuple[str, ...]) -> list[str]:
@@ -233,6 +237,68 @@ def violations(root: Path) -> list[str]:
 
 def test_imports_point_one_way_only() -> None:
     assert violations(ROOT) == []
+
+
+def module_files(root: Path) -> dict[str, Path]:
+    """The file of each module, of the tests too."""
+    files = [*source_files(root), *sorted((root / "tests").rglob("*.py"))]
+    return {module_of(file.relative_to(root)): file for file in files}
+
+
+def import_circles(root: Path) -> list[list[str]]:
+    """Modules that import each other, directly or through others, wherever the import stands. An import for types alone
+    is one, too: none of the modules can be read, or moved, without the others."""
+    files = module_files(root)
+    imported: dict[str, set[str]] = {}
+    for module, file in files.items():
+        names = [edge.imported for edge in imports_in(file, root)]
+        imported[module] = {each for name in names for each in (name, name.rpartition(".")[0]) if each in files}
+        for name in names:  # `from package import module` names the module, and not the package
+            if name in files:
+                imported[module].discard(name.rpartition(".")[0])
+    circles: list[list[str]] = []
+    left = {module: {each for each in names if each != module} for module, names in imported.items()}
+    _remove_leaves(left)
+    while left:  # each module that is left leads into a circle
+        path = [next(iter(left))]
+        while (following := min(left[path[-1]] & left.keys())) not in path:
+            path.append(following)
+        circle = path[path.index(following) :]
+        circles.append(sorted(circle))
+        del left[circle[0]]
+        _remove_leaves(left)
+    return circles
+
+
+def _remove_leaves(imported: dict[str, set[str]]) -> None:
+    """Removes modules that import none of the others, until there are none."""
+    while leaves := [module for module, names in imported.items() if not names & imported.keys()]:
+        for module in leaves:
+            del imported[module]
+
+
+def test_no_modules_import_each_other() -> None:
+    assert import_circles(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from arco_catalog.state.pointer import Pointer",
+        "from arco_catalog.state import pointer",
+        "def later() -> None:\n    from arco_catalog.state.pointer import Pointer",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from arco_catalog.state.pointer import Pointer",
+    ],
+    ids=["module", "package", "function", "types"],
+)
+def test_a_planted_circle_is_found(tmp_path: Path, statement: str) -> None:
+    state = tmp_path / "arco_catalog" / "state"
+    state.mkdir(parents=True)
+    (state / "pointer.py").write_text("from arco_catalog.state.receipt import Receipt\n")
+    (state / "receipt.py").write_text("from arco_catalog.state.entries import Entry\n")
+    (state / "entries.py").write_text(statement + "\n")
+
+    assert import_circles(tmp_path) == [[f"arco_catalog.state.{name}" for name in ("entries", "pointer", "receipt")]]
 
 
 def test_every_room_is_looked_at() -> None:

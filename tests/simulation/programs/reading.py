@@ -1,7 +1,5 @@
 """Clients that only look: what they are shown is noted, with the time in which it must have been so."""
 
-from typing import TYPE_CHECKING
-
 from arco_catalog.iceberg.errors import NoSuchView, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.generic_tables import load_generic_table
@@ -14,17 +12,15 @@ from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
 from tests.simulation.programs.history import Shown
 from tests.simulation.programs.requests import Request, Sending
+from tests.simulation.programs.servers import Servers
 from tests.simulation.world import Died
-
-if TYPE_CHECKING:
-    from tests.simulation.programs.player import Player
 
 PAGES = 20
 
 Told = tuple[str, str] | frozenset[str] | JsonObject | Refusal | None
 
 
-async def read(player: "Player", sending: Sending) -> None:
+async def read(player: Servers, sending: Sending) -> None:
     """Asks once, and notes the answer if there is one."""
     process, request = player.process(sending.process), sending.request
     fixture = player.fixture(process)
@@ -45,7 +41,7 @@ async def read(player: "Player", sending: Sending) -> None:
         player.history.shown.append(Shown(request, process.name, since, player.world.loop.time(), told))
 
 
-async def _one(player: "Player", session: Session, request: Request, process: str, since: float) -> Told:
+async def _one(player: Servers, session: Session, request: Request, process: str, since: float) -> Told:
     match request.kind:
         case "load-namespace":
             properties = (await load_namespace(session, request.namespace))["properties"]
@@ -71,7 +67,7 @@ async def _one(player: "Player", session: Session, request: Request, process: st
             return state.entity, state.metadata_location
 
 
-async def _list(player: "Player", sending: Sending) -> None:
+async def _list(player: Servers, sending: Sending) -> None:
     """All pages of one listing; each may be answered by another process. They must show what was so at one instant of
     the first."""
     request, places = sending.request, [sending.process, *sending.others]

@@ -1,7 +1,5 @@
 """What runs beside requests: the reconciler with much or little time, queued work, and workers on tasks."""
 
-from typing import TYPE_CHECKING
-
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.operations.catalogs import Inventory
@@ -16,10 +14,7 @@ from tests.simulation.collecting import RUN_MS
 from tests.simulation.programs.keys import POLICIES as POLICIES_OF_KEYS
 from tests.simulation.programs.recorder import PATHS
 from tests.simulation.programs.requests import Sending
-
-if TYPE_CHECKING:
-    from tests.simulation.programs.player import Player
-
+from tests.simulation.programs.servers import Servers
 
 POLICIES = TaskPolicies.parse(
     {"delegation.task.lease.lost-timeout-duration": "20s", "delegation.retry.TABLE_PURGE.max-attempts": "100"}
@@ -28,7 +23,7 @@ LOOKS = 200
 """How often the last worker looks for tasks: each is due again within minutes."""
 
 
-async def finish_tasks(player: "Player") -> bool:
+async def finish_tasks(player: Servers) -> bool:
     """Works on tasks until there are none. Returns whether that was reached."""
     last = player.process("last worker")
     worker = task_worker(player.fixture(last).catalog, POLICIES)
@@ -40,7 +35,7 @@ async def finish_tasks(player: "Player") -> bool:
     return False
 
 
-async def work(player: "Player", sending: Sending) -> None:
+async def work(player: Servers, sending: Sending) -> None:
     """Does it once; whatever it meets, it must do no harm."""
     process, request = player.process(sending.process), sending.request
     fixture = player.fixture(process)
@@ -77,7 +72,7 @@ async def work(player: "Player", sending: Sending) -> None:
         return  # it is tried again by whoever sent it; what it left undone, the last walk does
 
 
-async def _work_shortly(player: "Player", sending: Sending) -> None:
+async def _work_shortly(player: Servers, sending: Sending) -> None:
     """Does it in a process of its own, which is killed after some seconds."""
     process, request = player.process(f"{sending.process}-worker"), sending.request
     fixture = player.fixture(process)
