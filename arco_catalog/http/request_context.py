@@ -1,4 +1,4 @@
-"""The context that a handler gets: the decoded request, and the sessions that it opens."""
+"""The context that a handler gets: the decoded request, and its sessions."""
 
 from dataclasses import dataclass, field
 

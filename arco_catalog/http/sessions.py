@@ -1,4 +1,4 @@
-"""The sessions that one request opens: with the catalog of its path, with the registry of its realm, or with a catalog
+"""The sessions of one request: with the catalog of its path, with the registry of its realm, or with a catalog
 that a management route names. Each has the access that the request's route requires."""
 
 from collections.abc import Sequence
@@ -78,8 +78,8 @@ class Sessions:
     # The catalog of the path.
 
     def open(self) -> Session:
-        """Opens a session with the catalog of the request, whose deadline begins here; after `resolve_key`, the one in
-        which the key was resolved. Raises `BadRequest` for a malformed source."""
+        """A session with the catalog of the request, and a new deadline; after `resolve_key`, the one in which the key
+        was resolved. Raises `BadRequest` for a malformed source."""
         session, self._resolved = self._resolved, None
         if session is not None:
             return session
@@ -118,7 +118,7 @@ class Sessions:
     # The realm, and the catalogs that management routes name.
 
     def open_realm(self, itself: str | None = None) -> Session:
-        """Opens a session with the registry of the realm, which judges changes of the realm itself; `itself` is the
+        """A session with the registry of the realm, which judges changes of the realm itself; `itself` is the
         principal that is acted on. Raises `BadRequest` for a malformed source."""
         if not self._is_restricted:
             return self._open_registry(ALLOW_ALL)
@@ -128,7 +128,7 @@ class Sessions:
         return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
 
     def open_authorized_realm(self) -> Session:
-        """Opens a session with the registry of the realm, for a request that a catalog's registry has allowed."""
+        """A session with the registry of the realm, for a request that a catalog's registry has allowed."""
         return self._open_registry(ALREADY_AUTHORIZED)
 
     def _open_registry(self, access: Access) -> Session:
@@ -137,7 +137,7 @@ class Sessions:
         return registry.session(self._operation(registry, self._source()), access)
 
     async def open_catalog(self, name: str, *, is_authorized: bool = False) -> Session:
-        """Opens a session with the registry of a catalog that the path of a management route names; `is_authorized` if
+        """A session with the registry of a catalog that the path of a management route names; `is_authorized` if
         the realm's registry has allowed the request. Raises `NotFound`, `Forbidden` for a caller who may not know that
         no catalog has this name, and `BadRequest` for a name that no catalog can have."""
         self._check_entities()
@@ -179,7 +179,7 @@ class Sessions:
 
     @property
     def _identity(self) -> Identity:
-        """The identity whose rights are checked. Raises `InternalError` without one: such a request has no rights."""
+        """The identity that is checked. Raises `InternalError` without one: such a request has no rights."""
         identity = self.request.caller.identity
         if identity is None:
             raise InternalError(f"The caller of {self.endpoint.endpoint} has no identity, and this realm checks access")

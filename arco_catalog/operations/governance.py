@@ -55,14 +55,14 @@ class _GovernNamespace(PropertiesChange):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
         yield Needs(keys=self.keys)
         entry = existing_namespace(read_set.head.index, self.namespace)
-        properties, whose = self.properties(entry), f"namespace {dotted(self.namespace)}"
+        properties, subject = self.properties(entry), f"namespace {dotted(self.namespace)}"
         before = governance_of(properties)
-        after = merge(whose, before, self.patch, columns=False)
+        after = merge(subject, before, self.patch, columns=False)
         told: JsonObject = {**after}
         if after == before:
             return NoOp(Document(200, told))
         together = {**{name: value for name, value in properties.items() if name not in before}, **told}
-        check_properties(whose, {}, together, size_of(properties))
+        check_properties(subject, {}, together, size_of(properties))
         changes: JsonObject = {"governance": _names(before, after)}
         return self.changed(attempt, entry, entry.location, together, told, changes)
 
@@ -83,8 +83,8 @@ class _GovernRelation(RegistryMutation):
         if entry is None:
             raise not_of_kind(index, self.what, self.namespace, self.name)
         before = entry.require_committed().governance
-        whose = f"{called(self.what)} {dotted(self.namespace, self.name)}"
-        after = merge(whose, before, self.patch, columns=True)
+        subject = f"{called(self.what)} {dotted(self.namespace, self.name)}"
+        after = merge(subject, before, self.patch, columns=True)
         answer = Document(200, {**after})
         if after == before:
             return NoOp(answer)

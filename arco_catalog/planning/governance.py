@@ -42,24 +42,24 @@ def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if is_reserved(name) and isinstance(value, str)}
 
 
-def merge(whose: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
-    """The document after a JSON merge patch (RFC 7386): null removes a name. `whose` it is stands in messages; where
+def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
+    """The document after a JSON merge patch (RFC 7386): null removes a name. Messages name the `subject`; where
     there are no `columns`, none can be tagged. Raises `BadRequest`, which names what is wrong."""
     if len(patch) > MAX_CHANGES:  # before each of them is looked at
         raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
     after = dict(before)
     for name, value in patch.items():
         if value is not None or name not in before:  # what is there may go, whatever allowed it
-            _check_name(name, whose, columns=columns)
+            _check_name(name, subject, columns=columns)
         if value is None:
             after.pop(name, None)
         else:
             after[name] = _checked_text(name, value)
-    _check_size(whose, before, after)
+    _check_size(subject, before, after)
     return after
 
 
-def _check_name(name: str, whose: str, *, columns: bool) -> None:
+def _check_name(name: str, subject: str, *, columns: bool) -> None:
     """Raises `BadRequest` for a name that means nothing here."""
     if name in (OWNER, QUALITY):
         return
@@ -73,7 +73,7 @@ def _check_name(name: str, whose: str, *, columns: bool) -> None:
             "arco.column.FIELD-ID.tag.NAME"
         )
     if not columns:
-        raise BadRequest(f"Invalid request.{quoted(name)}: {whose} has no columns")
+        raise BadRequest(f"Invalid request.{quoted(name)}: {subject} has no columns")
     if int(column[1]) > _MAX_FIELD_ID or str(int(column[1])) != column[1]:
         raise BadRequest(f"Invalid request.{quoted(name)}: {column[1]} is no field id")
     _check_tag(name, column[2])
@@ -96,17 +96,17 @@ def _checked_text(name: str, value: JsonValue) -> str:
     return value
 
 
-def _check_size(whose: str, before: Governance, after: Governance) -> None:
+def _check_size(subject: str, before: Governance, after: Governance) -> None:
     """Raises `BadRequest` for more than an entity may have, unless it had as much already."""
     tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
         if count > MOST_TAGS and not after.keys() <= before.keys():
-            of = f"column {column} of {whose}" if column else whose
+            of = f"column {column} of {subject}" if column else subject
             raise BadRequest(f"Invalid request: {of} would have {count:,} tags, more than {MOST_TAGS}")
     if (size := _size(after)) > max(MAX_GOVERNANCE_BYTES, _size(before)):
         longest = max(after, key=lambda name: len(name) + len(after[name]))
         raise BadRequest(
-            f"Invalid request: the governance of {whose} would take {size:,} bytes, more than "
+            f"Invalid request: the governance of {subject} would take {size:,} bytes, more than "
             f"{MAX_GOVERNANCE_BYTES:,}; the longest of it is {quoted(longest)}"
         )
 

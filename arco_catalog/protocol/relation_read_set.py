@@ -190,7 +190,7 @@ async def resolve_name(session: Session, head: RegistryState, lookup: RelationLo
 
 
 async def _if_committed(session: Session, entry: RelationEntry) -> RelationEntry | None:
-    """The entry; None if it is an intent whose transaction has not committed."""
+    """The entry; None if it is an intent of a transaction that has not committed."""
     transaction = entry.transaction
     if transaction is not None and not await transaction_committed(session.state, transaction):
         return None
