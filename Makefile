@@ -43,7 +43,7 @@ pipeline: .venv/.dev $(JARS) ## The demo's lake as tables: who wrote what from w
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-thorough test-slow rck test-engines bench clean
+.PHONY: dev jars lint test test-thorough test-slow rck test-engines clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
@@ -203,13 +203,10 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 trace: .venv/.dev ## The way of a load and of a commit through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
-# tools/bench has a program for each: calls, cold, cost, creates, gc, hostile, maintain, month, peers, pipeline, purge, purge_storm,
-# reconcile, registry, soak, transports. The first lines of each, and its --help, have what it measures.
+# tools/bench has a program for each: calls, cold, cost, hostile, maintain, metadata_semantics, peers, purge_neighbours,
+# purge_storm, soak, transports. The first lines of each, and its --help, describe what it measures.
 bench-maintain: $(JARS)
 bench-peers: .jars/reference-server/complete
-bench: .venv/.dev ## Requests a second and CPU a request
-	$(BIN)/python -m tools.bench $(ARGS)
-
 bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, bench-cold (ARGS=--help: its options)
 	$(BIN)/python -m tools.bench.$* $(ARGS)
 

@@ -353,7 +353,7 @@ def test_every_room_is_looked_at() -> None:
         ("arco_catalog/http/app.py", "from pyiceberg.table import Table", "data library"),
         ("arco_catalog/cli/serve.py", "import pyspark.sql", "data library"),
         ("arco_catalog/cli/import_pyiceberg.py", "import pyarrow", "data library"),
-        ("tools/bench/sites.py", "from tests.support.fake_runtime import FakeRuntime", "without the tests"),
+        ("tools/bench/cost.py", "from tests.support.fake_runtime import FakeRuntime", "without the tests"),
         ("arco_catalog/cli/import_sources.py", "from pyiceberg.catalog import load_catalog", "data library"),
         ("arco_catalog/cli/serve.py", "from arco_catalog.cli import import_pyiceberg", "import catalog` alone"),
         ("storage_backends/s3/client.py", "import os\ndef f():\n    return os.environ['AWS_REGION']", "handed on"),

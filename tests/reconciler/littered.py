@@ -12,7 +12,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from tests.cli.process import arco
 from tests.reconciler.lakes import WAREHOUSE
-from tools.bench.gc import orphans
+from tests.reconciler.orphans import orphans
 from tools.support.catalog_fixture import NS, CatalogFixture, state
 from tools.support.request_bodies import set_property
 

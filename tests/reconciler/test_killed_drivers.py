@@ -14,8 +14,8 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.paths import Paths
+from tests.reconciler.dropped_table import WAREHOUSE, PurgedLake, drop_shared_table
 from tests.support.purges import Purges
-from tools.bench.purge import WAREHOUSE, Lake, fill
 from tools.support.local_spark import environment, submit_arguments
 from tools.support.synthetic_table import Shape
 
@@ -39,7 +39,7 @@ POINTS: list[Callable[[JsonObject], bool]] = [
 class Driver:
     """The task, and who does it: a process at a time."""
 
-    def __init__(self, lake: Lake, task: str, folder: Path) -> None:
+    def __init__(self, lake: PurgedLake, task: str, folder: Path) -> None:
         self._versions = Path(lake.url.removeprefix("file:")) / Paths(WAREHOUSE).task(task)
         self._log = folder / "log"
         self._command = [sys.executable, "-m", "reconciler.purge", "--task", task]
@@ -85,8 +85,8 @@ def is_shared(key: str) -> bool:
 
 
 def test_the_purge_ends_once_and_only_what_is_shared_is_left(tmp_path: Path) -> None:
-    lake = Lake(f"file:{tmp_path}/store", {})
-    task = asyncio.run(fill(lake, SHAPE, shared=True))
+    lake = PurgedLake(f"file:{tmp_path}/store", {})
+    task = asyncio.run(drop_shared_table(lake, SHAPE))
     purges = Purges(lake.url, WAREHOUSE)
     before = purges.files()
     [place] = {key.partition("/metadata/")[0] for key in before if key.endswith("/snap-1.avro")}

@@ -35,7 +35,7 @@ from reconciler.purge_parts import (
     read_manifests_of_others,
     read_others,
 )
-from tools.bench.purge import WAREHOUSE, Lake, fill
+from tests.reconciler.dropped_table import WAREHOUSE, PurgedLake, drop_shared_table
 from tools.support.manifests import manifest
 from tools.support.synthetic_table import Shape
 
@@ -73,8 +73,8 @@ def dropped(tmp_path: Path) -> Dropped:
 
 
 async def made(folder: Path) -> Dropped:
-    lake = Lake(f"file:{folder}/store", {})
-    task = await fill(lake, SHAPE, shared=True)
+    lake = PurgedLake(f"file:{folder}/store", {})
+    task = await drop_shared_table(lake, SHAPE)
     async with lake.opened() as fixture:
         session = fixture.session()
         stored = await read_task(session.state, task)

@@ -1,11 +1,11 @@
-"""A short month: what `make bench-month` shows of a commit a minute, with few commits."""
+"""How many objects a store holds after many days of commits, each with a collection."""
 
 from arco_catalog.planning.collection import DAY_MS
-from tools.bench.month import AFTERWARDS, Month
+from tests.upkeep.collection.month import AFTERWARDS, Month
 
 
 def objects(month: Month) -> int:
-    """How many there are."""
+    """The number of objects of all kinds."""
     return sum(count for count, _ in month.sizes().values())
 
 
