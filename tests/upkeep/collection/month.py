@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.upkeep.collection.collect import collect
-from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.planning.collection import DAY_MS, Retention
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths, record_kind
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import Matches, Outcome, StoreUnavailable, When
 from storage_backends.memory import MemoryStore
 from tools.support.catalog_fixture import CatalogFixture
