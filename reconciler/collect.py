@@ -1,4 +1,4 @@
-"""Collections on Spark: what `arco gc` does, its batches dealt out (`arco_catalog.upkeep.collection.dealing`).
+"""Collections on Spark: what `arco gc` does, its batches dealt out (`arco_catalog.upkeep.collection.batch_runner`).
 
 The driver lists each kind once, in the order of the one process, and hands what it has listed to executors, a batch to
 a Spark job. An executor judges and deletes its batch as that process would: it looks again, fences for itself, and
@@ -29,10 +29,10 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime, SystemRuntime
+from arco_catalog.upkeep.collection.batch_runner import Batch
 from arco_catalog.upkeep.collection.collect import HERE, collect, collect_all
-from arco_catalog.upkeep.collection.dealing import Batch
-from arco_catalog.upkeep.collection.entities import Entities, Known
-from arco_catalog.upkeep.collection.report import Collected
+from arco_catalog.upkeep.collection.entities import Entities, EntityCache
+from arco_catalog.upkeep.collection.report import CollectedCatalogs
 from arco_catalog.upkeep.collection.run import Run, Stopped
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler.catalog_config import CatalogConfig, open_by_environment
@@ -82,7 +82,7 @@ class OnExecutors:
         self._most = in_flight
         self._losses = Losses()
 
-    async def deal(
+    async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
         """Each batch, or a part of one, with what came of it. A run that is stopped waits for what is under way, which
@@ -148,7 +148,7 @@ class _Kept(threading.local):
     """What this process of an executor has learned of the entities of one run."""
 
     run: str = ""
-    known: Known = Known()
+    known: EntityCache = EntityCache()
 
 
 _KEPT = _Kept()
@@ -162,7 +162,7 @@ def do_batches(setting: Setting, batches: Iterable[Batch[T, R]]) -> Iterator[Don
 
 async def _do_batches(setting: Setting, batches: list[Batch[T, R]]) -> list[Done[R]]:
     if _KEPT.run != setting.run:
-        _KEPT.run, _KEPT.known = setting.run, Known()
+        _KEPT.run, _KEPT.known = setting.run, EntityCache()
     runtime = SystemRuntime()
     end_ms = setting.deadline_ms - MARGIN_MS
     done: list[Done[R]] = []
@@ -188,7 +188,7 @@ async def collect_on_spark(
     delete: bool,
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     opens: StoreOpener = open_by_environment,
-) -> Collected:
+) -> CollectedCatalogs:
     """Collects what `arco gc` does, in all that has state in the deployment that the variables name; without `delete`
     it only counts, and writes nothing. `opens` opens stores on executors. Raises what `collect` does, `NotFound` if
     there is nothing, and `RuntimeError` over a store that ignores conditions."""
@@ -197,13 +197,13 @@ async def collect_on_spark(
     async def collection(session: Session) -> CollectionStats:
         end_ms = session.request.deadline_ms - MARGIN_MS
         owner = by_paths.get(session.state.paths)
-        dealer = HERE if owner is None else OnExecutors(spark, setting(session, owner))
+        runner = HERE if owner is None else OnExecutors(spark, setting(session, owner))
         return await collect(
             session,
             delete=delete,
             progress=progress,
             should_stop=lambda: runtime.now_ms() >= end_ms,
-            dealer=dealer,
+            runner=runner,
         )
 
     def setting(session: Session, owner: DeployedCatalog) -> Setting:

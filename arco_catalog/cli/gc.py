@@ -14,7 +14,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.collection.collect import collect, collect_all
-from arco_catalog.upkeep.collection.report import Collected, as_document
+from arco_catalog.upkeep.collection.report import CollectedCatalogs, as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.pace import Pace
 
@@ -35,7 +35,7 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
         end_ms = session.request.deadline_ms - MARGIN_MS
         return await collect(session, delete=delete, progress=progress, should_stop=lambda: runtime.now_ms() >= end_ms)
 
-    async def work() -> Collected:
+    async def work() -> CollectedCatalogs:
         async with all_state(options, writes=delete) as inventory:
             return [each async for each in collect_all(inventory, request, runtime, collection)]
 
@@ -63,7 +63,7 @@ class Progress:
             )
 
 
-def _sections(collected: Collected, *, delete: bool) -> Iterator[str]:
+def _sections(collected: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
     for each, stats in collected:
         yield _heading(each, alone=len(collected) == 1) + as_text(stats, delete=delete)
 

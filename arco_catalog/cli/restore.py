@@ -54,7 +54,7 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
             async with _opened(options, of_realm=of_realm, dry=dry) as session:
                 if at_ms >= session.now_ms():
                     raise CliError(f"{format_time(at_ms)} is yet to come")
-                return await rewind(session, versions, at_ms, dry=dry, tell=tell)
+                return await rewind(session, versions, at_ms, dry=dry, report=tell)
         finally:
             await versions.close()
 

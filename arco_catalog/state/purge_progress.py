@@ -1,4 +1,4 @@
-"""How far a purge is: what the checkpoint of its task says (docs/design/purge.md#what-is-deleted)."""
+"""The progress of a purge, as the checkpoint of its task records it (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,18 +8,19 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 MAX_GONE_EXAMPLES = 5
-"""Files that were gone which the checkpoint names; all are counted."""
+"""Missing files that the checkpoint names as examples; all are counted."""
 MAX_UNADDRESSABLE_EXAMPLES = 5
-"""Files with no key which the checkpoint names; all are counted."""
+"""Files without a key that the checkpoint names as examples; all are counted."""
 
 MISSING_SINCE = "missing_since_ms"
 UNREAD = "unread"
 MAX_UNREAD = 100
-"""Other tables that can't be read which the checkpoint names, each with the reason."""
+"""Other tables that can't be read, which the checkpoint names with the reason."""
 
 
 class Phase(StrEnum):
-    """What is deleted, in this order, each phase after all of the one before (docs/design/purge.md#rule-9)."""
+    """The kinds of files that a purge deletes, in this order: a phase begins when the one before has ended
+    (docs/design/purge.md#rule-9)."""
 
     DATA = "data"
     STATISTICS = "statistics"
@@ -31,17 +32,18 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a purge is. `inventory` is the last chunk of what there is to delete, `chunk` the one that the phase has
-    come to, and `chunk_done` counts what is through of that. `deleting` says that deletes may have been made;
-    `outside` counts the files that lie elsewhere, and stay. `gone` counts the metadata files,
-    manifest lists and manifests that were to be read and were not there. Where the table was `handed_over` to a
-    delegation service before, that tells nothing; the counts of `files`, `bytes` and `outside` include the service's.
-    `unread` are other tables of which something can't be read; at `missing_since_ms` the first of them was found whose
-    files are gone. `unaddressable` counts the files at the entity's locations that have no keys.
+    """The progress of a purge.
 
-    With the `anti_join` (docs/design/purge.md#rule-19) `done` counts parts of the first phase, of so many `parts`;
-    `shared` says that others lead to files at the entity's locations; `kept` counts those that stay for that, and
-    `kept_for` for whom.
+    `inventory` is the last chunk of the names to delete, `chunk` the current one, and `chunk_done` the number of its
+    names that are done. `deleting` means that files may have been deleted. `files` and `bytes` count deleted files,
+    `outside` those that are outside the table's locations and stay, and `unaddressable` those that have no key.
+    `gone` counts the metadata files, manifest lists and manifests that should exist and do not; it is not counted for a
+    table that was `handed_over` to a delegation service, whose deletions the other counts include. `unread` are other
+    tables with files that can't be read, and `missing_since_ms` is when the first missing file of one was found.
+
+    With the `anti_join` (docs/design/purge.md#rule-19) `done` counts the finished ones of the `parts` of the first
+    phase, `shared` means that other tables refer to files at the locations, `kept` counts those files, and `kept_for`
+    counts them for each of these tables.
     """
 
     deleting: bool = False
@@ -68,7 +70,7 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a checkpoint."""
+        """Reads the progress from a checkpoint."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)
@@ -98,38 +100,38 @@ class Progress:
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
-        """The same, and these files were gone."""
+        """Adds files that do not exist to the progress."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """Returns the checkpoint with so much of a chunk through."""
+        """The progress with `done` names of a chunk done."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
-        """Returns the checkpoint at the beginning of a phase."""
+        """The progress at the beginning of a phase."""
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
-        """Returns the checkpoint at the beginning of its phase, with an inventory that is still to be taken."""
+        """The progress at the beginning of its phase, without an inventory."""
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
-        """Adds the counts of a delegation service's task to these."""
+        """Adds the counts of a delegation service's task to the progress."""
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """This progress, and so many more files that have no keys, of which these are examples."""
+        """Adds files without keys to the progress: their number, and examples of them."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]
         return replace(self, unaddressable=self.unaddressable + count, unaddressable_examples=examples)
 
     def to_json(self) -> JsonObject:
-        """The checkpoint."""
+        """The fields of the checkpoint."""
         joined: JsonObject = {
             "anti_join": True,
             "parts": self.parts,
@@ -162,6 +164,6 @@ class Progress:
 
 
 def count_in(document: JsonObject, name: str) -> int:
-    """A count of a document; 0 where there is none."""
+    """The integer in a field of a document; 0 if there is none."""
     value = document.get(name)
     return value if isinstance(value, int) else 0

@@ -20,7 +20,7 @@ from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection import collect
-from arco_catalog.upkeep.collection.dealing import Dealer
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run, Stopped
 from arco_catalog.upkeep.collection.tasks import collect_tasks
@@ -342,9 +342,9 @@ def test_a_collection_that_got_nowhere_in_its_time_fails(
     assert queue() == []
 
 
-async def collects_tasks_and_ends(run: Run, entities: Entities, dealer: Dealer) -> None:
+async def collects_tasks_and_ends(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Time is over behind them, whichever kind a run begins with."""
-    await collect_tasks(run, entities, dealer)
+    await collect_tasks(run, entities, runner)
     raise Stopped
 
 

@@ -12,8 +12,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.upkeep.collection import markers, receipts, run
-from arco_catalog.upkeep.collection.dealing import Batch
-from arco_catalog.upkeep.collection.report import Collected, as_document
+from arco_catalog.upkeep.collection.batch_runner import Batch
+from arco_catalog.upkeep.collection.report import CollectedCatalogs, as_document
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler import parts
 from reconciler.collect import MARGIN_MS, collect_on_spark
@@ -55,7 +55,7 @@ async def collected(spark: SparkContext, lake: LitteredLake, *, delete: bool, ti
     return told(found, delete=delete)
 
 
-def told(found: Collected, *, delete: bool) -> JsonObject:
+def told(found: CollectedCatalogs, *, delete: bool) -> JsonObject:
     failed = any(stats.unreadable_count for _, stats in found)
     return {**as_document(found, delete=delete), "code": 1 if failed else 0}
 

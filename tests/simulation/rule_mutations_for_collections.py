@@ -19,7 +19,7 @@ from arco_catalog.upkeep import walk
 from arco_catalog.upkeep.collection import collect as collections
 from arco_catalog.upkeep.collection import entities, files, markers, receipts, registry, tasks, tombstones
 from arco_catalog.upkeep.collection import transactions as decisions
-from arco_catalog.upkeep.collection.entities import Entities, Walked
+from arco_catalog.upkeep.collection.entities import Entities, WalkedEntity
 from arco_catalog.upkeep.collection.names import Names
 from arco_catalog.upkeep.collection.run import Run
 
@@ -43,9 +43,9 @@ def lost_tries_of_pointers_that_have_not_moved(patch: pytest.MonkeyPatch) -> Non
 def lost_tries_without_a_walk(patch: pytest.MonkeyPatch) -> None:
     """What has no committed receipt yet is taken for lost."""
 
-    async def unwalked(self: Entities, entity: str, written_ms: int) -> Walked | None:
+    async def unwalked(self: Entities, entity: str, written_ms: int) -> WalkedEntity | None:
         pointer = await self._run.session.state.pointer(entity)
-        return None if pointer is None else Walked(pointer.metadata, written_ms, None)
+        return None if pointer is None else WalkedEntity(pointer.metadata, written_ms, None)
 
     patch.setattr(Entities, "_walk", unwalked)
 

@@ -1,4 +1,4 @@
-"""What walks and collections have noted of entities that are gone (docs/design/collection.md#rule-11)."""
+"""Records of walks and collections about entities that no longer exist (docs/design/collection.md#rule-11)."""
 
 from arco_catalog.planning.collection import Kind
 from arco_catalog.state.checkpoints import Checkpoints
@@ -12,12 +12,12 @@ async def collect_checkpoints(run: Run, entities: Entities) -> None:
     """Removes the checkpoints and floors of entities that have neither a name nor a pointer."""
     state = run.session.state
     checkpoints = await Checkpoints.read(state)
-    noted = {*checkpoints.by_entity, *await read_floors(state), *await read_entities(state)}
+    recorded = {*checkpoints.by_entity, *await read_floors(state), *await read_entities(state)}
 
     async def is_gone(entity: str) -> bool:
         return await entities.is_nameless(entity) and not await run.exists(run.paths.pointer(entity))
 
-    unnamed = [entity for entity in noted if not await entities.is_named(entity)]
+    unnamed = [entity for entity in recorded if not await entities.is_named(entity)]
     gone = [entity for entity, yes in zip(unnamed, await run.each(unnamed, is_gone), strict=True) if yes]
     for _ in gone:
         run.stats.collects(Kind.CHECKPOINT)

@@ -1,4 +1,4 @@
-"""Claims on metadata files that have been removed (docs/design/collection.md#rule-8)."""
+"""Claims on metadata files that were removed (docs/design/collection.md#rule-8)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -7,16 +7,16 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.planning.collection import Kind
 from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Listed
 
 
-async def collect_claims(run: Run, entities: Entities, dealer: Dealer) -> None:
-    """Collects the claims by which files were removed, once these are gone. A registration's claim is kept: its file is
-    needed."""
-    await deal_out(dealer, run, entities, _batches(run))
+async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Collects the claims of removals whose files no longer exist. The claim of a registration is kept, since its file
+    is in use."""
+    await run_all(runner, run, entities, _batches(run))
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
@@ -26,7 +26,7 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    gone = await run.each(batch, lambda each: run.judged(each.key, _is_over(run, each)))
+    gone = await run.each(batch, lambda each: run.unless_unreadable(each.key, _is_over(run, each)))
     await run.collect(Kind.CLAIM, [each for each, yes in zip(batch, gone, strict=True) if yes])
 
 
@@ -40,4 +40,4 @@ async def _is_over(run: Run, listed: Listed) -> bool:
     try:
         return not await run.session.files.exists(text(document, "file"))
     except BadRequest:
-        return False  # in no store of this catalog: nothing is known of it
+        return False  # the file is in no store of this catalog, so its state is unknown

@@ -1,5 +1,5 @@
-"""A whole collection of one catalog, of a realm's registry or of a delegation service's tasks, and of all that a
-deployment has (docs/design/collection.md)."""
+"""Collects one catalog, a realm's registry or a delegation service's tasks, and everything in a deployment
+(docs/design/collection.md)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -13,9 +13,9 @@ from arco_catalog.protocol.copies import CatalogIsCopy, require_original
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.upkeep.collection.batch_runner import BatchRunner, LocalRunner
 from arco_catalog.upkeep.collection.checkpoints import collect_checkpoints
 from arco_catalog.upkeep.collection.claims import collect_claims
-from arco_catalog.upkeep.collection.dealing import Dealer, Here
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.hints import put_missing_hints
 from arco_catalog.upkeep.collection.markers import collect_markers
@@ -30,7 +30,7 @@ from arco_catalog.upkeep.collection.tasks import collect_tasks
 from arco_catalog.upkeep.collection.tombstones import collect_tombstones
 from arco_catalog.upkeep.collection.transactions import collect_transactions
 
-HERE = Here()
+HERE = LocalRunner()
 
 
 async def collect(
@@ -40,64 +40,65 @@ async def collect(
     retention: Retention | None = None,
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     should_stop: Callable[[], bool] = lambda: False,
-    dealer: Dealer = HERE,
+    runner: BatchRunner = HERE,
 ) -> CollectionStats:
-    """Collects what the rules let go, and returns what it was; without `delete` it only counts, and writes nothing. It
-    may be cut anywhere, run twice at once, and beside live writers: what it leaves the next run collects. `dealer` has
-    what is listed judged and deleted, by this process unless it says otherwise. Raises `StoreError` if the store does
-    not answer, or the session's deadline passes, and `CatalogIsCopy` where a copy is to delete
-    (docs/recovery.md#copies)."""
+    """Deletes the objects that the rules allow, and returns their counts; without `delete` it counts them and writes
+    nothing. A collection may be stopped anywhere, run twice at once, and run while clients write: the next run collects
+    the rest. `runner` decides and deletes in batches, by default in this process. Raises `StoreError` if the store does
+    not answer or the session's deadline passes, and `CatalogIsCopy` for a copy with `delete` (docs/recovery.md#copies).
+    """
     run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
     try:
         if run.paths == SERVICE:
-            await _collect_service(run, dealer)
+            await _collect_service(run, runner)
         else:
             if delete:
                 await require_original(session)
-            await _collect_catalog(run, dealer)
+            await _collect_catalog(run, runner)
     except Stopped:
         run.stats.stopped = True
     return run.stats
 
 
-async def _collect_catalog(run: Run, dealer: Dealer) -> None:
-    """A catalog's state, or that of a realm, which has less of it. Where a run begins follows from the millisecond at
-    which it does: if all are too short to reach the end, each kind has its turn nevertheless.
+async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
+    """Collects the state of a catalog, or of a realm, which has fewer kinds. The first kind of a run depends on the
+    millisecond of its start, so that every kind is collected even if no run has time for all.
 
-    What has the dealer goes by batches. The rest stays with this process: tombstones leave by commits to the one HEAD;
-    the registry's floor and its HEAD of a week ago are known to who lists all of its commits; the notes on entities are
-    a few objects, which one process writes."""
+    Kinds with a runner are collected in batches. The others stay in this process: tombstones are removed by commits to
+    the one HEAD, the registry's floor and its HEAD of a week ago need a listing of all commits, and the records about
+    entities are a few objects, which one process writes."""
     entities, pipeline = Entities(run), await read_progress(run)
     parts: Sequence[Callable[[], Awaitable[None]]] = (
         lambda: collect_tombstones(run, entities),
-        lambda: collect_pointers(run, entities, dealer),
-        lambda: _collect_requests(run, entities, dealer),
-        lambda: collect_receipts(run, entities, pipeline, dealer),
-        lambda: collect_claims(run, entities, dealer),
+        lambda: collect_pointers(run, entities, runner),
+        lambda: _collect_requests(run, entities, runner),
+        lambda: collect_receipts(run, entities, pipeline, runner),
+        lambda: collect_claims(run, entities, runner),
         lambda: collect_registry(run, pipeline),
-        lambda: collect_tasks(run, entities, dealer),
+        lambda: collect_tasks(run, entities, runner),
         lambda: put_missing_hints(run),
         lambda: collect_checkpoints(run, entities),
-        lambda: collect_reports(run, entities, dealer),
+        lambda: collect_reports(run, entities, runner),
     )
     first = run.session.runtime.now_ms() % len(parts)
     for part in (*parts[first:], *parts[:first]):
         await part()
 
 
-async def _collect_requests(run: Run, entities: Entities, dealer: Dealer) -> None:
-    """What is kept of requests, unless it is kept for ever. Decisions go by the markers that are left."""
+async def _collect_requests(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Collects markers and then decisions, which depend on the oldest marker, unless the settings keep markers for
+    ever."""
     if run.retention.markers:
-        oldest_slot_ms = await collect_markers(run, entities, dealer)
-        await collect_transactions(run, entities, dealer, oldest_slot_ms)
+        oldest_slot_ms = await collect_markers(run, entities, runner)
+        await collect_transactions(run, entities, runner, oldest_slot_ms)
 
 
-async def _collect_service(run: Run, dealer: Dealer) -> None:
-    """What a delegation service has: it moves no pointer and no registry, so nothing is to be fenced."""
+async def _collect_service(run: Run, runner: BatchRunner) -> None:
+    """Collects the state of a delegation service. It moves no pointer and no registry, so there is nothing to fence."""
     entities = Entities(run)
     if run.retention.markers:
-        await collect_markers(run, entities, dealer)
-    await collect_tasks(run, entities, dealer)
+        await collect_markers(run, entities, runner)
+    await collect_tasks(run, entities, runner)
 
 
 async def collect_all(
@@ -106,9 +107,9 @@ async def collect_all(
     runtime: Runtime,
     collection: Callable[[Session], Awaitable[CollectionStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
-    """What `collection` finds in each catalog and registry, and in the delegation service's state if there is any. Each
-    has an equal share of the time that those before it left until the deadline of `request`. A catalog that can't be
-    opened is told as unreadable. Raises what `collection` does."""
+    """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts.
+    Each has an equal share of the time that is left until the deadline of `request`. A catalog that can't be opened
+    counts as unreadable. Raises what `collection` raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
         now_ms = runtime.now_ms()

@@ -1,5 +1,5 @@
-"""What a collection knows of entities: whether anything names them, and whether all that they committed has its receipt
-(docs/design/collection.md)."""
+"""Facts about entities that a collection relies on: whether a record names them, and whether all their commits have
+receipts (docs/design/collection.md)."""
 
 import asyncio
 from contextlib import aclosing
@@ -18,14 +18,14 @@ from arco_catalog.upkeep.collection.names import Names
 from arco_catalog.upkeep.collection.run import Run
 from arco_catalog.upkeep.walk import walk
 
-MOST_WALKED = 50_000
-"""Entities of which a run remembers that it has walked them; whatever it forgets it walks again."""
+MAX_WALKED = 50_000
+"""Walked entities that a run remembers. Beyond that it forgets all, and walks them again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """An entity whose commits all have their receipts, up to the pointer as it was then. None of the pointers before
-    `moved_ms` can be swapped any more."""
+class WalkedEntity:
+    """An entity whose commits all have receipts, up to the metadata file `current`. No write that relied on the pointer
+    as it was before `moved_ms` can apply any more."""
 
     current: MetadataFile
     moved_ms: int
@@ -33,38 +33,38 @@ class Walked:
 
 
 @dataclass(slots=True)
-class Known:
-    """What a process has learned of entities in one run: it may be kept from one batch of that run to its next."""
+class EntityCache:
+    """Facts about entities that a process read in one run, and may reuse for later batches of that run."""
 
     named: Names | None = None
-    """What HEAD named when it was first asked."""
+    """The entities in the first HEAD that was read."""
     intended: Names = field(default_factory=Names)
-    """Those of them that a transaction was to name, which may have aborted since."""
+    """Those among them whose names are intents of a transaction, which may abort."""
     fenced: Names | None = None
-    """What it named after the fence of this process."""
+    """The entities in HEAD after this process fenced the registry."""
     checkpoints: Checkpoints | None = None
     floors: Floors | None = None
-    walked: dict[str, Walked | None] = field(default_factory=dict)
+    walked: dict[str, WalkedEntity | None] = field(default_factory=dict)
 
 
 class Entities:
-    """The entities of one run."""
+    """Answers questions about entities within one run."""
 
-    def __init__(self, run: Run, known: Known | None = None) -> None:
+    def __init__(self, run: Run, known: EntityCache | None = None) -> None:
         self._run = run
         self._lock = asyncio.Lock()
-        self._known = known or Known()
+        self._known = known or EntityCache()
 
     async def is_named(self, entity: str) -> bool:
-        """Whether HEAD named it when it was first asked: a name, a tombstone, or an intent on a name leads to it."""
+        """Whether a name, a tombstone or an intent on a name referred to an entity in the first HEAD that was read."""
         async with self._lock:
             if self._known.named is None:
                 self._known.named = await self._names(await self._run.session.state.head(), self._known.intended)
         return entity in self._known.named
 
     async def is_nameless(self, entity: str) -> bool:
-        """Whether nothing names it, and nothing will: what was sent a week ago to name it relied on a HEAD that has
-        moved (docs/design/collection.md#rule-2)."""
+        """Whether no record of the registry refers to an entity, and none can any more: a write that was sent a week
+        ago relied on a HEAD that was fenced since (docs/design/collection.md#rule-2)."""
         if await self.is_named(entity):
             return False
         if not self._run.delete:
@@ -87,25 +87,26 @@ class Entities:
                         intended.add(text(entry, "entity"))
         return found
 
-    async def walked(self, entity: str, written_ms: int) -> Walked | None:
-        """The entity, walked to the end after its pointer has moved past what was written at this time. It is fenced
-        where it has not moved. None where it has no name or no pointer, or can't be walked to the end: then nothing is
-        known. What an entity without a name has in its pointer may never have become current."""
+    async def ensure_walked(self, entity: str, written_ms: int) -> WalkedEntity | None:
+        """Walks an entity to the end, after its pointer has moved past an object that was written at `written_ms`;
+        fences the pointer if it has not moved. Returns None if the entity has no name or no pointer, or if its walk is
+        incomplete: then nothing is known about its commits. The state in the pointer of an entity without a name may
+        never have become current."""
         every = self._known.walked
         known = every.get(entity)
         if entity in every and (known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)):
             return known
-        if len(every) >= MOST_WALKED:
+        if len(every) >= MAX_WALKED:
             every.clear()
         walked = every[entity] = await self._walk(entity, written_ms)
         return walked
 
-    async def _walk(self, entity: str, written_ms: int) -> Walked | None:
+    async def _walk(self, entity: str, written_ms: int) -> WalkedEntity | None:
         run = self._run
         key = run.paths.pointer(entity)
         found = await run.read(key)
         if found is None or not await self.is_named(entity) or entity in self._known.intended:
-            return None  # never current, if the transaction aborts: the next run decides
+            return None  # never current if the transaction aborts, which the next run knows
         pointer, moved_ms = Pointer.parse(found.body, found.version, key), found.written_ms
         if pointer.intent is not None or not has_moved_past(moved_ms, written_ms, run.retention):
             if run.delete:
@@ -128,4 +129,4 @@ class Entities:
         if done.checkpoint is None or not done.checkpoint.complete or (not run.delete and done.stats.missing_count):
             return None
         after = await run.session.state.pointer(entity)
-        return None if after is None else Walked(after.metadata, moved_ms, floors.get(entity))
+        return None if after is None else WalkedEntity(after.metadata, moved_ms, floors.get(entity))

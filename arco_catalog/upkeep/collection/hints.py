@@ -1,4 +1,5 @@
-"""Hints that tasks of the registry have lost: without one no worker finds a task (docs/design/collection.md#hints)."""
+"""Puts missing hints of tasks in the registry: without a hint no worker finds its task
+(docs/design/collection.md#hints)."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -12,8 +13,8 @@ from arco_catalog.upkeep.collection.run import BATCH, Run
 
 
 async def put_missing_hints(run: Run) -> None:
-    """Puts the hint of each task that the registry names and no hint leads to, unless it has ended. HEAD is read before
-    hints are listed: those of all that it names were there by then. A dry run counts them."""
+    """Puts the hint of each task that the registry names and that has neither a hint nor an end. HEAD is read before
+    the hints are listed, so the listing has the hints of all tasks in it. A dry run counts missing hints."""
     state = run.session.state
     head, hinted = await state.head(), Names()
     async with aclosing(all_hints(state)) as hints:
@@ -32,12 +33,13 @@ async def put_missing_hints(run: Run) -> None:
 
 
 async def _put(run: Run, tasks: Sequence[str]) -> None:
-    """Looks at each of these tasks: a hint may have been put meanwhile, or another in place of the one that was."""
-    missing = await run.each(tasks, lambda task: run.judged(f"task {task}", missing_hint(run.session, task)))
+    """Checks these tasks again, one by one, since another process may have put a hint meanwhile, and puts those that
+    are still missing."""
+    missing = await run.each(tasks, lambda task: run.unless_unreadable(f"task {task}", missing_hint(run.session, task)))
     for task, due_ms in zip(tasks, missing, strict=True):
         if due_ms is None:
             continue
         if run.delete:
-            run.go_on()
+            run.check_may_continue()
             await put_hint(run.session.state, task, due_ms)
         run.stats.hints_put += 1

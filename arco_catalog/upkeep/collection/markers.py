@@ -1,4 +1,4 @@
-"""Markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
+"""Collects markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -13,23 +13,23 @@ from arco_catalog.protocol.evidence import fence_pointer, fence_registry
 from arco_catalog.protocol.internal_commits import try_to_settle
 from arco_catalog.state.access import Occupied
 from arco_catalog.state.marker import COLLECTED, Slot, WriteSet
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Listed
 
 MAX_SLOTS = 10_000
-A_FENCE = 500
-"""Unfinished markers that are fenced together: each target once."""
+MAX_FENCED = 500
+"""Unfinished markers that are fenced together, so that each of their targets is fenced once."""
 
 Due = tuple[str, list[Listed]]
-"""A marker that may be old enough: the prefix of its slots, and those that were listed."""
+"""A marker that may be old enough: the prefix of its slots, and the slots that were listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker: the prefix of its slots, and the slots that are there, from 0 on. `late` are those of a marker without
-    slot 0: they were on their way when it was collected."""
+    """A marker: the prefix of its slots, and its slots from 0 on. `late` are the slots of a marker without slot 0,
+    which were written after it was collected."""
 
     prefix: str
     slots: Sequence[Slot]
@@ -45,7 +45,7 @@ class Marker:
 
     @property
     def since_ms(self) -> int:
-        """The time of slot 0; without it, of the youngest."""
+        """The time of slot 0, or of the youngest slot if there is no slot 0."""
         return self.slots[0].written_ms if self.slots else max(each.written_ms for each in self.late)
 
     @property
@@ -60,15 +60,15 @@ class Marker:
 
     @property
     def keys_from_last(self) -> Sequence[str]:
-        """The keys of its slots, slot 0 last: so what is left of it is a marker still."""
+        """The keys of its slots, slot 0 last: a marker that is deleted in part remains a marker."""
         names = (each.key.removeprefix(self.prefix).removesuffix(".json") for each in self.listed)
         numbers = {*range(len(self.slots)), *(int(name) for name in names if name.isdecimal())}
         return [self.key(slot) for slot in sorted(numbers, reverse=True)]
 
 
 @dataclass(slots=True)
-class _Oldest:
-    """The time of the oldest slot that is left; None while none is known."""
+class _OldestSlot:
+    """The time of the oldest slot that is kept; None if there is none so far."""
 
     ms: int | None = None
 
@@ -76,17 +76,17 @@ class _Oldest:
         self.ms = ms if self.ms is None else min(self.ms, ms)
 
 
-async def collect_markers(run: Run, entities: Entities, dealer: Dealer) -> int | None:
-    """Collects markers. Returns the time of the oldest slot that is left, None if none is."""
-    oldest = _Oldest()
-    async with aclosing(dealer.deal(run, entities, _batches(run, oldest))) as done:
+async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
+    """Collects markers. Returns the time of the oldest slot that is kept; None if there is none."""
+    oldest = _OldestSlot()
+    async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
             for ms in kept if kept is not None else [_first_ms(listed) for _, listed in batch.items]:
                 oldest.add(ms)
     return oldest.ms
 
 
-async def _batches(run: Run, oldest: _Oldest) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
+async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:
@@ -96,7 +96,7 @@ async def _batches(run: Run, oldest: _Oldest) -> AsyncGenerator[Batch[Due, Seque
                     due.append((prefix, listed))
                 else:
                     oldest.add(_first_ms(listed))
-            for batch in batches(due, A_FENCE):
+            for batch in batches(due, MAX_FENCED):
                 yield Batch(partial(_collect, now_ms=now_ms), batch)
 
 
@@ -112,9 +112,9 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
 
 
 async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
-    """Collects some markers. Returns the times of the oldest slots of those that are kept."""
+    """Collects markers of one batch. Returns the time of the oldest slot of each marker that is kept."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
-    read = await run.each(due, lambda each: run.judged(each[0], _read(run, *each)))
+    read = await run.each(due, lambda each: run.unless_unreadable(each[0], _read(run, *each)))
     gone: list[Marker] = []
     unfinished: list[Marker] = []
     kept: list[int] = []
@@ -161,8 +161,8 @@ async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
 
 
 async def _close(run: Run, marker: Marker) -> Marker | None:
-    """Takes the next slot of an unfinished marker, so that none of its attempts goes on; None if somebody else did. One
-    that was closed before, by a run that died, is closed."""
+    """Claims the next slot of an unfinished marker, so that none of its attempts can continue. Returns None if another
+    writer has claimed it. A marker that an earlier run closed is returned as it is."""
     if marker.is_closed:
         return marker
     slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)
@@ -174,19 +174,19 @@ async def _close(run: Run, marker: Marker) -> Marker | None:
 
 
 async def _fence(run: Run, closed: Sequence[Marker]) -> bool:
-    """Makes sure that no attempt of these markers commits any more: closes their transactions, and fences all that
-    they may move (docs/design/commit.md#rule-2). Returns whether that is done."""
+    """Prevents all commits of attempts in these markers: aborts their transactions, and fences every pointer and
+    registry that they may move (docs/design/commit.md#rule-2). Returns whether all fences are in place."""
     write_sets = [slot.write_set for marker in closed for slot in (*marker.slots, *marker.late)]
     session = run.session
     transactions = sorted({each.transaction for each in write_sets if each.transaction is not None})
     try:
-        told = await run.each(transactions, lambda each: abort_if_undecided(session.state, session.runtime, each))
-        decided = dict(zip(transactions, told, strict=True))
+        outcomes = await run.each(transactions, lambda each: abort_if_undecided(session.state, session.runtime, each))
+        decided = dict(zip(transactions, outcomes, strict=True))
         if decided:
             await try_to_settle(session, decided)
         for entity in sorted({entity for each in write_sets for entity in each.pointers}):
-            run.go_on()
-            if await run.exists(run.paths.pointer(entity)):  # one that is gone counts as fenced
+            run.check_may_continue()
+            if await run.exists(run.paths.pointer(entity)):  # a pointer that does not exist needs no fence
                 await fence_pointer(session, entity)
         if any(each.registry is not None for each in write_sets):
             async with session.lock_registry():

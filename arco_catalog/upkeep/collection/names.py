@@ -1,4 +1,4 @@
-"""Names of all entities, tasks or commits that there are, by their digests: how many there may be has no bound."""
+"""Sets of names of entities, tasks or commits, by their digests: a catalog may have any number of them."""
 
 from array import array
 from bisect import bisect_left
@@ -6,21 +6,21 @@ from hashlib import blake2b
 
 
 class NumberedNames:
-    """Names with a number each, in sixteen bytes. One that is not in it may be taken for one that is, once in a very
-    long time: then something is kept that could go."""
+    """A map of names to numbers that takes sixteen bytes for each. With a tiny probability it contains a name that was
+    not added: then an object is kept that could be deleted."""
 
     def __init__(self) -> None:
         self._digests, self._numbers = array("Q"), array("Q")
         self._in_order = True
 
     def add(self, name: str, number: int) -> None:
-        """Takes in another name. If it is there already, either number may be kept."""
+        """Adds a name. If it is present, either number may be returned."""
         self._digests.append(_digest(name))
         self._numbers.append(number)
         self._in_order = False
 
     def get(self, name: str) -> int | None:
-        """The number of a name."""
+        """The number of a name; None if it is not present."""
         if not self._in_order:
             order = sorted(range(len(self._digests)), key=self._digests.__getitem__)
             self._digests = array("Q", (self._digests[place] for place in order))
@@ -31,14 +31,14 @@ class NumberedNames:
 
 
 class Names:
-    """The same without numbers, in eight bytes each."""
+    """A set of names that takes eight bytes for each, as `NumberedNames` does with their numbers."""
 
     def __init__(self) -> None:
         self._digests = array("Q")
         self._in_order = True
 
     def add(self, name: str) -> None:
-        """Takes in another name."""
+        """Adds a name."""
         self._digests.append(_digest(name))
         self._in_order = False
 

@@ -1,6 +1,6 @@
-"""Up to where the pipeline has read: what it is yet to read is not collected (docs/design/collection.md#rule-14).
+"""The progress of the pipeline: objects that it has not read are kept (docs/design/collection.md#rule-14).
 
-Its own tables say so. A catalog without these tables has no pipeline, and nothing to wait for.
+The properties of its tables record it. A catalog without these tables has no pipeline, and keeps nothing for it.
 """
 
 from dataclasses import dataclass
@@ -17,29 +17,29 @@ from arco_catalog.upkeep.collection.run import Run
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """What the pipeline has read: all days before `closed_before`, but for those that are `marked`, and all commits of
-    the registry up to `sequence`. None is where there is no pipeline."""
+    """The pipeline has read all days before `closed_before` that are not `marked`, and all commits of the registry up
+    to `sequence`. Both are None if there is no pipeline."""
 
     closed_before: date | None = None
     marked: frozenset[date] = frozenset()
     sequence: int | None = None
 
     def has_read_day(self, day: date | None) -> bool:
-        """Whether the receipts of a day may go, as far as the pipeline is concerned."""
+        """Whether the pipeline has read the receipts of a day, or does not exist."""
         if self.closed_before is None:
             return True
         return day is not None and day < self.closed_before and day not in self.marked
 
     def has_read_commit(self, sequence: int) -> bool:
-        """The same for a commit of the registry."""
+        """Whether the pipeline has read the registry commit with this sequence number, or does not exist."""
         return self.sequence is None or sequence <= self.sequence
 
 
 async def read_progress(run: Run) -> PipelineProgress:
-    """How far the pipeline is. Where its tables can't be read, or have no batch yet, nothing counts as read. Raises
-    `StoreError`."""
-    of_commits = await run.judged("the pipeline's commits", _table(run, COMMITS))
-    of_events = await run.judged("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))
+    """Reads the progress of the pipeline from its tables. Nothing counts as read if they can't be read, or have no
+    batch yet. Raises `StoreError`."""
+    of_commits = await run.unless_unreadable("the pipeline's commits", _table(run, COMMITS))
+    of_events = await run.unless_unreadable("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))
     if of_commits is None or of_events is None:
         return PipelineProgress(date.min, sequence=0)
     if not of_commits.exists and not of_events.exists:
@@ -54,14 +54,14 @@ async def read_progress(run: Run) -> PipelineProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What is known of one table of the pipeline."""
+    """Whether a table of the pipeline exists, and its properties."""
 
     exists: bool
     properties: JsonObject
 
 
 async def _table(run: Run, name: str) -> _Table:
-    """A table of `system`. Raises `CatalogError`."""
+    """Reads a table of the namespace `system`. Raises `CatalogError`."""
     state = run.session.state
     entry = await relation_entry(state, (await state.head()).index, (NAMESPACE,), name)
     pointer = None if entry is None else await state.pointer(entry.entity)
@@ -71,13 +71,13 @@ async def _table(run: Run, name: str) -> _Table:
     return _Table(True, await run.session.files.extract(where, lambda document: mapping(document, "properties")))
 
 
-def _date(said: JsonValue) -> date:
-    """A day; the first there is, where none is said, or nothing that is one."""
+def _date(value: JsonValue) -> date:
+    """The date in a property; the first date there is if the value is missing or no date."""
     try:
-        return date.fromisoformat(said) if isinstance(said, str) else date.min
+        return date.fromisoformat(value) if isinstance(value, str) else date.min
     except ValueError:
         return date.min
 
 
-def _number(said: JsonValue) -> int:
-    return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
+def _number(value: JsonValue) -> int:
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0

@@ -1,4 +1,4 @@
-"""Pointers to which no name leads (docs/design/collection.md#rule-2)."""
+"""Collects pointers of entities without a name (docs/design/collection.md#rule-2)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -8,7 +8,7 @@ from arco_catalog.state import receipt
 from arco_catalog.state.fields import text
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.files import remove_metadata_file
 from arco_catalog.upkeep.collection.run import Run
@@ -17,10 +17,10 @@ from storage_backends import Listed
 MAX_FILES = 1_000_000
 
 
-async def collect_pointers(run: Run, entities: Entities, dealer: Dealer) -> None:
-    """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. A view's
-    own metadata files go first; those of a table are never deleted here."""
-    await deal_out(dealer, run, entities, _batches(run))
+async def collect_pointers(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Deletes the pointers of creates that never committed, and of entities whose tombstones were collected. The
+    metadata files of a view are deleted before its pointer; those of a table are never deleted here."""
+    await run_all(runner, run, entities, _batches(run))
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
@@ -33,12 +33,12 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
     prefix = run.paths.pointers
     names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
     nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]
-    bare = await run.each(nameless, lambda each: run.judged(each.key, _is_bare(run, each.key)))
+    bare = await run.each(nameless, lambda each: run.unless_unreadable(each.key, _is_bare(run, each.key)))
     await run.collect(Kind.POINTER, [each for each, yes in zip(nameless, bare, strict=True) if yes])
 
 
 async def _is_bare(run: Run, key: str) -> bool:
-    """Whether nothing is left that only this pointer leads to."""
+    """Deletes the metadata files of a view. Returns whether the pointer may be deleted."""
     found = await run.read(key)
     if found is None:
         return False
@@ -52,7 +52,7 @@ async def _is_bare(run: Run, key: str) -> bool:
 
 
 async def _own_files(run: Run, pointer: Pointer) -> AsyncGenerator[MetadataFile, None]:
-    """The metadata files that an entity made, the newest first: those that have a receipt of their own."""
+    """Yields the metadata files that an entity made, the newest first: those with a receipt of the entity."""
     file: MetadataFile | None = pointer.metadata
     for _ in range(MAX_FILES):
         if file is None or file.location == pointer.registered_from:

@@ -1,6 +1,6 @@
-"""Receipts: pending ones of commits that are receipted, or that never came, whose metadata files go with them; and
-committed ones that are old (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5). OpenLineage events,
-which lie beside them, go by their age alone."""
+"""Collects receipts (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5): pending ones of commits that
+have a committed receipt, or that never applied, together with the metadata files of the latter; and old committed ones.
+OpenLineage events have the same prefix, and are deleted by their age alone."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -10,7 +10,7 @@ from arco_catalog.planning.collection import Fate, Kind, fate_of, is_older, is_r
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, text
 from arco_catalog.state.floors import raise_floors
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, all_of, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, all_of, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.files import remove_metadata_file
 from arco_catalog.upkeep.collection.pipeline import PipelineProgress
@@ -20,7 +20,7 @@ from storage_backends import Listed
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A stored receipt: what was listed of it, and of whom it tells."""
+    """A stored receipt as it was listed, with its entity, its metadata file and the time of that file."""
 
     listed: Listed
     entity: str
@@ -28,12 +28,13 @@ class Receipt:
     ms: int
 
 
-async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, dealer: Dealer) -> None:
-    """Collects receipts of both stages, and OpenLineage events, in one listing. Committed ones that the pipeline is yet
-    to read are kept. So are those whose pending ones are there: the last batch waits until these are done."""
+async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, runner: BatchRunner) -> None:
+    """Collects receipts of both stages, and OpenLineage events, in one listing. Committed receipts that the pipeline
+    has not read are kept, and so are those with a pending receipt: the last batch of committed ones is run after all
+    pending ones."""
     committed: list[Listed] = []
-    await deal_out(dealer, run, entities, _batches(run, pipeline, committed))
-    await deal_out(dealer, run, entities, _rest(committed))
+    await run_all(runner, run, entities, _batches(run, pipeline, committed))
+    await run_all(runner, run, entities, _rest(committed))
 
 
 async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, None], None]:
@@ -44,7 +45,7 @@ async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, Non
 async def _batches(
     run: Run, pipeline: PipelineProgress, committed: list[Listed]
 ) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Leaves what makes no whole batch in `committed`."""
+    """Yields batches of all kinds. Committed receipts that fill no batch are left in `committed`."""
     pending: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
         async for page, now_ms in pages:
@@ -84,29 +85,31 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
             each, text(document, "entity"), text(document, "metadata_location"), integer(document, "metadata_ms")
         )
 
-    read = await run.each(batch, lambda each: run.judged(each.key, parsed(each)))
+    read = await run.each(batch, lambda each: run.unless_unreadable(each.key, parsed(each)))
     return [each for each in read if each is not None]
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Walks the entities of some receipts, each once."""
+    """Walks the entities of these receipts, each once."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
-    await run.each(youngest.items(), lambda each: run.judged(f"entity {each[0]}", entities.walked(*each)))
+    await run.each(
+        youngest.items(), lambda each: run.unless_unreadable(f"entity {each[0]}", entities.ensure_walked(*each))
+    )
 
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
-    fates = await run.each(announced, lambda each: run.judged(each.listed.key, _fate(run, entities, each)))
+    fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
     gone = [each for each, fate in zip(announced, fates, strict=True) if fate in (Fate.RECEIPTED, Fate.LOST)]
     await run.collect(Kind.PENDING_RECEIPT, [each.listed for each in gone])
 
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
-    """What becomes of a pending receipt; the metadata file of a lost try is deleted."""
-    walked = await entities.walked(pending.entity, pending.listed.written_ms)
+    """Decides about a pending receipt, and deletes the metadata file of one whose commit never applied."""
+    walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
         await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)
     ):
@@ -126,10 +129,10 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    told = await _read(run, batch)
-    await _walk(run, entities, told)
-    may_go = await run.each(told, lambda each: run.judged(each.listed.key, _may_go(run, entities, each)))
-    gone = [each for each, yes in zip(told, may_go, strict=True) if yes]
+    stored = await _read(run, batch)
+    await _walk(run, entities, stored)
+    may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))
+    gone = [each for each, yes in zip(stored, may_go, strict=True) if yes]
     floors: dict[str, int] = {}
     for each in gone:
         floors[each.entity] = max(floors.get(each.entity, 0), each.ms)
@@ -139,11 +142,11 @@ async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Liste
 
 
 async def _may_go(run: Run, entities: Entities, committed: Receipt) -> bool:
-    """Whether an old receipt may be deleted: not that of the current file, nor one whose pending receipt is there, of
-    which nobody could tell any more that its commit was made."""
+    """Whether an old receipt may be deleted: not the receipt of the current file, nor one that still has a pending
+    receipt, whose commit would otherwise have no proof."""
     if await run.exists(committed.listed.key.replace(f"/{receipt.COMMITTED}/", f"/{receipt.PENDING}/")):
         return False
-    walked = await entities.walked(committed.entity, committed.listed.written_ms)
+    walked = await entities.ensure_walked(committed.entity, committed.listed.written_ms)
     if walked is not None:
         return is_replaced(committed.ms, walked.current.ms)
     bare = not await run.exists(run.paths.pointer(committed.entity))

@@ -1,7 +1,7 @@
-"""Objects of the registry that nothing leads to: commits, segments, values (docs/design/collection.md#rule-9).
+"""Collects objects that the registry does not refer to: commits, segments, values (docs/design/collection.md#rule-9).
 
-A segment, or a value, is in a run of HEADs without a gap. So one that is neither in HEAD nor in the HEAD of a week ago,
-and that is older than that, is in none that a page token or a marker may name.
+Consecutive HEADs refer to a segment or a value. So an object that is older than the HEAD of a week ago, and is in
+neither that HEAD nor the current one, is in no HEAD that a page token or a marker may name.
 """
 
 from collections.abc import Sequence
@@ -22,30 +22,30 @@ from storage_backends import Found, Listed
 
 @dataclass
 class History:
-    """The commits that were HEAD, as far as history reaches, by their ids with their sequence numbers. `whole` says
-    that it reaches to the first, or to the floor."""
+    """The ids and sequence numbers of the commits that were HEAD, as far as they are stored. `whole` is whether that is
+    back to the first commit, or to the floor."""
 
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)
     whole: bool = True
     past: str | None = None
-    """The commit that was HEAD a week ago; None where none is known."""
+    """The commit that was HEAD a week ago; None if it is unknown."""
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
-    """Collects what nothing leads to. Nothing, where there is no registry yet."""
+    """Collects commits, segments and values without a reference. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return
     if not has_moved_past(found.written_ms, found.now_ms - run.retention.orphans_ms, run.retention) and run.delete:
-        async with run.session.lock_registry():  # whatever was sent a week ago can't apply any more
+        async with run.session.lock_registry():  # so that no write from before a week ago can apply
             await fence_registry(run.session.state, run.session.runtime)
     history = await _history(run)
     await _collect_commits(run, history, pipeline)
     if history.past is None:
         return
-    past = await run.judged(history.past, run.session.state.registry_commit(history.past))
-    if past is not None:  # else it is unknown which of the others it names
+    past = await run.unless_unreadable(history.past, run.session.state.registry_commit(history.past))
+    if past is not None:  # without it, the references of the old HEAD are unknown
         await _collect_segments(run, [history.head, past])
         await _collect_values(run, [history.head, past])
 
@@ -61,7 +61,7 @@ async def _history(run: Run) -> History:
         before = listing.before
         if before is None or listing.sequence - len(listing.recent()) < floor:
             return history
-        run.go_on()
+        run.check_may_continue()
         found = await run.read(run.paths.registry_commit(before))
         if found is None:
             history.whole = False
@@ -70,8 +70,8 @@ async def _history(run: Run) -> History:
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
-    """Collects commits that never were HEAD, and old ones. HEAD's own, and that of a week ago, are kept; the latter is
-    found beside, as the last of those that are so old."""
+    """Collects commits that never were HEAD, and old ones. Keeps the commits of HEAD and of the HEAD of a week ago, and
+    records the latter in `history`: it is the last of the commits that are at least so old."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     async with aclosing(run.pages(prefix)) as pages:
@@ -99,7 +99,8 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
 
 
 async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
-    """Old commits, behind a floor that says so: whoever looks for them knows why they are not there."""
+    """Collects old commits, after raising the floor of the registry, which proves to readers that they were
+    collected."""
     if old and run.delete:
         await raise_registry_floor(run.session.state, max(sequence for sequence, _ in old) + 1)
     await run.collect(Kind.REGISTRY_COMMIT, [each for _, each in old])
@@ -124,7 +125,7 @@ async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
-    """Collects what was written well before the HEAD of a week ago, and is named by none of the two."""
+    """Collects objects that were written well before the HEAD of a week ago, and that neither HEAD names."""
     async with aclosing(
         run.older(prefix, run.retention.with_margin(run.retention.with_margin(run.retention.orphans_ms)))
     ) as batches:

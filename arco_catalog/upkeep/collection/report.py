@@ -1,4 +1,4 @@
-"""What collections of all that a deployment has came to, as machines are told."""
+"""The report of the collections in a deployment, as a JSON document."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.upkeep.collection.stats import CollectionStats
 
-Collected = Sequence[tuple[DeployedCatalog, CollectionStats]]
+CollectedCatalogs = Sequence[tuple[DeployedCatalog, CollectionStats]]
 
 
-def as_document(collected: Collected, *, delete: bool) -> JsonObject:
-    """The counts of all; in a realm, and beside a delegation service, also those of each catalog, and of what is
-    `beside` the catalogs: the realm's registry, the service."""
+def as_document(collected: CollectedCatalogs, *, delete: bool) -> JsonObject:
+    """The counts of all collections together. In a realm, and with a delegation service, also those of each catalog,
+    and under `beside` those of the realm's registry and of the service."""
     total = CollectionStats()
     for _, stats in collected:
         total.add(stats)

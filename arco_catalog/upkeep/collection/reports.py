@@ -1,19 +1,19 @@
-"""Old reports of scans and commits: nothing leads to them, and they go by their age
+"""Collects old reports of scans and commits. No record refers to them, so their age decides
 (docs/design/collection.md#how-it-works)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from arco_catalog.planning.collection import Kind
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, all_of, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, all_of, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Listed
 
 
-async def collect_reports(run: Run, entities: Entities, dealer: Dealer) -> None:
-    """Collects reports that are older than receipts are kept."""
-    await deal_out(dealer, run, entities, _batches(run))
+async def collect_reports(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Collects reports that are older than the retention of receipts."""
+    await run_all(runner, run, entities, _batches(run))
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:

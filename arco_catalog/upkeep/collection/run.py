@@ -1,4 +1,4 @@
-"""What the parts of one collection share: the session, the rules' ages, listing and deleting within bounds."""
+"""The state that all parts of one collection share, and their listing, reading and deleting in bounded batches."""
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -19,18 +19,18 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 AT_ONCE = 64
-"""Objects that are read beside each other."""
+"""Objects that are read concurrently."""
 BATCH = 2_000
-"""Objects that a part of a run holds in memory at a time."""
+"""Objects that a part of a run has in memory at a time."""
 
 
 class Stopped(Exception):
-    """The run is to end: what is left is for the next one."""
+    """The run must end, and the next one continues."""
 
 
 @dataclass
 class Run:
-    """One collection of one catalog. With `delete` false it only counts, and writes nothing."""
+    """One collection of one catalog. Without `delete` it counts objects and writes nothing."""
 
     session: Session
     retention: Retention
@@ -43,37 +43,38 @@ class Run:
     def paths(self) -> Paths:
         return self.session.state.paths
 
-    def go_on(self) -> None:
-        """Asked between steps. Raises `Stopped`, and `StoreUnavailable` past the deadline: what was judged long ago is
-        not acted on (docs/design/commit.md#rule-5)."""
+    def check_may_continue(self) -> None:
+        """Reports progress, and checks between two steps whether to continue. Raises `Stopped` if the run should stop,
+        and `StoreUnavailable` past the deadline: decisions may then be too old to act on
+        (docs/design/commit.md#rule-5)."""
         self.progress(self.stats)
         if self.should_stop():
             raise Stopped
         self.session.check_deadline()
 
     async def read(self, key: str) -> Found | None:
-        """An object as it is now, None if there is none."""
+        """Reads an object; None if it does not exist."""
         found = await self.session.state.store.get(key)
         return found if isinstance(found, Found) else None
 
     async def exists(self, key: str) -> bool:
-        """Whether there is such an object now."""
+        """Whether an object exists."""
         return isinstance(await self.session.state.store.get_range(key, 0, 1), Found)
 
     async def pages(self, prefix: str) -> AsyncGenerator[tuple[Sequence[Listed], int], None]:
-        """All objects under a prefix, in no order, a page at a time, each with the store's time of it."""
+        """Yields all objects under a prefix, in no order, in pages, each page with the store's time."""
         after: Cursor | None = None
         while True:
             page = await self.session.state.store.list(prefix, after)
             self.stats.listed += len(page.entries)
-            self.go_on()
+            self.check_may_continue()
             yield page.entries, page.now_ms
             after = page.after
             if after is None:
                 return
 
     async def older(self, prefix: str, limit_ms: int) -> AsyncGenerator[Sequence[Listed], None]:
-        """The objects under a prefix that are so old, in no order, a bounded number at a time."""
+        """Yields the objects under a prefix that are older than `limit_ms`, in no order, in bounded batches."""
         batch: list[Listed] = []
         async with aclosing(self.pages(prefix)) as pages:
             async for entries, now_ms in pages:
@@ -85,19 +86,20 @@ class Run:
             yield batch
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, S]]) -> Sequence[S]:
-        """What looking at each of these tells, a bounded number at a time."""
-        told: list[S] = []
+        """Calls `look` for each item, a bounded number concurrently. Returns the results in order."""
+        results: list[S] = []
         for batch in batches(items, AT_ONCE):
-            self.go_on()
-            told += await gather(*(look(item) for item in batch))
-        return told
+            self.check_may_continue()
+            results += await gather(*(look(item) for item in batch))
+        return results
 
-    async def judged(self, what: str, look: Coroutine[None, None, T]) -> T | None:
-        """What looking at one object tells; None, and counted, where something can't be read: it is kept."""
+    async def unless_unreadable(self, name: str, look: Coroutine[None, None, T]) -> T | None:
+        """The result of `look`. If a record can't be read, counts `name` as unreadable and returns None: callers then
+        keep the object."""
         try:
             return await look
         except (CatalogError, CommitStateUnknown, MalformedJson) as error:
-            self.stats.fails(f"{what}: {error}" if str(error) else what)
+            self.stats.fails(f"{name}: {error}" if str(error) else name)
             return None
 
     async def collect(self, kind: Kind, found: Iterable[Listed]) -> None:
@@ -113,11 +115,11 @@ class Run:
             return
         state = self.session.state
         for batch in batches(keys, MAX_DELETED):
-            self.go_on()
+            self.check_may_continue()
             await delete_for_certain(batch, self._delete, state.pause)
 
     async def remove_in_order(self, keys: Sequence[str]) -> None:
-        """The same, one after the other."""
+        """Deletes objects of the catalog's state one after the other; none in a dry run. Raises `StoreError`."""
         for key in keys if self.delete else ():
             await self.remove([key])
 

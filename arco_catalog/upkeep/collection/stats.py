@@ -1,4 +1,4 @@
-"""What a collection found: for each kind how many objects, how large, how old."""
+"""The counts of a collection: for each kind of objects their number, size and age."""
 
 from dataclasses import dataclass, field
 
@@ -6,19 +6,19 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.collection import WHY, Kind
 
 MAX_EXAMPLES = 100
-"""How many records that could not be read are named; all are counted."""
+"""Unreadable records that are named; all are counted."""
 
 
 @dataclass(slots=True)
-class Collected:
-    """Of one kind. `oldest_ms` is when the oldest was written, by the store's clock; None where nothing tells."""
+class KindStats:
+    """Counts of one kind. `oldest_ms` is the time of the oldest object by the store's clock; None if it is unknown."""
 
     count: int = 0
     bytes: int = 0
     oldest_ms: int | None = None
 
-    def add(self, other: "Collected") -> None:
-        """Adds another's counts."""
+    def add(self, other: "KindStats") -> None:
+        """Adds other counts of the kind."""
         self.count += other.count
         self.bytes += other.bytes
         known = [each for each in (self.oldest_ms, other.oldest_ms) if each is not None]
@@ -27,10 +27,10 @@ class Collected:
 
 @dataclass(slots=True)
 class CollectionStats:
-    """Of a run. `listed` counts the objects that it has listed; `hints_put` those that waiting tasks had lost, and that
-    were put again; `stopped` says that it ended before its end."""
+    """Counts of a run. `listed` counts the objects that it listed, `hints_put` the missing hints of tasks that it put.
+    `stopped` is whether it ended early."""
 
-    kinds: dict[Kind, Collected] = field(default_factory=dict)
+    kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0
     hints_put: int = 0
     stopped: bool = False
@@ -44,23 +44,23 @@ class CollectionStats:
 
     @property
     def bytes(self) -> int:
-        """How large they were."""
+        """Bytes of the collected objects."""
         return sum(each.bytes for each in self.kinds.values())
 
     def collects(self, kind: Kind, *, size: int = 0, written_ms: int | None = None) -> None:
-        """Counts one object."""
-        self.kinds.setdefault(kind, Collected()).add(Collected(1, size, written_ms))
+        """Counts one collected object."""
+        self.kinds.setdefault(kind, KindStats()).add(KindStats(1, size, written_ms))
 
     def fails(self, reason: str) -> None:
-        """Counts something that could not be read, and is kept."""
+        """Counts an object that is kept because a record could not be read."""
         self.unreadable_count += 1
         if len(self.unreadable) < MAX_EXAMPLES:
             self.unreadable.append(reason)
 
     def add(self, other: "CollectionStats") -> None:
-        """Adds another's counts, and its examples while there is room."""
+        """Adds the counts of another run, and its examples up to the maximum."""
         for kind, collected in other.kinds.items():
-            self.kinds.setdefault(kind, Collected()).add(collected)
+            self.kinds.setdefault(kind, KindStats()).add(collected)
         self.listed += other.listed
         self.hints_put += other.hints_put
         self.stopped |= other.stopped
@@ -68,7 +68,7 @@ class CollectionStats:
         self.unreadable += other.unreadable[: MAX_EXAMPLES - len(self.unreadable)]
 
     def to_json(self) -> JsonObject:
-        """For people and machines."""
+        """The fields of a report."""
         kinds: list[JsonValue] = [
             {
                 "kind": kind.value,

@@ -1,4 +1,4 @@
-"""Tasks that have ended, and hints that lead nowhere (docs/design/collection.md#rule-10)."""
+"""Collects tasks that have ended, and hints without a task (docs/design/collection.md#rule-10)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -8,16 +8,16 @@ from arco_catalog.planning.purge import purge_of
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.task import ENDED
 from arco_catalog.state.task_log import StoredTask, read_task
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import BATCH, Run
 from storage_backends import Listed
 
 
-async def collect_tasks(run: Run, entities: Entities, dealer: Dealer) -> None:
-    """Collects ended tasks that nothing in the registry names any more, and old hints whose task has ended or never
-    came. The first listing tells which tasks have a version that is old."""
-    await deal_out(dealer, run, entities, _batches(run))
+async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
+    """Collects ended tasks that the registry does not name, and old hints whose task has ended or was never written.
+    One listing finds old hints, and tasks with an old version."""
+    await run_all(runner, run, entities, _batches(run))
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
@@ -47,14 +47,14 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
-    over = await run.each(hints, lambda each: run.judged(each.key, _leads_nowhere(run, each.key)))
+    over = await run.each(hints, lambda each: run.unless_unreadable(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 
 
 async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed]) -> None:
-    """Looks at tasks, of each of which a version is given."""
+    """Collects those of these tasks, each given by one of its versions, that are old, ended and not named."""
     for task in (_task(run, each) for each in versions):
-        stored = await run.judged(f"task {task}", read_task(run.session.state, task))
+        stored = await run.unless_unreadable(f"task {task}", read_task(run.session.state, task))
         if stored is not None and await _is_over(run, stored):
             await _collect(run, stored)
 
@@ -77,13 +77,13 @@ async def _is_over(run: Run, stored: StoredTask) -> bool:
 
 
 async def _is_named(run: Run, task: str) -> bool:
-    """Whether a tombstone names a task: it is purging, or its purge has failed and may be tried again."""
+    """Whether a tombstone names a task: the purge is under way, or has failed and may be retried."""
     index = (await run.session.state.head()).index
     return await carry_out(run.session.state, index, purge_of(index, task)) is not None
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:
-    """Deletes the chunks of a task's inventory, and its versions, the last one last: it is what the task is."""
+    """Deletes the inventory of a task, then its versions, the last one at the end: until then the task exists."""
     versions: dict[int, Listed] = {}
     async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
         async for page, _ in pages:

@@ -1,4 +1,4 @@
-"""Tombstones that leave the index (docs/design/collection.md#rule-3)."""
+"""Removes expired tombstones from the index (docs/design/collection.md#rule-3)."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -15,13 +15,13 @@ from arco_catalog.state.tombstone import PURGED, Tombstone
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 
-A_COMMIT = 100
-"""Tombstones that one registry commit takes away."""
+MAX_REMOVED = 100
+"""Tombstones that one registry commit removes."""
 
 
 async def collect_tombstones(run: Run, entities: Entities) -> None:
-    """Takes expired tombstones out of the index. A drop can't be undone from then on, so all that the entity ever
-    committed must have its receipt before: what has none is a lost try's to whoever comes later."""
+    """Removes expired tombstones from the index. The drop can't be undone afterwards. All commits of the entity must
+    have receipts before, since later runs take a commit without a receipt for one that never applied."""
     head, now_ms = await run.session.state.head(), run.session.now_ms()
     expired: list[Tombstone] = []
     async with aclosing(entries_in(run.session.state, head.index, "tombstone\n")) as entries:
@@ -29,7 +29,7 @@ async def collect_tombstones(run: Run, entities: Entities) -> None:
             tombstone = Tombstone(entry)
             if is_expired(tombstone, now_ms, run.retention):
                 expired.append(tombstone)
-            if len(expired) == A_COMMIT:
+            if len(expired) == MAX_REMOVED:
                 await _collect(run, entities, expired)
                 expired = []
     await _collect(run, entities, expired)
@@ -54,10 +54,10 @@ async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
     async def look() -> bool:
         if run.delete:
             await mark_dropped(run.session, entity, tombstone.operation)
-        walked = await entities.walked(entity, tombstone.dropped_ms)
+        walked = await entities.ensure_walked(entity, tombstone.dropped_ms)
         return walked is not None or not await run.exists(run.paths.pointer(entity))
 
-    return await run.judged(f"entity {entity}, which was dropped", look()) is True
+    return await run.unless_unreadable(f"entity {entity}, which was dropped", look()) is True
 
 
 async def _expire(run: Run, gone: Sequence[Tombstone]) -> None:

@@ -1,4 +1,4 @@
-"""Decisions of transactions that nobody asks for any more (docs/design/collection.md#rule-7)."""
+"""Collects decisions of transactions that no marker or intent needs any more (docs/design/collection.md#rule-7)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -10,17 +10,18 @@ from arco_catalog.protocol.decisions import abort_if_undecided
 from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.fields import sequence, text
 from arco_catalog.state.transaction import Decision
-from arco_catalog.upkeep.collection.dealing import Batch, Dealer, deal_out
+from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner, run_all
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Applied, Listed
 
 
-async def collect_transactions(run: Run, entities: Entities, dealer: Dealer, oldest_slot_ms: int | None) -> None:
-    """Collects decisions older than every slot of a marker that is left; what a commit decided is settled first."""
+async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner, oldest_slot_ms: int | None) -> None:
+    """Collects decisions that are older than every slot that was kept. Settles the intents of committed transactions
+    first."""
     if run.delete:
         await settle_lapsed(run.session, should_stop=run.should_stop)
-    await deal_out(dealer, run, entities, _batches(run, oldest_slot_ms))
+    await run_all(runner, run, entities, _batches(run, oldest_slot_ms))
 
 
 async def _batches(run: Run, oldest_slot_ms: int | None) -> AsyncGenerator[Batch[Listed, None], None]:
@@ -38,14 +39,15 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, old
         transaction = each.key.removeprefix(run.paths.transactions).removesuffix(".json")
         if transaction in unsettled or not is_outlived(each.written_ms, now_ms, oldest_slot_ms, run.retention):
             return False
-        return await run.judged(each.key, _is_settled(run, each.key, transaction)) is True
+        return await run.unless_unreadable(each.key, _is_settled(run, each.key, transaction)) is True
 
     done = await run.each(batch, look)
     await run.collect(Kind.TRANSACTION, [each for each, yes in zip(batch, done, strict=True) if yes])
 
 
 async def _is_settled(run: Run, key: str, transaction: str) -> bool:
-    """Whether no intent waits for a decision any more: an abort needs none, and a commit's intents are settled here."""
+    """Returns whether no intent needs a decision any more. Settles the intents of a commit; those of an aborted
+    transaction need no decision."""
     found = await run.read(key)
     if found is None:
         return False
@@ -53,7 +55,7 @@ async def _is_settled(run: Run, key: str, transaction: str) -> bool:
     if decision.status == "pending":
         if run.delete:
             await abort_if_undecided(run.session.state, run.session.runtime, transaction)
-        return False  # its decision is young now
+        return False  # the decision to abort is too young to be collected
     if decision.status == "committed" and run.delete:
         for member in sequence(decision.document, "tables"):
             if isinstance(member, dict):
@@ -70,5 +72,5 @@ async def _settle(run: Run, entity: str, transaction: str) -> None:
         settled = pointer.settled(run.session.runtime.ulid(), committed=True)
         if isinstance(await state.move_pointer(settled, pointer.version), Applied):
             return
-        run.go_on()
+        run.check_may_continue()
         await state.pause()

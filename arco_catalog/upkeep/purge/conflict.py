@@ -1,4 +1,4 @@
-"""The reason of a purge that another table prevents: which table that is, and what the operator can do
+"""Messages for operators about a purge that another table blocks: which table it is, and what to do
 (docs/design/purge.md#rule-14)."""
 
 from contextlib import aclosing
@@ -11,7 +11,7 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 
 
 async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
-    """The reason for operators, with the name of the other table. Raises `StoreError`."""
+    """Describes why an overlapping table blocks a purge, with the name of that table. Raises `StoreError`."""
     table = f"{await _name_of(execution, conflict)} (entity {conflict.entity})"
     if conflict.borrows:
         return describe_sharer(execution, f"{table} takes files from {conflict.place}")
@@ -23,7 +23,7 @@ async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
 
 
 def describe_sharer(execution: Execution, sharer: str) -> str:
-    """The reason for operators where another table uses files of this one, by the sentence of `sharer`."""
+    """Describes why a purge ends when another table uses its files. `sharer` is a clause: "db.t has the file F"."""
     return (
         f"{sharer}: drop that table with purge, and when it is purged run `arco tasks retry {execution.task.id}`; or "
         f"{_on_spark(execution)}"
@@ -35,6 +35,7 @@ def _on_spark(execution: Execution) -> str:
 
 
 async def _name_of(execution: Execution, conflict: InTheWay) -> str:
+    """The name of the blocking table, from the conflict itself or from the registry."""
     if len(conflict.name) > 1:
         return dotted(conflict.name[:-1], conflict.name[-1])
     async with aclosing(other_relations(execution, "")) as relations:

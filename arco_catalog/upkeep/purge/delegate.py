@@ -1,7 +1,7 @@
-"""Hands the purge of a table of ours over to a delegation service, and waits for its end (docs/design/tasks.md#rule-8).
+"""Hands the purge of a table over to a delegation service, and waits until it ends (docs/design/tasks.md#rule-8).
 
-That a service may be deleting is in the task's checkpoint before it is asked to, under `delegated`, until a terminal
-status was read, or its credentials have expired.
+The task's checkpoint has a field `delegated` from before the first request to the service until a terminal status was
+read, or the credentials that the service received have expired. Meanwhile the service may be deleting files.
 """
 
 import uuid
@@ -20,31 +20,32 @@ from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.tasks.execution import Execution, NoProgress, NotYet, TaskFailed
-from arco_catalog.upkeep.purge.delegation_service import DelegationClient, Handed
+from arco_catalog.upkeep.purge.delegation_service import DelegatedTask, DelegationClient
 from storage_backends import StoreUnavailable
 
-if TYPE_CHECKING:  # whoever hands nothing over pays for none of it
+if TYPE_CHECKING:  # a process that hands nothing over must not import credentials and signatures
     from arco_catalog.vending.service import Vending
 
 DELEGATED = "delegated"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-SUBMISSIONS = 5
-"""How often one attempt submits a task: again when the service has lost its credentials."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 15.0
+MAX_SUBMISSIONS = 5
+"""Submissions of a task by one attempt: one more each time the service has lost the credentials."""
 MARGIN_MS = 60_000
-"""How long after credentials have expired they are taken to be good, by the store's clock."""
+"""How long after their expiry credentials are still assumed to work, since clocks differ."""
 
 _OPEN_TO_ALL = ("file", "memory")
 _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
 class DelegateFailed(NoProgress, StoreUnavailable):
-    """The service did not delete the files; the next attempt hands them over again. That it was asked is in the
-    checkpoint, and is no progress."""
+    """The service did not delete the files, so the next attempt submits the purge again. The submission is recorded in
+    the checkpoint, and does not count as progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vended:
-    """Credentials for the table's location, and when they expire; None for files that need none."""
+class TableCredentials:
+    """Credentials for the location of a table, and the time at which they expire: None for local files, which need no
+    credentials."""
 
     config: Mapping[str, str]
     expires_ms: int | None
@@ -52,72 +53,74 @@ class Vended:
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """A delegation service that purges for this catalog. `vending` makes credentials for a table's location."""
+    """Purges tables by a delegation service. `vending` makes the credentials that the service gets for a location."""
 
     client: DelegationClient
     vending: "Callable[[], Vending]"
 
     async def purge(self, execution: Execution, tombstone: Tombstone, pointer: Pointer) -> None:
-        """Has the service delete what it can, if this purge may be handed over; what is left then is for the caller to
-        delete. Returns when the service is not at it any more. Raises `DelegateFailed`, `TaskFailed`, `LeaseLost`, and
+        """Lets the service delete the files of a table, if this purge may be handed over, and returns when the service
+        has stopped. The caller deletes the files that are left. Raises `DelegateFailed`, `TaskFailed`, `LeaseLost`, and
         `StoreError`."""
         session = execution.session()
-        if not _said(execution):
-            if Progress.parse(execution.checkpoint).deleting:  # by a worker, which began before this was set
+        if not _delegation(execution):
+            if Progress.parse(execution.checkpoint).deleting:  # a worker began before delegation was configured
                 return
             index = (await session.state.head()).index
             if not await carry_out(session.state, index, may_be_handed_over(index, tombstone)):
                 return
-        metadata = await _metadata(execution, pointer)
-        if metadata is None:  # nothing was handed over, and the service could find nothing
+        metadata = await _table_fields(execution, pointer)
+        if metadata is None:  # without the metadata file the service would find no files either
             return
         payload = _payload(execution, tombstone, pointer, metadata)
-        for _ in range(SUBMISSIONS):
-            ended = await self._ended(execution, await self._submitted(execution, tombstone, payload))
+        for _ in range(MAX_SUBMISSIONS):
+            ended = await self._wait_until_ended(execution, await self._submit(execution, tombstone, payload))
             if ended.status == "COMPLETED_SUCCESS":
-                await _forget(execution, ended.result)
+                await _end_delegation(execution, ended.result)
                 return
-            await execution.save({**_begun(execution), DELEGATED: {**_said(execution), "ended": True}})
+            await execution.save({**_as_deleting(execution), DELEGATED: {**_delegation(execution), "ended": True}})
             if ended.code != "CREDENTIALS_NEEDED":
                 raise DelegateFailed(
                     f"task {ended.task} of the delegation service {self.client.url} has failed: {ended.code} "
                     f"{ended.summary}".rstrip()
                 )
-        raise DelegateFailed("the delegation service lost its credentials again and again")
+        raise DelegateFailed(f"the delegation service lost its credentials {MAX_SUBMISSIONS} times")
 
-    async def _submitted(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> Handed:
-        """Hands the task over, with fresh credentials; that is durable before it is sent."""
-        vended = await self._vended(execution, tombstone)
-        parameters: JsonObject = {**mapping(payload, "operation_parameters"), "config": {**vended.config}}
-        metadata: JsonObject = {"metadata": parameters["metadata"]}
-        said: JsonObject = {"service": self.client.url, "expires_ms": _latest(_said(execution), vended), **metadata}
-        await execution.save({**_begun(execution), DELEGATED: said})
+    async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
+        """Submits the purge with fresh credentials, after the checkpoint records the service and their expiry."""
+        credentials = await self._issue_credentials(execution, tombstone)
+        parameters: JsonObject = {**mapping(payload, "operation_parameters"), "config": {**credentials.config}}
+        expires_ms = _latest_expiry(_delegation(execution), credentials)
+        delegation: JsonObject = {"service": self.client.url, "expires_ms": expires_ms}
+        delegation["metadata"] = parameters["metadata"]
+        await execution.save({**_as_deleting(execution), DELEGATED: delegation})
         return await self.client.submit(
             {**payload, "operation_parameters": parameters}, idempotency_key(execution.runtime)
         )
 
-    async def _ended(self, execution: Execution, handed: Handed) -> Handed:
-        """The task when it has ended. A service that does not answer is asked again, until the credentials that it has
-        have expired. Raises `DelegateFailed` then."""
-        pause_s = FIRST_PAUSE_S
-        while handed.status not in _ENDED:
+    async def _wait_until_ended(self, execution: Execution, submitted: DelegatedTask) -> DelegatedTask:
+        """Polls the service until a task has ended, and returns it. A service that does not answer is polled until
+        the credentials that it received have expired. Raises `DelegateFailed` then."""
+        task, pause_s = submitted, FIRST_PAUSE_S
+        while task.status not in _ENDED:
             execution.check()
             await execution.runtime.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
             try:
-                found = await self.client.status(handed.task)
+                found = await self.client.status(task.task)
             except StoreUnavailable as error:
-                if not _may_go_on(_said(execution), execution.session().now_ms()):
-                    raise DelegateFailed(f"nothing was heard of the delegation service: {error}") from error
+                if not _may_be_deleting(_delegation(execution), execution.session().now_ms()):
+                    raise DelegateFailed(f"the delegation service did not answer in time: {error}") from error
                 continue
             if found is None:
                 raise DelegateFailed("the delegation service does not know the task any more")
-            handed = found
-        return handed
+            task = found
+        return task
 
-    async def _vended(self, execution: Execution, tombstone: Tombstone) -> Vended:
-        """Credentials for the table's location alone, which expire. Raises `TaskFailed` where there are none."""
-        # A function that works on tasks by itself does not pay for these at its cold start.
+    async def _issue_credentials(self, execution: Execution, tombstone: Tombstone) -> TableCredentials:
+        """Issues credentials that open the location of the table alone, and that expire. Raises `TaskFailed` where the
+        storage configuration can issue none."""
+        # Imported here for the cold start of a function that purges by itself.
         from arco_catalog.operations.delegation import storage_of
         from arco_catalog.vending.scope import Scope
         from arco_catalog.vending.storage_config import AwsStorage, FileStorage
@@ -125,7 +128,7 @@ class Delegate:
         session = execution.session()
         [location] = [Location.of_normal(each) for each in tombstone.locations]
         if location.scheme in _OPEN_TO_ALL:
-            return Vended({}, None)
+            return TableCredentials({}, None)
         config = storage_of(session) if execution.catalog.storage else FileStorage()
         lasting = isinstance(config, AwsStorage) and not config.assumes_role
         issued = (
@@ -140,72 +143,77 @@ class Delegate:
                 f"no credentials that expire can be made for {location.uri} alone, as the delegation service needs: "
                 "the catalog's storage configuration says what can"
             )
-        return Vended(issued[0].config, issued[0].expires_ms)
+        return TableCredentials(issued[0].config, issued[0].expires_ms)
 
 
 async def wait_for_delegate(execution: Execution) -> None:
-    """Returns if no delegation service may be at the files of a task. Raises `NotYet` while one may, and `TaskFailed`
-    if that can't be known without asking it."""
-    said = _said(execution)
-    if not said:
+    """Returns when no delegation service can be deleting files of a purge. Raises `NotYet` while one can, and
+    `TaskFailed` if only the service itself can tell."""
+    delegation = _delegation(execution)
+    if not delegation:
         return
-    if said.get("ended") is True:
-        await _forget(execution)
+    if delegation.get("ended") is True:
+        await _end_delegation(execution)
         return
-    expires_ms = said.get("expires_ms")
+    expires_ms = delegation.get("expires_ms")
     if not isinstance(expires_ms, int):
-        service = optional_text(said, "service")
-        raise TaskFailed(f"this purge was handed over to {service}: only purge.executor=delegated can know of its end")
-    if _may_go_on(said, execution.session().now_ms()):
-        raise NotYet(expires_ms + MARGIN_MS, "a delegation service may be at it until its credentials have expired")
-    await _forget(execution)
+        service = optional_text(delegation, "service")
+        raise TaskFailed(
+            f"this purge was handed over to {service}, with access that does not expire: set purge.executor=delegated, "
+            "so that a worker can wait for the service"
+        )
+    if _may_be_deleting(delegation, execution.session().now_ms()):
+        raise NotYet(expires_ms + MARGIN_MS, "a delegation service may delete files until its credentials have expired")
+    await _end_delegation(execution)
 
 
 def idempotency_key(runtime: Runtime) -> str:
-    """A fresh UUIDv7 (RFC 9562)."""
+    """Makes a UUIDv7 (RFC 9562) of the time and of random bits."""
     random = uuid.UUID(runtime.uuid()).int & ((1 << 80) - 1)
     return str(uuid.UUID(int=runtime.now_ms() << 80 | (7 << 76 | random & ~(0xF << 76))))
 
 
-def _said(execution: Execution) -> JsonObject:
-    """What the checkpoint says of a service; empty if none was asked."""
+def _delegation(execution: Execution) -> JsonObject:
+    """The record of a delegation in the checkpoint; empty if the purge was not handed over."""
     return mapping(execution.checkpoint, DELEGATED)
 
 
-def _begun(execution: Execution) -> JsonObject:
-    """The checkpoint, which says that deletes may have been made."""
+def _as_deleting(execution: Execution) -> JsonObject:
+    """The checkpoint with the mark that files may have been deleted."""
     return {**execution.checkpoint, "deleting": True}
 
 
-async def _forget(execution: Execution, result: JsonObject | None = None) -> None:
-    """Notes that no service is at it any more, and adds the counts of the one that succeeded."""
-    rest: JsonObject = {name: value for name, value in _begun(execution).items() if name != DELEGATED}
-    progress = Progress.parse(rest).without_inventory()  # the service has deleted what is in it
+async def _end_delegation(execution: Execution, result: JsonObject | None = None) -> None:
+    """Removes the record of a delegation from the checkpoint, and adds the counts of a service that succeeded."""
+    rest: JsonObject = {name: value for name, value in _as_deleting(execution).items() if name != DELEGATED}
+    progress = Progress.parse(rest).without_inventory()  # the service has deleted files of the inventory
     progress = replace(progress, handed_over=True).with_result(result or {})
     await execution.save({**rest, **progress.to_json()})
 
 
-def _may_go_on(said: JsonObject, now_ms: int) -> bool:
-    expires_ms = said.get("expires_ms")
+def _may_be_deleting(delegation: JsonObject, now_ms: int) -> bool:
+    """Whether the credentials that a service received may still work."""
+    expires_ms = delegation.get("expires_ms")
     return not isinstance(expires_ms, int) or now_ms < expires_ms + MARGIN_MS
 
 
-def _latest(before: JsonObject, vended: Vended) -> int | None:
-    """Until when some service may have credentials; None: nobody knows."""
-    if not before or before.get("ended") is True:
-        return vended.expires_ms
-    earlier = before.get("expires_ms")
-    if vended.expires_ms is None or not isinstance(earlier, int):
+def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int | None:
+    """The latest expiry of these credentials and of those that an earlier submission sent; None if any of them do not
+    expire."""
+    if not delegation or delegation.get("ended") is True:
+        return credentials.expires_ms
+    earlier = delegation.get("expires_ms")
+    if credentials.expires_ms is None or not isinstance(earlier, int):
         return None
-    return max(vended.expires_ms, earlier)
+    return max(credentials.expires_ms, earlier)
 
 
-async def _metadata(execution: Execution, pointer: Pointer) -> JsonObject | None:
-    """What the service is told of the table's metadata: as an earlier lease told it, or as its file says; None if that
-    is gone. Told alike, it is the same task."""
-    told = mapping(_said(execution), "metadata")
-    if told:
-        return told
+async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | None:
+    """The fields of the table metadata that are sent to the service; None if the metadata file is gone. A later lease
+    sends the fields of an earlier one, since the service takes an equal payload for the same task."""
+    submitted = mapping(_delegation(execution), "metadata")
+    if submitted:
+        return submitted
     file, files = pointer.metadata.location, execution.session().files
     try:
         names = ("location", "table-uuid", "format-version")
@@ -217,7 +225,7 @@ async def _metadata(execution: Execution, pointer: Pointer) -> JsonObject | None
 
 
 def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metadata: JsonObject) -> JsonObject:
-    """What the service is told, without credentials."""
+    """The body of the submission (docs/delegation-service.openapi.yaml), without credentials."""
     catalog = execution.catalog.settings.warehouse
     identity: JsonObject = {
         "table_entity_id": tombstone.entity,

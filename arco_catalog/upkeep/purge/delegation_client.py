@@ -1,4 +1,4 @@
-"""Calls of a delegation service over HTTP (docs/delegation-service.openapi.yaml)."""
+"""Calls a delegation service over HTTP (docs/delegation-service.openapi.yaml)."""
 
 import asyncio
 import ssl
@@ -16,7 +16,7 @@ from arco_catalog.config.variables import (
 )
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.fields import mapping, optional_text
-from arco_catalog.upkeep.purge.delegation_service import DelegationClient, Handed
+from arco_catalog.upkeep.purge.delegation_service import DelegatedTask, DelegationClient
 from storage_backends import StoreDenied, StoreUnavailable
 from storage_backends.wire.fetch import checked_url, fetch
 from storage_backends.wire.http1 import Response
@@ -27,8 +27,9 @@ MAX_ANSWER_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
-    """What is shown to a service: a token, a certificate and its key; and the authorities that its own must be of.
-    Files, read for each request, since they are renewed."""
+    """Paths of the files with which a client and a service authenticate: the client's token, certificate and key, and
+    the authorities that must have issued the service's certificate. They are read for each request, since they are
+    renewed."""
 
     token: str | None = None
     certificate: str | None = None
@@ -36,7 +37,7 @@ class ClientFiles:
     authorities: str | None = None
 
     def tls(self) -> ssl.SSLContext | None:
-        """A context, None for that of the system. Raises `OSError`, and `ValueError`."""
+        """Makes a TLS context of the files; None if the system's defaults serve. Raises `OSError`, and `ValueError`."""
         if self.authorities is None and self.certificate is None:
             return None
         context = ssl.create_default_context(cafile=self.authorities)
@@ -46,7 +47,7 @@ class ClientFiles:
         return context
 
     def headers(self) -> Mapping[str, str]:
-        """Who asks. Raises `OSError`."""
+        """The header that authenticates the client, if there is a token. Raises `OSError`."""
         if self.token is None:
             return {}
         return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
@@ -56,7 +57,7 @@ class HttpDelegationClient:
     """Calls a service by HTTP, each time over a connection of its own: a purge has few calls, minutes apart."""
 
     def __init__(self, url: str, files: ClientFiles, now_ms: Callable[[], int]) -> None:
-        """Raises `StoreDenied` for a URL that may not be asked."""
+        """Raises `StoreDenied` for a URL that is neither https nor on the loopback interface."""
         self._url = url.rstrip("/")
         self._files = files
         self._now_ms = now_ms
@@ -67,31 +68,31 @@ class HttpDelegationClient:
         """See `DelegationClient.url`."""
         return self._url
 
-    async def submit(self, payload: JsonObject, key: str) -> Handed:
+    async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
         """See `DelegationClient.submit`."""
         headers = {"content-type": "application/json", "idempotency-key": key}
         response = await self._send(TASKS, headers, dumps(payload))
         if response.status == 202:
-            return _handed(response)
+            return _task(response)
         raise _failure(response)
 
-    async def status(self, task: str) -> Handed | None:
+    async def status(self, task: str) -> DelegatedTask | None:
         """See `DelegationClient.status`."""
         response = await self._send(f"{TASKS}/{task}", {}, None)
         if response.status == 404:
             return None
         if response.status == 200:
-            return _handed(response)
+            return _task(response)
         raise _failure(response)
 
     async def _send(self, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         try:
-            tls, shown = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
+            tls, credentials = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
         except (OSError, ValueError) as error:
-            raise StoreUnavailable(f"what is shown to the delegation service can't be read: {error}") from error
+            raise StoreUnavailable(f"the client files of the delegation service can't be read: {error}") from error
         return await fetch(
             self._url + path,
-            {**headers, **shown},
+            {**headers, **credentials},
             self._now_ms,
             MAX_ANSWER_BYTES,
             plain_loopback=True,
@@ -101,7 +102,7 @@ class HttpDelegationClient:
 
 
 def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -> DelegationClient:
-    """The service to which purges are handed over. Raises `ValueError`."""
+    """Makes the client of the delegation service that the variables name. Raises `ValueError`."""
     url = environment.get(DELEGATION_URL.name)
     if not url:
         raise ValueError(f"{PURGE_EXECUTOR.name}=delegated needs {DELEGATION_URL.name}")
@@ -115,25 +116,27 @@ def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -
         raise ValueError(f"{DELEGATION_URL.name}: {error}") from error
 
 
-def _handed(response: Response) -> Handed:
+def _task(response: Response) -> DelegatedTask:
+    """Reads a task from an answer. Raises `StoreUnavailable` for an answer that has none."""
     body = _json(response)
     task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
     if task is None or status is None:
         raise StoreUnavailable("the delegation service's answer is not of its API")
     code, summary = optional_text(body, "error_code") or "", optional_text(body, "result_summary") or ""
-    return Handed(task, status, code, summary, mapping(body, "execution_result"))
+    return DelegatedTask(task, status, code, summary, mapping(body, "execution_result"))
 
 
 def _failure(response: Response) -> StoreDenied | StoreUnavailable:
-    """What another answer means. A message of the service's is for people, and quotes no credentials."""
+    """The error for an answer without a task, with the service's error code and message, which quote no credentials."""
     body = _json(response)
-    told = f"{optional_text(body, 'error_code') or ''} {optional_text(body, 'message') or ''}".strip()[:500]
-    text = f"the delegation service answered status {response.status}: {told}"
-    passing = response.status >= 500 or response.status == 429
-    return StoreUnavailable(text) if passing else StoreDenied(text)
+    reason = f"{optional_text(body, 'error_code') or ''} {optional_text(body, 'message') or ''}".strip()[:500]
+    text = f"the delegation service answered status {response.status}: {reason}"
+    is_temporary = response.status >= 500 or response.status == 429
+    return StoreUnavailable(text) if is_temporary else StoreDenied(text)
 
 
 def _json(response: Response) -> JsonObject:
+    """The JSON object in an answer; empty if its body is none."""
     try:
         document = loads(response.body)
     except MalformedJson:

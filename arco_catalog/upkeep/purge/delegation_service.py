@@ -1,4 +1,4 @@
-"""A delegation service, as one who has tables purged by it sees it."""
+"""The interface through which a purge uses a delegation service."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -7,9 +7,9 @@ from arco_catalog.iceberg.json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
-    """A task of a delegation service: its id, its status in the service's words, and what came of it. `result` has the
-    counts of one that succeeded (`execution_result` in docs/delegation-service.openapi.yaml)."""
+class DelegatedTask:
+    """A task of a delegation service: its id, its status in the service's words, and its error code and summary.
+    `result` has the counts of a task that succeeded (`execution_result` in docs/delegation-service.openapi.yaml)."""
 
     task: str
     status: str
@@ -19,18 +19,18 @@ class Handed:
 
 
 class DelegationClient(Protocol):
-    """One delegation service."""
+    """Submits purges to one delegation service, and reads their status."""
 
     @property
     def url(self) -> str:
-        """Where it is, for records."""
+        """The URL of the service, as checkpoints and messages name it."""
         ...
 
-    async def submit(self, payload: JsonObject, key: str) -> Handed:
-        """Hands a task over, under an idempotency key. Raises `StoreUnavailable` if that is not known to have been
-        done, and may be tried again, and `StoreDenied` for a refusal."""
+    async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
+        """Submits a task under an idempotency key. Raises `StoreDenied` for a refusal, and `StoreUnavailable` if the
+        outcome is unknown: the caller may submit the task again."""
         ...
 
-    async def status(self, task: str) -> Handed | None:
-        """How far a task is; None if the service has no such task. Raises as `submit` does."""
+    async def status(self, task: str) -> DelegatedTask | None:
+        """Reads a task; None if the service has no such task. Raises as `submit` does."""
         ...

@@ -1,4 +1,4 @@
-"""Deletes what an entity leads to, phase by phase (docs/design/purge.md#what-is-deleted)."""
+"""Deletes the files that an entity refers to, phase by phase (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -14,7 +14,7 @@ from arco_catalog.upkeep.purge.reach import ReachedFile, entries_of
 from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
 
 READ_AT_ONCE = 8
-"""Manifests that are read beside each other: as many calls to delete may be under way."""
+"""Manifests that are read concurrently, so this is also the maximum of concurrent calls to delete."""
 
 
 _Names = Callable[[Chunk], Sequence[ReachedFile]]
@@ -42,11 +42,11 @@ _PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
     (Phase.LISTS, _lists, Phase.METADATA),
     (Phase.METADATA, _metadata_files, Phase.DONE),
 )
-"""The phases after the first: what each deletes, and which is next (docs/design/purge.md#rule-9)."""
+"""For each phase after the first, its files and the next phase (docs/design/purge.md#rule-9)."""
 
 
 class Deletion(Removal):
-    """Deletes all of one entity, as the holder of a lease."""
+    """Deletes all files of one entity under a lease, and records its progress in the task's checkpoint."""
 
     def __init__(
         self,
@@ -59,7 +59,8 @@ class Deletion(Removal):
         self._execution = execution
 
     async def run(self, inventory: Inventory) -> None:
-        """Deletes everything, from where an earlier lease left off. Raises `LeaseLost`, `TaskFailed`, `StoreError`."""
+        """Deletes all files of the inventory, from the progress of an earlier lease on. Raises `LeaseLost`,
+        `TaskFailed`, and `StoreError`."""
         if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
             await self._save(replace(self.progress, deleting=True))
         if self.progress.phase is Phase.DATA:
@@ -67,16 +68,16 @@ class Deletion(Removal):
             await self._save(self.progress.in_phase(Phase.STATISTICS))
         for phase, names, following in _PHASES:
             if self.progress.phase is phase:
-                # Metadata files one after the other: by the last the rest is found again if the inventory is lost.
+                # Metadata files one at a time, the current one last: it leads to the others if the inventory is lost.
                 await self._delete_named(inventory, names, 1 if phase is Phase.METADATA else AT_ONCE)
                 await self._save(self.progress.in_phase(following))
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
-        """Those of these that are to be deleted: all, where nobody else was found to lead to any."""
+        """The files to delete. The anti-join overrides this, to leave out files that other tables refer to."""
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
-        """Deletes what chunks name, from where the phase is."""
+        """Deletes the files that `names` finds in each chunk, from the progress of the phase on."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -87,7 +88,7 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), len(batch))
 
     async def _data(self, inventory: Inventory) -> None:
-        """Deletes what manifests name, and counts manifests that are not there."""
+        """Deletes the files that manifests name, and counts the manifests that do not exist."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -100,12 +101,12 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), self.progress.files - before)
 
     def _done_of(self, chunk: Chunk) -> int:
-        """How much of a chunk is through."""
+        """How many names of a chunk are done."""
         return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
 
     async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
-        """Deletes what a manifest names, as many files at once as a call may take: the rest is left in `pending`, which
-        the manifests of a group share. One that is not there is added to `gone`."""
+        """Deletes the files that a manifest names, in full batches. The files of the last, incomplete batch stay in
+        `pending`, which the manifests of a group share. A manifest that does not exist is added to `gone`."""
         async with aclosing(entries_of(self._execution, manifest, gone)) as blocks:
             async for entries in blocks:
                 pending += entries
@@ -115,5 +116,6 @@ class Deletion(Removal):
                     await self._all(full)
 
     async def _save(self, progress: Progress) -> None:
+        """Stores the progress in the checkpoint."""
         self.progress = progress
         await self._execution.save(progress.to_json())

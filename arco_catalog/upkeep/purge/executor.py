@@ -44,36 +44,36 @@ from arco_catalog.upkeep.purge.sharing import find_sharer
 from arco_catalog.upkeep.purge.take_inventory import take_inventory
 
 WAIT_MS = 60_000
-"""When a purge is looked at again that a transaction or a walk is in the way of."""
+"""How long a purge waits before the next try, after an undecided transaction or an early attempt."""
 
 COPY_WAIT_MS = 60 * 60_000
 """How long a purge in a copy waits before the next try."""
 
 
 class AntiJoin(Protocol):
-    """Knows what all others in the catalog lead to (docs/design/purge.md#rule-19)."""
+    """Deletes by comparing the table's files with the files of all other tables (docs/design/purge.md#rule-19)."""
 
     def deletion(self, execution: Execution, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
-        """A deletion of what the table leads to and nobody else does, by what is read now. Raises as
+        """Reads all tables, and opens a deletion of the files that this table alone refers to. Raises as
         `Executor.execute` does."""
         ...
 
 
 class PurgeExecutor:
-    """Purges tables by this process, or has them purged by `delegate` where that may be; or does it by an `anti_join`,
-    which nobody can stand in the way of. What was begun by one, others leave alone."""
+    """Purges dropped tables in this process, or by `delegate` if the purge may be handed over, or by an `anti_join`,
+    which no other table can block. A purge stays with the way of deleting that began it."""
 
     def __init__(self, delegate: Delegate | None = None, anti_join: AntiJoin | None = None) -> None:
         self._delegate = delegate
         self._anti_join = anti_join
 
     def takes(self, task: Task) -> bool:
-        """See `Executor.takes`. When all is deleted, anybody can do the rest."""
+        """Whether this executor may work on a purge. Any may release one whose files are all deleted."""
         progress = Progress.parse(task.checkpoint)
         return self._anti_join is not None or not progress.anti_join or progress.phase is Phase.DONE
 
     async def execute(self, execution: Execution) -> Finished:
-        """See `Executor.execute`."""
+        """Executes one attempt of a purge. Returns the result, or raises what `Executor.execute` documents."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()
         except Undone as undone:
@@ -88,7 +88,8 @@ class PurgeExecutor:
             raise TaskFailed(await describe_overlap(execution, met)) from met
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Gives the tombstone back, unless deletes may have been made (docs/design/purge.md#rule-7)."""
+        """Makes the drop undoable again after the last failure, unless deletes may have been sent
+        (docs/design/purge.md#rule-7)."""
         if Progress.parse(execution.checkpoint).deleting:
             return
         session = execution.session()
@@ -106,7 +107,7 @@ class PurgeExecutor:
 
 
 class _Purge:
-    """One lease's work."""
+    """The purge of one table under one lease."""
 
     def __init__(self, execution: Execution, delegate: Delegate | None, anti_join: AntiJoin | None) -> None:
         self._execution = execution
@@ -115,6 +116,8 @@ class _Purge:
         self._task = execution.task.id
 
     async def run(self) -> Finished:
+        """Prepares, begins, deletes, audits and releases. Raises the refusals of `planning.purge` besides `NotYet`,
+        `TaskFailed` and `LeaseLost`."""
         execution = self._execution
         session = execution.session()
         head = await session.state.head()
@@ -123,7 +126,7 @@ class _Purge:
             raise NotYet(execution.taken_ms + COPY_WAIT_MS, describe_copy(head.copy_of))
         if tombstone is None:
             done = Progress.parse(execution.checkpoint)
-            if done.phase is Phase.DONE:  # an earlier lease has released it, and died before it could say so
+            if done.phase is Phase.DONE:  # an earlier lease released it, and died before it recorded the end
                 require_all_addressable(done)
                 return _finished(done, {})
             raise Undone("the drop was undone, or the table is purged already")
@@ -134,9 +137,9 @@ class _Purge:
             await self._claim()
         await self._begin(tombstone)
         execution.guard = self._guard(tombstone)
-        progress, left = await self._look_after(tombstone, await self._delete(tombstone))
+        progress, left = await self._audit(tombstone, await self._delete(tombstone))
         execution.require_earlier_leases_over()
-        execution.guard = None  # the release looks for itself, and what is released is not purging any more
+        execution.guard = None  # the release checks the tombstone itself, and the guard would refuse a released one
         session = execution.session()
         await _change(
             session,
@@ -148,8 +151,8 @@ class _Purge:
         return _finished(progress, left)
 
     async def _prepare(self, tombstone: Tombstone) -> None:
-        """Makes sure that nothing moves the table any more, and that all that did is told
-        (docs/design/purge.md#rule-3)."""
+        """Marks the pointer as dropped, so that no commit can move it, and gives every commit its receipt
+        (docs/design/purge.md#rule-3). Raises `NotYet` while the drop can be undone, and `TaskFailed`."""
         execution = self._execution
         if tombstone.purge_after_ms > execution.taken_ms:
             raise NotYet(tombstone.purge_after_ms, "the time to undo the drop has not passed")
@@ -161,15 +164,16 @@ class _Purge:
         await take_inventory(execution, pointer, dry=False)
 
     async def _claim(self) -> None:
-        """Makes it durable, before the beginning, that only the anti-join may go on with this purge. What another
-        worker has done of the first phase is done again: it counted in manifests."""
+        """Records in the checkpoint, before the beginning, that only the anti-join may continue this purge. The first
+        phase starts over, since another worker counted it in manifests and the anti-join counts it in parts."""
         progress = Progress.parse(self._execution.checkpoint)
         if not progress.anti_join and progress.phase is not Phase.DONE:
             claimed = replace(progress, anti_join=True, done=0)
             await self._execution.save({**self._execution.checkpoint, **claimed.to_json()})
 
     async def _begin(self, tombstone: Tombstone) -> None:
-        """The beginning, or the fence of a later lease (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4)."""
+        """Marks the tombstone as purging, or fences it for a later lease (docs/design/purge.md#rule-2,
+        docs/design/purge.md#rule-4). Raises `NotYet` while a transaction on the name is undecided."""
         execution = self._execution
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -184,8 +188,8 @@ class _Purge:
             await self._fence_borrowers(tombstone)
 
     async def _fence_borrowers(self, tombstone: Tombstone) -> None:
-        """Moves the pointers of all tables that borrow from these locations, after the beginning and before they are
-        read. A commit that read the registry before the beginning can't land any more, and later ones are refused
+        """Fences the pointers of all tables that borrow from these locations, after the beginning and before they are
+        read. A commit that read the registry before the beginning can then no longer apply, and later ones are refused
         (docs/design/purge.md#rule-19)."""
         session = self._execution.session()
         index = (await session.state.head()).index
@@ -196,7 +200,8 @@ class _Purge:
                     await fence_pointer(self._execution.session(), entity)
 
     def _guard(self, tombstone: Tombstone) -> Guard:
-        """Ends the work where the tombstone is not this lease's any more, asked with each renewal."""
+        """Returns the check that runs with each renewal of the lease: it raises `LeaseLost` if the tombstone is fenced
+        by a later lease, or the catalog is closed."""
 
         async def guard(session: Session) -> None:
             index = (await session.state.head()).index
@@ -210,19 +215,20 @@ class _Purge:
         return guard
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
-        """Deletes what the table leads to. Returns how far that is: all of it."""
+        """Deletes the files that the table refers to, in phases. Returns the progress at the end. Raises `TaskFailed`
+        if another table uses them."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
             return progress
-        asks = self._anti_join is None and not execution.session().settings.purge.trust_locations
-        if asks and not progress.deleting:
-            begun = tombstone.state == DROPPED  # by this lease
-            beginning = execution.number if begun else tombstone.begun_version or execution.number
+        must_check = self._anti_join is None and not execution.session().settings.purge.trust_locations
+        if must_check and not progress.deleting:
+            began_here = tombstone.state == DROPPED  # by this lease
+            beginning = execution.number if began_here else tombstone.begun_version or execution.number
             sharer = await find_sharer(execution, tombstone.entity, tombstone.locations, beginning)
             if sharer is not None:
                 raise TaskFailed(describe_sharer(execution, sharer))
-        # That may have taken longer than the lease that there was before it.
+        # The search for other tables may outlast a lease, so the pointer is read after it.
         pointer = await execution.session().state.pointer(tombstone.entity)
         if pointer is None:
             raise TaskFailed(f"the pointer of entity {tombstone.entity} is gone: its files can't be found")
@@ -241,10 +247,10 @@ class _Purge:
         progress = Progress.parse(self._execution.checkpoint)
         return nullcontext(Deletion(self._execution, tombstone.locations, progress))
 
-    async def _look_after(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
-        """What is left at the locations, after the one that was made for the table was emptied, if that is asked for.
-        Raises `NotYet` while somebody may still hold credentials for that one: it is looked at again
-        (docs/design/purge.md#rule-18)."""
+    async def _audit(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
+        """Empties the location that was made for the table, if the settings allow it, and counts the files that are
+        left at its locations. Raises `NotYet` while clients may hold credentials for that location: their files are
+        counted by a later attempt (docs/design/purge.md#rule-18)."""
         execution, made = self._execution, tombstone.made
         session = execution.session()
         settings = session.settings
@@ -257,12 +263,13 @@ class _Purge:
             until_ms = tombstone.dropped_ms + settings.purge.vended_ms + settings.request_ms
             if execution.taken_ms < until_ms:
                 found = f"{left['left_behind']} files are left"
-                raise NotYet(until_ms, f"{found}; they are counted again when nobody has credentials any more")
+                raise NotYet(until_ms, f"{found}; they are counted again when all credentials have expired")
         return progress, left
 
 
 def _finished(progress: Progress, left: JsonObject) -> Finished:
-    told: JsonObject = {
+    """The result of a purge that has ended: its counts, and those of the files that are `left`."""
+    result: JsonObject = {
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,
         "outside": progress.outside,
@@ -271,15 +278,16 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
     }
     summary = f"Purged {progress.files} files"
     if progress.unread:
-        told["unread"] = {**progress.unread}
+        result["unread"] = {**progress.unread}
     if progress.anti_join:
-        told |= {"kept": progress.kept, "kept_for": {**progress.kept_for}}
+        result |= {"kept": progress.kept, "kept_for": {**progress.kept_for}}
     if progress.kept:
-        summary += f", and kept {progress.kept} that others lead to"
-    return Finished(summary, {**told, **left})
+        summary += f", and kept {progress.kept} that other tables refer to"
+    return Finished(summary, {**result, **left})
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:
+    """The tombstone that names a task in HEAD as it is now."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 
@@ -287,6 +295,7 @@ async def _tombstone(session: Session, task: str) -> Tombstone | None:
 async def _change(
     session: Session, kind: str, tombstone: Tombstone, edit: Callable[[RegistryState], Steps[Edits | None]]
 ) -> None:
+    """Applies an edit of a tombstone to the registry by one commit of this `kind`."""
     detail: JsonObject = {
         "namespace": [*tombstone.namespace],
         "name": tombstone.name,

@@ -1,5 +1,5 @@
-"""What a purge deletes, chunk by chunk: as it was stored by a walk, or as it was read at once
-(docs/design/purge.md)."""
+"""The inventory of a purge: the names of all files to delete, in chunks that are stored, or in one chunk in memory
+(docs/design/purge.md#rule-29)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,35 +14,35 @@ from storage_backends import StoreUnavailable
 
 
 class Inventory(Protocol):
-    """All that the metadata of one table names."""
+    """The names of all files that the metadata of one table refers to, in chunks."""
 
     def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """The chunks from this one on, or all: the oldest metadata files first, the current one last. The order stays
-        the same. Raises `StoreError`."""
+        """Yields the chunks from the chunk `start` on, or all. The oldest metadata files come first, the current one
+        last, always in the same order. Raises `StoreError`."""
         ...
 
 
 class ListedInventory:
-    """One that is in memory, as a single chunk."""
+    """An inventory in memory, as one chunk."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
 
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """See `Inventory.chunks`."""
+        """Yields the one chunk."""
         yield self._chunk
 
 
 class StoredInventory:
-    """One that is stored. For a chunk that can't be read the checkpoint forgets the inventory, and `StoreUnavailable`
-    is raised: the next attempt takes it again."""
+    """A stored inventory, given by its last chunk. If a chunk can't be read, it removes the inventory from the
+    checkpoint and raises `StoreUnavailable`: the next attempt takes the inventory again."""
 
     def __init__(self, execution: Execution, last: Chunk) -> None:
         self._execution = execution
         self._last = last
 
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """See `Inventory.chunks`."""
+        """Reads the chunks, and yields them as `Inventory.chunks` requires."""
         chunk = self._last if start in ("", self._last.id) else await self._read(start)
         yield chunk
         while chunk.before:
@@ -59,20 +59,21 @@ class StoredInventory:
 
 
 async def forget_inventory(execution: Execution) -> None:
-    """Has the next attempt take the inventory again, and repeat its phase. Raises `LeaseLost`, and `StoreError`."""
+    """Removes the inventory from the checkpoint: the next attempt takes it again and repeats the phase. Raises
+    `LeaseLost`, and `StoreError`."""
     fresh = Progress.parse(execution.checkpoint).without_inventory()
     await execution.save({**execution.checkpoint, **fresh.to_json()})
 
 
 async def inventory_of(sessions: Sessions, reached: Reached, missing: list[str]) -> ListedInventory:
-    """The inventory of what was reached, with its manifests. Manifest lists that are not there are added to `missing`.
-    Raises `TaskFailed`."""
+    """Reads the manifests of all that was reached, and returns the inventory with them. Manifest lists that do not
+    exist are added to `missing`. Raises `TaskFailed`."""
     async with aclosing(manifests_of(sessions, reached, gone=missing)) as found:
         manifests = tuple([each async for each in found])
     return ListedInventory(listed_chunk(reached, manifests))
 
 
 def listed_chunk(reached: Reached, manifests: tuple[ReachedFile, ...] = ()) -> Chunk:
-    """All that was reached as one chunk."""
+    """Makes one chunk of everything that was reached and of these manifests."""
     files = tuple(reversed(reached.files))
     return Chunk("", Position(), (), files, tuple(reached.lists), tuple(reached.statistics), manifests)

@@ -1,5 +1,5 @@
-"""The directories of tables' files that a purge knows without reading manifests, since another purge has recorded
-them (docs/design/purge.md)."""
+"""The directories of tables' files, recorded by one purge so that the next need not read their manifests
+(docs/design/purge.md#rule-27)."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -18,12 +18,12 @@ WRITE_AFTER_TABLES = 1_000
 MAX_DIRECTORIES_IN_MEMORY = 4_096
 """Directories of a table's files that are compared with the locations once, not for each file."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
-"""A name of a file that has no influence on its directory, however it is decoded."""
+"""A file name that cannot change its directory, however it is decoded."""
 
 
 class ComparedFiles:
-    """The directories of the files of one table, which has these locations, compared with the places of a purge. All
-    are normal forms."""
+    """Compares the directories of one table's files with the places of a purge, and collects those outside the table's
+    own locations. Places and locations are normal forms."""
 
     def __init__(self, places: Collection[str], locations: Collection[str]) -> None:
         self._places = places
@@ -51,12 +51,12 @@ class ComparedFiles:
         return False
 
     def entry(self, pointer: Pointer) -> FileDirectories | None:
-        """All that were added, as the entry of a table with this pointer; None if they are too many."""
+        """Makes the record of a table with this pointer from the collected directories; None if there are too many."""
         return None if pointer.version is None else self._outside.entry(pointer.version, self._locations)
 
 
 class KnownDirectories:
-    """The directories of tables, as read from the store and added in one round of a purge of these places."""
+    """Reads the recorded directories of tables, and records new ones, in one round of a purge of these places."""
 
     def __init__(self, execution: Execution, places: Collection[str]) -> None:
         self._execution = execution
@@ -90,13 +90,13 @@ class KnownDirectories:
         self._added[entity] = entry
 
     async def write_if_due(self) -> None:
-        """Stores what was added, if that is much, or was long ago. Raises `LeaseLost`."""
+        """Stores the added directories if they are many, or if the last write was long ago. Raises `LeaseLost`."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._added) >= WRITE_AFTER_TABLES or passed_ms >= WRITE_AFTER_MS:
             await self.write()
 
     async def write(self) -> None:
-        """Stores what was added, and removes what is recorded of tables that no longer exist. Raises `LeaseLost`."""
+        """Stores the added directories, and removes the records of tables that no longer exist. Raises `LeaseLost`."""
         shards: dict[int, dict[str, FileDirectories]] = {}
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry
@@ -106,6 +106,7 @@ class KnownDirectories:
         self._written_ms = self._execution.runtime.boot_ms()
 
     def _is_elsewhere(self, entry: FileDirectories, locations: Collection[str], version: str | None) -> bool:
-        """Whether a table with these locations has no file in the places. Files in the locations that it had when it
-        was read are not recorded: these must be its locations still, which are compared by the beginning."""
+        """Whether a record proves that a table has no file in the places. Files in the table's own locations are not
+        recorded, and the beginning of a purge compares locations itself: so those of the record must still be the
+        table's."""
         return entry.version == version and {*entry.locations} <= {*locations} and not entry.may_reach(self._places)

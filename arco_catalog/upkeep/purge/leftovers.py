@@ -1,4 +1,5 @@
-"""What lies at the locations of a table when all that it leads to is deleted (docs/design/purge.md#rule-13)."""
+"""Files that are left at the locations of a table after a purge: counts them, or deletes them
+(docs/design/purge.md#rule-13)."""
 
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -12,11 +13,11 @@ from arco_catalog.upkeep.purge.removal import Removal
 MAX_EXAMPLES = 20
 """Files that the audit names; all are counted."""
 AT_A_TIME = 1_000
-"""Files that are listed before they are deleted."""
+"""Files in a batch to delete."""
 
 
 async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
-    """Counts what is left at these locations, and names some of it. Raises `StoreError`."""
+    """Counts the files at these locations, with some examples. Raises `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
         others: list[str] = []
@@ -41,8 +42,8 @@ def require_all_addressable(progress: Progress) -> None:
 
 
 async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
-    """Deletes whatever lies at the location that was made for the table and is nobody else's
-    (docs/design/purge.md#rule-17). Raises `LeaseLost`, and `StoreError`."""
+    """Deletes all files at a location that was made for the table, and that no other table has
+    (docs/design/purge.md#rule-17). Returns the new progress. Raises `LeaseLost`, and `StoreError`."""
     removal = Removal(execution, [location], progress)
     batch: list[ReachedFile] = []
     async with aclosing(execution.session().files.listed(location)) as found_there:

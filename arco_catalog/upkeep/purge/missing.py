@@ -1,4 +1,5 @@
-"""Files of other tables that are gone: which files they named is unknown, so a purge waits for them once."""
+"""Files of other tables that are missing. Nothing else has the names that were in them, so a purge waits once, for an
+operator to restore them."""
 
 from collections.abc import Mapping
 
@@ -10,26 +11,26 @@ from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
 
 
 def describe_missing(session: Session, entity: str, file: str) -> str:
-    """Why a table can't be read whole. Raises `TaskFailed` for a pointer, which only the catalog writes."""
+    """Describes why a missing file prevents reading a table. Raises `TaskFailed` if the file is the pointer."""
     if file == session.state.paths.pointer(entity):
         raise TaskFailed(
             f"the pointer {file} of a table is gone, so its files are unknown: `arco fsck` "
             "names the repair; then retry this task"
         )
-    return f"{file} is gone, and with it the names of the files to which it led"
+    return f"{file} is gone, and with it the names of the files that it referred to"
 
 
 def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
-    """The checkpoint with these tables, and why each can't be read, up to a maximum of tables."""
+    """Adds tables that can't be read to a checkpoint, each with its reason, up to `MAX_UNREAD` tables."""
     before = mapping(checkpoint, UNREAD)
     room = MAX_UNREAD - len(before)
     return {**checkpoint, UNREAD: {**before, **dict([*unread.items()][: max(0, room)])}}
 
 
 async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
-    """Raises `NotYet` while an operator has time to bring files back, by which tables can't be read: as long as to
-    undo a drop, since the task missed the first one. Without these fields the checkpoint then has everything read
-    again: a file that is restored moves no pointer."""
+    """Raises `NotYet` while an operator has time to restore missing files: the undrop window, counted from the first
+    file that this task missed. The fields `forget` are removed from the checkpoint, so that the next attempt reads all
+    tables again: a restored file moves no pointer."""
     if not missing:
         return
     checkpoint, since_ms = execution.checkpoint, execution.taken_ms

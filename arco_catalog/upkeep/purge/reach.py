@@ -1,4 +1,4 @@
-"""Which files an entity leads to: from its metadata files to manifest lists, manifests and data
+"""Finds the files that an entity refers to: from its metadata files to manifest lists, manifests and data files
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging
@@ -33,13 +33,13 @@ MAX_QUOTED = 1_000
 
 
 class CorruptFile(TaskFailed):
-    """A file is there and can't be read."""
+    """A file exists and can't be read."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """What the metadata files of one entity name, each once. `files` are those files, the oldest first; `gone` are
-    files that could not be read since they are gone."""
+    """The names that the metadata files of one entity have, each once. `files` are the metadata files themselves, the
+    oldest first; `gone` are files that do not exist."""
 
     files: list[str] = field(default_factory=list)
     lists: dict[str, None] = field(default_factory=dict)
@@ -48,10 +48,10 @@ class Reached:
     statistics: dict[str, None] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     folders: dict[str, None] = field(default_factory=dict)
-    """Where its metadata files lie."""
+    """The folders of the metadata files."""
 
     def add(self, document: JsonObject) -> None:
-        """Adds what one metadata document names."""
+        """Adds the names in one metadata document."""
         for snapshot in _objects(document, "snapshots"):
             manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
             if isinstance(manifest_list, str):
@@ -71,8 +71,9 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
 
 
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] | None = None) -> Reached:
-    """What is reachable from any metadata file of an entity's own log. Metadata files that are there and can't be read
-    are added to `corrupt`; without it they raise `TaskFailed`, as a log that can't be followed does."""
+    """Collects the names in all metadata files of an entity: those of its log, of other files' logs, and those that
+    never became current. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`, as a log
+    that can't be followed does."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
     chain = await walked_log(execution, pointer)
     for file in chain:
@@ -89,8 +90,8 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] |
 
 
 async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
-    """What is reachable from a metadata file alone: from it, and from those files of its log that `may_read` lets be
-    looked at, the others being neither read nor named. Raises `TaskFailed` as `reached_by` does."""
+    """Collects the names in a metadata file and in the files of its log that `may_read` allows. Other files of the log
+    are neither read nor named. Raises `TaskFailed` as `reached_by` does."""
     reached, chain = Reached(), [location]
     logged = await _add(execution, location, reached)
     chain += [file for file in reversed(logged or ()) if may_read(file)]
@@ -101,8 +102,8 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
 
 
 async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str] | None = None) -> Reached:
-    """What these metadata files name, and nothing of what was current before them. With `corrupt`, files that can't be
-    read are added there. Raises `TaskFailed` otherwise, as `reached_by` does."""
+    """Collects the names in these metadata files alone, without the files of their logs. Files that can't be read are
+    added to `corrupt`; without it they raise `TaskFailed`."""
     reached = Reached()
     for file in files:
         if await _add_readable(execution, file, reached, corrupt) is not None:
@@ -112,8 +113,8 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str]
 
 async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
     """The metadata files that were current, the newest first, back to the creation or registration. Ends early at a
-    file that is gone, if that alone knew what was before it. Raises `TaskFailed` where something that knows it is
-    there and can't be read, and `StoreError`."""
+    missing file that alone named the file before it. Raises `TaskFailed` if the record that names it exists and can't
+    be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
@@ -128,8 +129,8 @@ async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
 async def _add_readable(
     execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None
 ) -> Sequence[str] | None:
-    """Adds what a metadata file names, and returns the files of its log; None if it is gone or corrupt. Raises
-    `CorruptFile` without a list for that."""
+    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone or corrupt.
+    Raises `CorruptFile` if there is no list `corrupt`."""
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:
@@ -138,7 +139,7 @@ async def _add_readable(
 
 
 async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
-    """Adds what a metadata file names, and returns the files of its log; None if it is gone."""
+    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone."""
 
     def add(document: JsonObject) -> Sequence[str]:
         reached.add(document)
@@ -150,8 +151,8 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 async def read_metadata_file(
     execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
 ) -> T | None:
-    """Returns what `use` does of a metadata file; None if it is not there, and then it is added to `missing`. Raises
-    `CorruptFile`."""
+    """Reads a metadata file and returns the result of `use`. A file that does not exist is added to `missing`, and
+    gives None. Raises `CorruptFile`."""
     files = execution.session().files
     try:
         return await files.extract(file, use)
@@ -167,8 +168,8 @@ async def read_metadata_file(
 
 
 async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
-    """The metadata file that was current before another, None if there is none, or if a file is missing that alone
-    names it. Unless `dry`, the other gets its receipt where that is missing. Raises as `walked_log` does."""
+    """The metadata file that was current before `file`; None if there was none, or if the only record that names it is
+    missing. Unless `dry`, writes the receipt of `file` where it is missing. Raises as `walked_log` does."""
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:
@@ -176,13 +177,13 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
         return None
     except (Refusal, InternalError, MalformedJson) as error:
         raise TaskFailed(
-            f"the log of entity {pointer.entity} can't be followed beyond {file.location}, and what was before it "
-            f"is not known: {error} (`arco fsck` says what can be done)"
+            f"the log of entity {pointer.entity} can't be followed beyond {file.location}, so the file before it is "
+            f"unknown: {error} (`arco fsck` names the repair)"
         ) from error
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """The metadata files of this folder that never became current, and for which the entity has a pending receipt."""
+    """The metadata files in this folder that never became current, and have a pending receipt of the entity."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:
@@ -208,7 +209,7 @@ async def is_announced(session: Session, entity: str, location: str) -> bool:
 
 
 async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> list[ReachedFile]:
-    """The manifests of a manifest list. One that is not there is added to `gone`. Raises `CorruptFile`."""
+    """Reads the manifests in a manifest list. A list that does not exist is added to `gone`. Raises `CorruptFile`."""
     found: list[ReachedFile] = []
     async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
         async for records in blocks:
@@ -224,8 +225,8 @@ async def manifests_of(
     gone: list[str] | None = None,
     corrupt: list[str] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
-    """All manifests, each once, in an order that stays the same as long as the manifest lists are there. Lists that are
-    not there any more are added to `gone`, and with `corrupt` lists that can't be read to that. Raises `TaskFailed`."""
+    """Yields all manifests, each once, in an order that depends on the manifest lists alone. Lists that do not exist
+    are added to `gone`. Lists that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
     seen: set[str] = set()
     for location in reached.lists:
         try:
@@ -246,8 +247,8 @@ async def manifests_of(
 async def entries_of(
     execution: Sessions, manifest: str, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[ReachedFile], None]:
-    """The data and delete files that a manifest names, a block at a time, whatever it says became of them. One that is
-    not there any more is added to `gone`. Raises `TaskFailed`."""
+    """Yields the data and delete files in a manifest, a block at a time, whatever the status of their entries. A
+    manifest that does not exist is added to `gone`. Raises `TaskFailed`."""
     async with aclosing(records_of(execution, manifest, ENTRY_FIELDS, gone)) as blocks:
         async for records in blocks:
             files: list[ReachedFile] = []
@@ -262,8 +263,8 @@ async def entries_of(
 async def files_behind(
     execution: Sessions, reached: Reached, gone: list[str], corrupt: list[str] | None = None
 ) -> AsyncGenerator[str, None]:
-    """The manifests that some metadata leads to, and the files that they name. What is not there any more is added to
-    `gone`; with `corrupt`, what can't be read is added to that, and the rest is read. Raises `TaskFailed`."""
+    """Yields the manifests of everything that was reached, and the files in them. Files that do not exist are added to
+    `gone`. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
     async with aclosing(manifests_of(execution, reached, gone=gone, corrupt=corrupt)) as manifests:
         async for manifest in manifests:
             yield manifest.location
@@ -277,7 +278,7 @@ async def files_behind(
 
 
 def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
-    """Adds a file that can't be read to the list. Raises the error where there is none."""
+    """Adds the error to the list. Raises it if there is no list."""
     if corrupt is None:
         raise error
     corrupt.append(str(error))
@@ -286,8 +287,8 @@ def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
 async def records_of(
     execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """The records of an Avro file, a block at a time; none (more) if it is gone, which `gone` then tells. Raises
-    `TaskFailed` if it is there and can't be read (docs/design/purge.md#rule-12)."""
+    """Yields the records of an Avro file, a block at a time. A file that does not exist ends them, and is added to
+    `gone`. Raises `CorruptFile` if it exists and can't be read (docs/design/purge.md#rule-12)."""
 
     async def read_range(start: int, length: int) -> bytes:
         return await execution.session().files.read_range(location, start, length)
@@ -301,7 +302,7 @@ async def records_of(
             gone.append(location)
     except (Unreadable, BadRequest, InvalidKey) as error:
         raise CorruptFile(
-            f"the file {location[:MAX_QUOTED]} can't be read, and what it names would be left behind: {error}"
+            f"the file {location[:MAX_QUOTED]} can't be read, so the files that it names would be left behind: {error}"
         ) from error
 
 

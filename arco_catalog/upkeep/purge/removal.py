@@ -1,4 +1,4 @@
-"""Deletes files of one entity, and nothing else (docs/design/purge.md#what-is-deleted)."""
+"""Deletes files of one entity, and no others (docs/design/purge.md#what-is-deleted)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,17 +15,17 @@ from storage_backends import MAX_DELETED, InvalidKey, StoreError, Unknown
 
 AT_ONCE = MAX_DELETED
 """Files in one call to delete."""
-REMEMBERED = 1_000_000
-"""Data files of which it is remembered that they were deleted: others may be deleted, and counted, twice."""
-PARENTS = 4_096
-"""Folders of which it is remembered whether files in them are the entity's own."""
+MAX_REMEMBERED_FILES = 1_000_000
+"""Deleted files that a removal remembers. Further files may be deleted, and counted, twice."""
+MAX_REMEMBERED_FOLDERS = 4_096
+"""Folders for which a removal remembers whether their files are the entity's own."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
-"""What says nothing of where it lies, however it is decoded, and is no folder of a catalog's own state."""
+"""A file name that cannot change the folder it is in, however it is decoded, nor be a folder of a catalog's state."""
 
 
 class Removal:
-    """Deletes files of one entity: inside its own locations, given by their normal forms, and nowhere else; of these
-    only what `allows` lets go, which judges by folders. Each call to delete is made in a session of `sessions`."""
+    """Deletes files inside the locations of one entity, which are given in normal form, and counts files outside.
+    `allows` may exclude folders. Each call to delete uses a fresh session of `sessions`."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Removal:
         self.progress = progress
 
     async def delete(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes these, as far as they are the entity's own. Raises `LeaseLost`, and `StoreError`."""
+        """Deletes those of these files that are the entity's own. Raises `LeaseLost`, and `StoreError`."""
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
@@ -72,12 +72,13 @@ class Removal:
             )
 
     def own(self, text: str) -> Location | None:
-        """The file, if it lies inside the entity's own locations. A collapsed one is counted, and not deleted."""
+        """The location of a file; None if it is outside the entity's own locations. A collapsed location is counted,
+        and not deleted."""
         folder, _, name = text.rpartition("/")
         if _PLAIN_NAME.fullmatch(name) is None:
             return self._own(text)
         if folder not in self._parents:
-            if len(self._parents) == PARENTS:
+            if len(self._parents) == MAX_REMEMBERED_FOLDERS:
                 self._parents.clear()
             file = self._own(f"{folder}/name")
             self._parents[folder] = None if file is None else replace(file, segments=file.segments[:-1])
@@ -94,16 +95,16 @@ class Removal:
         digest = hash(location)
         if digest in self._deleted:
             return False
-        if len(self._deleted) < REMEMBERED:
+        if len(self._deleted) < MAX_REMEMBERED_FILES:
             self._deleted.add(digest)
         return True
 
     async def _delete(
         self, invalid: set[Location], files: Sequence[Location]
     ) -> Mapping[Location, Unknown | StoreError]:
-        """One call to delete, and another for what lies beside local files. Who makes them holds the lease, and they
-        end with it (docs/design/purge.md#rule-5). Files whose names the store gives to no object are not there; they
-        are added to `invalid`, since no retry would change that."""
+        """Deletes files by one call, and the checksum files of local files by another. Both calls end with the lease
+        (docs/design/purge.md#rule-5). Names that are no keys of the store are added to `invalid`: no such file exists,
+        and no retry would change that. Returns the files that are left, each with the reason."""
         left = await self._sessions.session().files.remove_many(files)
         invalid.update(file for file, reason in left.items() if isinstance(reason, InvalidKey))
         beside = {checksum_beside(file): file for file in files if file.scheme == "file"}
@@ -117,5 +118,5 @@ class Removal:
 
 
 def checksum_beside(file: Location) -> Location:
-    """The file that Hadoop's local file system puts beside each that it writes, and asks when it reads it."""
+    """The checksum file that Hadoop's local file system writes for a file, and requires when it reads the file."""
     return replace(file, segments=(*file.segments[:-1], f".{file.segments[-1]}.crc"))

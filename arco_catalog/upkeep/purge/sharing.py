@@ -1,5 +1,4 @@
-"""Whether another table of the catalog leads to files at the places that are to be purged
-(docs/design/purge.md#rule-15)."""
+"""Finds another table of the catalog that uses files at the locations of a purge (docs/design/purge.md#rule-15)."""
 
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
@@ -30,20 +29,20 @@ from arco_catalog.upkeep.purge.reach import files_behind, named_by
 from arco_catalog.upkeep.reconcile import ListedPointer, list_pointers
 from storage_backends import StoreUnavailable
 
-ASKED = "asked"
-"""What a checkpoint calls it."""
+CHECKED = "asked"
+"""The field of the checkpoint with a `NeighbourCheck`."""
 _LOG = logging.getLogger(__name__)
 MAX_ROUNDS = 20
-"""How often a table is read again that changed while it was read."""
+"""Reads of a table that changes while it is read, before the attempt fails."""
 READ_AT_ONCE = 16
 """Tables that are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How far the others were asked, in a round since `began_ms`, by the lease of this number: all whose
-    entities are not behind `after`. It is about those whose pointers have moved since `since_ms`, and the first round
-    about all. Times are the store's."""
+class NeighbourCheck:
+    """Progress of a round that reads the other tables, in the order of their entities: those up to `after` are read.
+    `lease` began the round at `began_ms`. The first round reads all tables; a later one reads those whose pointers have
+    moved since `since_ms`, the beginning of the round before. Times are the store's."""
 
     began_ms: int
     lease: int = 0
@@ -52,28 +51,28 @@ class Asked:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> Self | None:
-        """What a checkpoint says of it; None if nobody was asked yet."""
-        said = mapping(checkpoint, ASKED)
-        if not said:
+        """Reads the round from a checkpoint; None if none was started."""
+        fields = mapping(checkpoint, CHECKED)
+        if not fields:
             return None
-        since_ms = integer(said, "since_ms") if "since_ms" in said else None
-        lease = integer(said, "lease") if "lease" in said else 0  # an earlier version did not write it
-        return cls(integer(said, "began_ms"), lease, since_ms, text(said, "after"))
+        since_ms = integer(fields, "since_ms") if "since_ms" in fields else None
+        lease = integer(fields, "lease") if "lease" in fields else 0  # an earlier version did not write it
+        return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"))
 
     def to_json(self) -> JsonObject:
-        """The part of the checkpoint."""
+        """The field of the checkpoint."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
         return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since}
 
     def is_enough(self, lease: int, beginning: int) -> bool:
-        """Whether deletes may follow this round, when it ends in `lease`: it started after the purge did,
-        maybe by another lease, and either took one lease alone or followed another round."""
+        """Whether deletes may follow a round that ends in `lease`. It must have started in or after the lease that
+        began the purge (`beginning`), and either fit into one lease or follow an earlier round."""
         return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """Another table with its locations, and whether a name led to it when it was listed, not a tombstone alone."""
+    """Another table with its locations. `live` is whether a name referred to it, and not only a tombstone."""
 
     entity: str
     name: str
@@ -87,21 +86,23 @@ class _Other:
 async def find_sharer(
     execution: Execution, entity: str, locations: Collection[str], beginning: int | None = None
 ) -> str | None:
-    """Another table, live or dropped, that names a file inside these locations, and that file; None if there is none.
-    Goes on from the checkpoint. A round may take several leases; then those are read again whose pointers have moved
-    since it started. `beginning` is the number of the lease that started the purge, by default this one.
-    What of a table is corrupt is noted in the checkpoint, and stops only that table's own purge. Raises `NotYet` while
-    a table of which something is gone may be restored, `TaskFailed` for one without a pointer, `LeaseLost`, and
-    `StoreError`."""
+    """Searches all other tables, live and dropped, for a file inside these locations. Returns a clause that names the
+    table and the file, such as "db.t (entity E) has the file F"; None if no table has one.
+
+    The search continues from the checkpoint, and may take several leases; then a second round reads the tables whose
+    pointers have moved since the first one started. `beginning` is the number of the lease that began the purge, by
+    default this one. Corrupt files of a table are recorded in the checkpoint, and prevent only that table's own purge.
+    Raises `NotYet` while missing files of a table may be restored, `TaskFailed` for a table without a pointer,
+    `LeaseLost`, and `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
-    asked = Asked.parse(execution.checkpoint) or Asked(execution.taken_ms, execution.number)
+    check = NeighbourCheck.parse(execution.checkpoint) or NeighbourCheck(execution.taken_ms, execution.number)
     missing: dict[str, str] = {}
     sharer: str | None = None
     while True:
         known = KnownDirectories(execution, folders)
-        reading = _Round(execution, folders, asked, known, missing)
-        for batch in batches(await _find_unknown(execution, entity, asked, known), READ_AT_ONCE):
+        reading = _Round(execution, folders, check, known, missing)
+        for batch in batches(await _find_unknown(execution, entity, check, known), READ_AT_ONCE):
             sharer = await reading.read(batch)
             await known.write_if_due()
             if sharer is not None:
@@ -109,16 +110,16 @@ async def find_sharer(
         await known.write()
         if sharer is not None:
             return sharer
-        if asked.is_enough(execution.number, beginning):
-            # Another lease may have met tables of which files are missing: they are in the checkpoint.
+        if check.is_enough(execution.number, beginning):
+            # Tables with missing files that another lease found are in the checkpoint.
             noted = mapping(execution.checkpoint, UNREAD) if MISSING_SINCE in execution.checkpoint else {}
-            await wait_for_missing(execution, missing or {name: str(reason) for name, reason in noted.items()}, ASKED)
+            await wait_for_missing(execution, missing or {name: str(reason) for name, reason in noted.items()}, CHECKED)
             return None
-        asked = Asked(execution.taken_ms, execution.number, since_ms=asked.began_ms)
+        check = NeighbourCheck(execution.taken_ms, execution.number, since_ms=check.began_ms)
 
 
 class _FileMissing(Exception):
-    """A table that has a name leads to a file that is gone."""
+    """A live table refers to a file that does not exist."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -126,26 +127,26 @@ class _FileMissing(Exception):
 
 
 class _Round:
-    """One round over the others. The checkpoint names the last table before which none is left to read."""
+    """One round over the other tables. The checkpoint names the last table up to which all are read."""
 
     def __init__(
         self,
         execution: Execution,
         inside: Collection[str],
-        asked: Asked,
+        check: NeighbourCheck,
         known: KnownDirectories,
         missing: dict[str, str],
     ) -> None:
         self._missing = missing
         self._execution = execution
         self._inside = inside
-        self._asked = asked
+        self._check = check
         self._known = known
         self._sharer: str | None = None
 
     async def read(self, others: Sequence[_Other]) -> str | None:
-        """Reads these tables concurrently; they are in the order of their entities. Returns one that has a file
-        inside the locations, and that file."""
+        """Reads these tables concurrently, which are in the order of their entities. Returns a clause that names a
+        table with a file inside the locations; None if there is none."""
         left = dict.fromkeys(other.entity for other in others)
 
         async def read(other: _Other) -> None:
@@ -167,13 +168,14 @@ class _Round:
         return self._sharer
 
     async def _note(self, others: Sequence[_Other], left: Collection[str], other: _Other, corrupt: list[str]) -> None:
+        """Records in the checkpoint that a table was read, and what of it is corrupt or missing."""
         if self._sharer is not None:
             return
         before = takewhile(lambda each: each.entity not in left, others)
-        after = max((each.entity for each in before), default=self._asked.after)
-        checkpoint = {**self._execution.checkpoint, ASKED: replace(self._asked, after=after).to_json()}
+        after = max((each.entity for each in before), default=self._check.after)
+        checkpoint = {**self._execution.checkpoint, CHECKED: replace(self._check, after=after).to_json()}
         if corrupt:
-            _LOG.warning("a purge goes on though %s can't be read whole: %s", other, corrupt[0])
+            _LOG.warning("a purge continues although %s can't be read completely: %s", other, corrupt[0])
             checkpoint = with_unread(checkpoint, {str(other): corrupt[0]})
         if str(other) in self._missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
@@ -181,8 +183,8 @@ class _Round:
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
-    """The name and entity of every other table. Raises `TaskFailed` for one around or inside these locations that has
-    no metadata here, such as one of another format: only those who use it know which files it has."""
+    """The name and entity of every other table. Raises `TaskFailed` for a table of another format whose location
+    overlaps these locations: this catalog can't read which files it has."""
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:
@@ -190,14 +192,14 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
             if not has_pointer(entry):
                 places = [Location.of_normal(normal) for normal in texts(entry, "locations")]
                 if any(place.inside(each) or each.inside(place) for place in places for each in own):
-                    raise TaskFailed(f"{name} lies there, too: which files it has is not known here")
+                    raise TaskFailed(f"{name} is at the same location, and this catalog does not know its files")
             elif entry.get("type") == "table":
                 tables.append((name, text(entry, "entity")))
     return tables
 
 
 async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tuple[str, JsonObject], None]:
-    """The name and entry of all else in the catalog that is live or dropped, and not purged yet."""
+    """Yields the name and the entry of every other table and view that is live, or dropped and not purged."""
     session = execution.session()
     index = (await session.state.head()).index
     for kind in ("relation\n", "tombstone\n"):
@@ -213,22 +215,24 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
                     yield dotted(tuple(namespace.split("\t")), name), entry
 
 
-async def _find_unknown(execution: Sessions, entity: str, asked: Asked, known: KnownDirectories) -> Sequence[_Other]:
-    """The tables that this round is yet to read, in the order of entities: that of names changes with renames. A
-    table that is known to have no file in the locations is left out."""
+async def _find_unknown(
+    execution: Sessions, entity: str, check: NeighbourCheck, known: KnownDirectories
+) -> Sequence[_Other]:
+    """The tables that this round must still read, in the order of their entities, which renames do not change. Tables
+    that are known to have no file in the locations are left out."""
     others: dict[str, _Other] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:
             other = text(entry, "entity")
-            if entry.get("type") == "table" and other > asked.after:
+            if entry.get("type") == "table" and other > check.after:
                 live = "state" not in entry
                 others.setdefault(other, _Other(other, name, live, texts(entry, "locations")))
     pointers: dict[str, ListedPointer] = {}
     async with aclosing(list_pointers(execution.session(), frozenset())) as pages:  # after the registry was read
         async for page in pages:
             pointers.update((each.entity, each) for each in page)
-    if asked.since_ms is not None:  # as far as clocks of the store's servers agree
-        since_ms = asked.since_ms - CLOCK_TOLERANCE_MS
+    if check.since_ms is not None:  # with a tolerance, since the clocks of the store's servers differ
+        since_ms = check.since_ms - CLOCK_TOLERANCE_MS
         moved = {each.entity for each in pointers.values() if each.written_ms >= since_ms}
         others = {other: others[other] for other in others if other in moved}
     locations = {other.entity: other.locations for other in others.values()}
@@ -239,11 +243,11 @@ async def _find_unknown(execution: Sessions, entity: str, asked: Asked, known: K
 async def _file_inside(
     execution: Sessions, other: _Other, folders: Collection[str], corrupt: list[str]
 ) -> str | FileDirectories | None:
-    """A file inside these folders that the present state of a table leads to, or the one that an undecided transaction
-    would give it; if there is none, the folders of its files; None if something is missing that is no obstacle.
-    Where something is missing the table is read again, if it has another state by then: its manifests may have been
-    rewritten. What is there and can't be read is added to `corrupt`. Raises `_FileMissing` where something stays
-    missing of a table that has a name, and `StoreUnavailable` if the table changes all the time."""
+    """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
+    inside these folders. Returns that file; if there is none, the directories of the table's files; None if files of a
+    dropped table are missing. Missing files are read again while the table changes, since its manifests may have been
+    rewritten. Files that can't be read are added to `corrupt`. Raises `_FileMissing` if files of a live table stay
+    missing, and `StoreUnavailable` if the table changes faster than it is read."""
     read: Sequence[str] | None = None
     gone: list[str] = []
     for _ in range(MAX_ROUNDS):
@@ -268,7 +272,8 @@ async def _file_inside(
 
 
 async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
-    """The metadata file of each state that a table has, or may turn out to have; none without a pointer."""
+    """The metadata file of the current state of a table, or of both possible states while a transaction is undecided;
+    none without a pointer."""
     if pointer is None:
         return []
     if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:
@@ -279,8 +284,8 @@ async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence
 async def _files_of(
     execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
 ) -> AsyncGenerator[str, None]:
-    """All files that these metadata files lead to. What is not there any more is added to `gone`, what can't be read to
-    `corrupt`."""
+    """Yields all files that these metadata files refer to, and the metadata files. Files that do not exist are added to
+    `gone`, and files that can't be read to `corrupt`."""
     reached = await named_by(execution, metadata, corrupt)
     gone += reached.gone
     for each in (*reached.files, *reached.lists, *reached.statistics):
@@ -291,8 +296,8 @@ async def _files_of(
 
 
 async def has_name(session: Session, entity: str) -> bool:
-    """Whether a name leads to a table now. What is gone of a dropped one leads nowhere: engines delete the files of
-    what they drop, and other purges do."""
+    """Whether a name refers to a table in HEAD as it is now. Missing files of a dropped table are no obstacle: engines
+    and other purges delete them."""
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for _, entry in entries:

@@ -1,4 +1,4 @@
-"""Takes the inventory of a table that is purged: one walk over its metadata, which later leases continue
+"""Takes the inventory of a table to purge by one walk over its metadata, which later leases continue
 (docs/design/purge.md#rule-29)."""
 
 import hashlib
@@ -29,16 +29,16 @@ MAX_NAMES = 1_000
 """Names in a chunk."""
 FIRST_WRITE_MS = 1_000
 MAX_WRITE_MS = 16_000
-"""After how long a chunk is written, however small: first, then twice as long, and so on. A worker may be killed at any
-time."""
+"""After how long a chunk is written, however small: at first, then twice as long each time. A worker may be killed at
+any time."""
 MAX_COMPARED = 8
-"""Manifest lists with which the next is compared: snapshots that follow each other share most manifests."""
+"""Manifest lists whose manifests are left out of the next list: consecutive snapshots share almost all manifests."""
 
 
 async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -> StoredInventory:
-    """The inventory of the table with this pointer, which nothing moves any more. Another lease may have taken a
-    part of it, or all. Unless `dry`, each metadata file gets its receipt where that is missing. Raises `TaskFailed` for
-    what is there and can't be read, or a table whose files may not be deleted; `LeaseLost`, and `StoreError`."""
+    """Takes the inventory of the table with this pointer, which no commit can move any more. Continues the inventory of
+    an earlier lease. Unless `dry`, writes the missing receipts of metadata files. Raises `TaskFailed` for files that
+    can't be read, and for a table whose files must not be deleted; `LeaseLost`, and `StoreError`."""
     last = await _last_chunk(execution, pointer)
     if last is None:
         fresh = Progress.parse(execution.checkpoint).without_inventory()
@@ -51,7 +51,7 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
-    """The last chunk that the checkpoint names, if it is of an inventory from the present metadata file on."""
+    """The last chunk that the checkpoint names; None if it is of another metadata file than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None
     return chunk if chunk is not None and chunk.current == pointer.metadata.location else None
@@ -59,7 +59,7 @@ async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What one metadata file names."""
+    """The names in one metadata file, the files of its log, and whether its files may be deleted."""
 
     reached: Reached
     logged: Sequence[str]
@@ -74,7 +74,7 @@ class _Names:
 
 @dataclass(slots=True)
 class _Buffer:
-    """Names that no chunk has yet."""
+    """Names that are not in a chunk yet."""
 
     files: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
@@ -87,13 +87,13 @@ class _Buffer:
         return len(self.files) + len(self.lists) + len(self.statistics) + len(self.manifests) + len(self.ignored)
 
     def add(self, reached: Reached, newer: Reached) -> None:
-        """Adds what one metadata file names and a newer one does not."""
+        """Adds the names that one metadata file has and a newer one does not."""
         self.lists += [each for each in reached.lists if each not in newer.lists]
         self.manifests += [ReachedFile(each) for each in reached.direct if each not in newer.direct]
         self.statistics += [each for each in reached.statistics if each not in newer.statistics]
 
     def chunks(self, empty: Chunk) -> list[Chunk]:
-        """All names in chunks, one at least, without ids."""
+        """Makes chunks without ids of all names, at least one."""
         made = [replace(empty, files=tuple(each)) for each in batches(self.files, MAX_NAMES)]
         made += [replace(empty, lists=tuple(each)) for each in batches(self.lists, MAX_NAMES)]
         made += [replace(empty, statistics=tuple(each)) for each in batches(self.statistics, MAX_NAMES)]
@@ -113,7 +113,7 @@ class _Buffer:
 
 
 class InventoryWalk:
-    """Goes on with an inventory after its `last` chunk."""
+    """Continues an inventory after its `last` chunk."""
 
     def __init__(self, execution: Execution, pointer: Pointer, last: Chunk, *, dry: bool) -> None:
         self._execution = execution
@@ -129,7 +129,7 @@ class InventoryWalk:
         self._write_after_ms = FIRST_WRITE_MS
 
     async def run(self) -> None:
-        """Takes the rest of the inventory. Raises as `take_inventory` does."""
+        """Takes the rest of the inventory, stage by stage. Raises as `take_inventory` does."""
         if self._position.stage is not Stage.MANIFESTS:
             await self._remember()
         if self._position.stage is Stage.LOG:
@@ -142,8 +142,8 @@ class InventoryWalk:
             await self._read_manifests()
 
     async def _remember(self) -> None:
-        """Reads which metadata files the chunks have, and the one that was read last: it has most of the names that
-        the next has."""
+        """Reads which metadata files the chunks name, and the file that was read last: it has almost all names of the
+        next one."""
         if self.last.id:
             async with aclosing(StoredInventory(self._execution, self.last).chunks()) as chunks:
                 async for chunk in chunks:
@@ -153,7 +153,7 @@ class InventoryWalk:
             self._newer = self._newer if names is None else names.reached
 
     async def _walk_log(self) -> None:
-        """The metadata files that were current, the newest first."""
+        """Reads the metadata files that were current, the newest first."""
         while (following := self._position.next) is not None:
             files: list[MetadataFile] = []
             file: MetadataFile | None = following
@@ -171,7 +171,7 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.LOGGED)
 
     async def _read_logged(self) -> None:
-        """Metadata files that logs of others name, and that were not met."""
+        """Reads the metadata files that only the logs of other files name."""
         while logged := self._position.logged:
             await self._read([each for each in logged[:AT_ONCE] if self._is_new(each)], follow=False)
             self._position = replace(self._position, logged=logged[AT_ONCE:])
@@ -179,7 +179,7 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.TRIES)
 
     async def _find_tries(self) -> None:
-        """Metadata files in the table's folders that never became current, and have a pending receipt."""
+        """Reads the metadata files in the table's folders that never became current, and have a pending receipt."""
         for folder in self._position.folders:
             async with aclosing(self._execution.session().files.listed(folder)) as listed:
                 async for location, _ in listed:
@@ -196,8 +196,8 @@ class InventoryWalk:
         self._position = replace(self._position, chunk=self.last.id)
 
     async def _read_manifests(self) -> None:
-        """The manifests of all manifest lists, chunk by chunk from the oldest: a manifest that one of the last lists
-        names is left out."""
+        """Reads the manifests in all manifest lists, from the oldest chunk on. A manifest that one of the last
+        `MAX_COMPARED` lists names is left out."""
         for each in self._position.compared:
             listed = await manifests_in(self._execution, each, [])
             self._seen.update((_digest(manifest.location), 0) for manifest in listed)
@@ -228,8 +228,8 @@ class InventoryWalk:
             self._seen[digest] = number
 
     async def _read(self, files: Sequence[str], *, follow: bool = True) -> None:
-        """Reads metadata files that were current after each other, the newest first, and adds what they name and the
-        one before did not. Those that `follow` from the pointer name others in their logs."""
+        """Reads metadata files, the newest first, and adds the names of each that the newer one does not have. With
+        `follow`, also adds the files of their logs to the position: they are in the chain from the pointer."""
         read = [read_metadata_file(self._execution, file, self._buffer.missing, _Names.of) for file in files]
         for file, names in zip(files, await gather(*read) if read else [], strict=True):
             if names is None:
@@ -247,7 +247,7 @@ class InventoryWalk:
                 self._position = replace(self._position, newer=file, logged=unknown, folders=folders)
 
     def _is_new(self, file: str) -> bool:
-        """Whether a metadata file is met for the first time."""
+        """Returns whether a metadata file is met for the first time, and remembers it."""
         digest = _digest(file)
         if digest in self._known:
             return False
@@ -255,20 +255,21 @@ class InventoryWalk:
         return True
 
     async def _write_if_due(self) -> None:
+        """Writes the buffered names if they are many, or if the last write was long ago."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._buffer) >= MAX_NAMES or passed_ms >= self._write_after_ms:
             self._write_after_ms = min(2 * self._write_after_ms, MAX_WRITE_MS)
             await self._write()
 
     async def _write(self) -> None:
-        """Stores all that was found in chunks, and has the checkpoint name the last."""
+        """Stores the buffered names in chunks, and records the last chunk in the checkpoint."""
         state, task = self._execution.session().state, self._execution.task.id
         for chunk in self._buffer.chunks(Chunk(self._pointer.metadata.location, self._position)):
             before = links_to(self.last) if self.last.id else ()
             self.last = replace(chunk, id=self._execution.runtime.ulid(), before=before)
             await write_chunk(state, task, self.last)
         now = replace(Progress.parse(self._execution.checkpoint), inventory=self.last.id)
-        if now.phase is Phase.DATA:  # later phases have deleted some themselves
+        if now.phase is Phase.DATA:  # in later phases, missing files were deleted by this purge
             now = now.without([*dict.fromkeys(self._buffer.missing)])
         self._buffer = _Buffer()
         self._written_ms = self._execution.runtime.boot_ms()

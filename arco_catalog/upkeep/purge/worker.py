@@ -1,4 +1,4 @@
-"""The worker for all tasks that a catalog has."""
+"""Makes the worker that executes the tasks of a catalog."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from arco_catalog.upkeep.purge.executor import AntiJoin, PurgeExecutor
 
 
 class LeftToThePipeline:
-    """Takes no task of a type that only a job of the pipeline does (docs/maintenance.md)."""
+    """The executor of a type of task that only jobs of the pipeline execute (docs/maintenance.md): it takes none."""
 
     def takes(self, task: Task) -> bool:
         return False
@@ -35,7 +35,7 @@ def task_worker(
     delegate: Delegate | None = None,
     anti_join: AntiJoin | None = None,
 ) -> Worker:
-    """A worker of this process, which has purges done by `delegate` where that may be, or by an `anti_join`."""
+    """Makes a worker of this process. It purges by `delegate` if a purge may be handed over, or by an `anti_join`."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
@@ -44,7 +44,8 @@ def task_worker(
 
 
 def delegate_from_env(environment: Mapping[str, str], runtime: Runtime) -> Delegate | None:
-    """The delegation service that variables name; None if purges are this process's own. Raises `ValueError`."""
+    """Makes the client of the delegation service that the variables name; None if workers purge by themselves. Raises
+    `ValueError`."""
     if PURGE_EXECUTOR.read(environment) == "local":
         return None
     from arco_catalog.upkeep.purge.delegation_client import client_from_env

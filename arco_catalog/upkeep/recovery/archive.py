@@ -1,8 +1,8 @@
 """The file of a backup: a tar archive, packed by gzip, that is written and read from its beginning to its end.
 
-Its first member says what it is a backup of. Then come stored objects by their keys, each as it was read; one that was
-read again counts as it was last. The last member says how many there are, with a digest of all: an archive without it
-was cut short.
+The first member describes the catalog or realm. Then come stored objects by their keys, in the order in which they were
+read; of an object that was read again the last copy counts. The last member has their number and a digest: an archive
+without it is incomplete.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from arco_catalog.state.fields import integer, mapping, optional_text
 FORMAT = 1
 FIRST, LAST, OBJECTS = "arco-backup.json", "arco-backup-complete.json", "objects/"
 AT_ONCE = 64
-"""Members that are read together."""
+"""Members that are read in one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One object: its key, below the folder that was backed up; its bytes, and when the store had written it."""
+    """An object: its key below the folder of the backup, its bytes, and the time at which the store wrote it."""
 
     key: str
     body: bytes
@@ -37,7 +37,7 @@ class Member:
 
 
 class ArchiveWriter:
-    """Writes an archive beside its place, and puts it there when it is complete. Raises `OSError`."""
+    """Writes an archive to a partial file, and renames it when it is complete. Methods raise `OSError`."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -50,7 +50,7 @@ class ArchiveWriter:
         self.bytes = 0
 
     def begin(self, first: JsonObject) -> None:
-        """Raises `FileExistsError` if there is such a file."""
+        """Opens the partial file and writes the first member. Raises `FileExistsError` if the archive exists."""
         if self._file.exists():
             raise FileExistsError(f"{self._file} exists")
         self._raw = os.fdopen(os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
@@ -58,15 +58,15 @@ class ArchiveWriter:
         self._add(FIRST, dumps({**first, "format": FORMAT}, sort_keys=True), 0)
 
     async def add(self, members: Sequence[Member], *, again: bool = False) -> None:
-        """Adds objects. `again`: they are there already, as they were earlier."""
+        """Adds objects. `again` is whether the archive has an earlier copy of each."""
         await asyncio.to_thread(self._add_all, members, again)
 
     async def complete(self, summary: JsonObject) -> None:
-        """Ends the archive."""
+        """Writes the last member, and moves the archive to its path."""
         await asyncio.to_thread(self._complete, summary)
 
     def abandon(self) -> None:
-        """Removes what was written, unless it is complete."""
+        """Removes the partial file, unless the archive is complete."""
         if self._raw is None or self._tar is None:
             return
         try:
@@ -88,8 +88,8 @@ class ArchiveWriter:
         assert self._tar is not None
         assert self._raw is not None
         again: JsonObject = {**self._again}
-        said: JsonObject = {"objects": self.objects, "sha256": self._digest.hexdigest(), "again": again, **summary}
-        self._add(LAST, dumps(said, sort_keys=True), 0)
+        last: JsonObject = {"objects": self.objects, "sha256": self._digest.hexdigest(), "again": again, **summary}
+        self._add(LAST, dumps(last, sort_keys=True), 0)
         self._tar.close()
         self._raw.flush()
         os.fsync(self._raw.fileno())
@@ -107,7 +107,7 @@ class ArchiveWriter:
 
 @dataclass
 class Archive:
-    """A complete archive: what its first and its last member say."""
+    """A complete archive, with the documents of its first and its last member."""
 
     file: Path
     first: JsonObject
@@ -115,8 +115,8 @@ class Archive:
 
     @classmethod
     async def opened(cls, file: Path) -> "Archive":
-        """Reads all of it, and holds it against its digest. Raises `BadRequest` for what is no complete archive, and
-        `OSError`."""
+        """Opens an archive, after reading all of it and comparing the digest. Raises `BadRequest` for a file that is
+        not a complete archive, and `OSError`."""
         return await asyncio.to_thread(cls._checked, file)
 
     @classmethod
@@ -126,31 +126,31 @@ class Archive:
         name, body, _ = next(members, ("", b"", 0))
         first = _json(file, body) if name == FIRST else {}
         if first.get("format") != FORMAT:
-            raise BadRequest(f"{file} is no backup that this version can read")
+            raise BadRequest(f"{file} is not a backup that this version can read")
         for name, body, _ in members:
             if name == LAST:
                 last = body
             elif name.startswith(OBJECTS):
                 objects += 1
                 _count(digest, Member(name.removeprefix(OBJECTS), body))
-        said = _json(file, last) if last else {}
-        if integer({"objects": -1, **said}, "objects") != objects or said.get("sha256") != digest.hexdigest():
-            raise BadRequest(f"{file} is damaged or was cut short")
-        return cls(file, first, said)
+        summary = _json(file, last) if last else {}
+        if integer({"objects": -1, **summary}, "objects") != objects or summary.get("sha256") != digest.hexdigest():
+            raise BadRequest(f"{file} is damaged or incomplete")
+        return cls(file, first, summary)
 
     @property
     def realm(self) -> bool:
-        """Whether it is of a realm, and not of one catalog."""
+        """Whether the archive is of a realm, and not of one catalog."""
         return self.first.get("realm") is True
 
     @property
     def summary(self) -> JsonObject:
-        """What it holds."""
-        told = {name: value for name, value in self.last.items() if name != "again"}
-        return {"made_ms": self.first.get("made_ms"), "of": optional_text(self.first, "of"), **told}
+        """The fields of the archive that a report shows."""
+        fields = {name: value for name, value in self.last.items() if name != "again"}
+        return {"made_ms": self.first.get("made_ms"), "of": optional_text(self.first, "of"), **fields}
 
     async def objects(self) -> AsyncGenerator[Sequence[Member], None]:
-        """The objects, a bounded number at a time, each as it was last."""
+        """Yields the objects in bounded batches, of each the last copy."""
         left: dict[str, int] = {key: integer(mapping(self.last, "again"), key) for key in mapping(self.last, "again")}
         members = _members(self.file)
         while batch := await asyncio.to_thread(lambda: list(islice(members, AT_ONCE))):
@@ -174,7 +174,7 @@ def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
                 if extracted is not None:
                     yield info.name, extracted.read(), int(info.mtime) * 1000
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise BadRequest(f"{file} is damaged, or no backup") from error
+        raise BadRequest(f"{file} is damaged, or not a backup") from error
 
 
 def _count(digest: "hashlib._Hash", member: Member) -> None:
@@ -184,7 +184,7 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 def _json(file: Path, body: bytes) -> JsonObject:
     try:
-        said = loads(body)
+        document = loads(body)
     except MalformedJson as error:
         raise BadRequest(f"{file} is damaged") from error
-    return said if isinstance(said, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -1,9 +1,10 @@
-"""Writes what a catalog has stored to an archive, beside live writers (docs/recovery.md#backups).
+"""Writes the stored state of a catalog to an archive while clients write (docs/recovery.md#backups).
 
-The order of reading makes it consistent. What tells that something was done (markers, receipts, tasks) is read before
-the pointers, so all that it tells of is in them. HEAD is read after them, so all that they rest on is in it. Decisions
-of transactions are read last: of one that committed meanwhile, all pointers are read again, and HEAD too; what is not
-decided then is left out, and so did not happen.
+The order of reading makes the backup consistent. Records that prove commits (markers, receipts, tasks) are read before
+the pointers, so every commit that they prove is in a pointer. HEAD is read after the pointers, so every name that a
+pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed meanwhile, its
+pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it reads as
+aborted.
 """
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
@@ -28,15 +29,15 @@ from arco_catalog.upkeep.recovery.archive import ArchiveWriter, Member
 from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
 from storage_backends import Found, Listed, StoreUnavailable
 
-ROUNDS = 100
-"""How often HEAD is read, each time because a transaction committed since."""
+MAX_ROUNDS = 100
+"""Reads of HEAD, one more each time a transaction has committed meanwhile."""
 TICK_MS = 5_000
-"""The store's times are in whole seconds, at the coarsest; more, to be sure."""
+"""Longer than the coarsest resolution of a store's times, which is a second."""
 
 
 async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) -> JsonObject:
-    """Writes the catalog of the session to an archive that has begun; with a realm, whose registry the session is with,
-    the realm and its catalogs as of the beginning. Returns what there is. Raises as `CatalogBackup.write` does."""
+    """Writes the catalog of the session to an open archive. With a realm, whose registry is the session's, writes the
+    realm and its catalogs. Returns the summary of the archive. Raises as `CatalogBackup.write` does."""
     strip = session.state.paths.state.removesuffix(session.state.paths.folder)
     parts = [CatalogBackup(session.state, archive, strip, session.late)]
     heads = [await parts[0].write()]
@@ -46,40 +47,40 @@ async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) 
             heads.append(await parts[-1].write())
     for part in reversed(parts):
         await part.write_head()
-    held: list[JsonValue] = [
-        part.told(head) | {"place": place_of(session, part.state.paths.root)}
+    registries: list[JsonValue] = [
+        part.summarize(head) | {"place": place_of(session, part.state.paths.root)}
         for part, head in zip(parts, heads, strict=True)
     ]
-    summary: JsonObject = {"registries": held}
+    summary: JsonObject = {"registries": registries}
     await archive.complete(summary)
     return {**summary, "objects": archive.objects, "bytes": archive.bytes}
 
 
 def place_of(session: Session, root: str) -> str:
-    """Where the state of a catalog with this root is, in the store of the session."""
+    """The URI of the state of a catalog with this root, in the store of the session."""
     base = session.catalog.mounts[0].root
     return base.below(root).uri if root else base.uri
 
 
 @dataclass
 class CatalogBackup:
-    """The backup of one catalog. `strip` is what keys in the archive leave out."""
+    """The backup of one catalog. `strip` is the prefix that keys in the archive do not have."""
 
     state: State
     archive: ArchiveWriter
     strip: str
     late: Callable[[], bool]
     entities: set[str] = field(default_factory=set)
-    """Those whose pointers are in the archive: some 100 bytes each."""
+    """Entities whose pointers are in the archive: some 100 bytes each."""
     covered: set[str] = field(default_factory=set)
-    """Transactions that committed since the beginning, and whose pointers were read since."""
+    """Transactions that committed during the backup, and whose pointers were read afterwards."""
     read_again: int = 0
     missing: list[str] = field(default_factory=list)
-    """Entities that HEAD names and whose pointers are not there."""
+    """Entities in HEAD whose pointers do not exist."""
 
     async def write(self) -> RegistryState:
-        """Writes all but HEAD, which `write_head` does, and returns it. Raises `NotFound`, `StoreError`, and
-        `Unavailable` if transactions never stop to commit."""
+        """Writes all objects except HEAD, and returns HEAD, which `write_head` writes. Raises `NotFound`, `StoreError`,
+        and `Unavailable` if transactions commit faster than their pointers are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
         for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
@@ -91,13 +92,15 @@ class CatalogBackup:
         await self._add_keys([paths.page_key])
         await self._add_listed(paths.metadata_claims)
         await self._add_decisions()
-        await self._add_listed(paths.events, wanted=self._pending_since)
+        await self._add_listed(paths.events, include=self._is_new_pending_receipt)
         await self._add_history(head)
-        await self._add_listed(paths.collector)  # last: whatever was collected meanwhile is behind the floors
+        await self._add_listed(
+            paths.collector
+        )  # last, so that the floors cover everything that was collected meanwhile
         return head
 
-    def told(self, head: RegistryState) -> JsonObject:
-        """What the archive holds of the catalog."""
+    def summarize(self, head: RegistryState) -> JsonObject:
+        """Describes the part of the archive that is of this catalog."""
         return {
             "manifest": self.state.paths.manifest.removeprefix(self.strip),
             "head": head.id,
@@ -109,22 +112,22 @@ class CatalogBackup:
         }
 
     async def write_head(self) -> None:
-        """Writes HEAD: an archive that is read from its beginning gives a catalog when all else is there."""
+        """Writes HEAD, which is the last object: a restore that ends earlier leaves no catalog."""
         await self._add([(self.state.paths.manifest, self._head, 0)])
 
-    # What is consistent with what
+    # Consistency
 
     async def _consistent_head(self) -> RegistryState:
-        """HEAD, read when the pointers of all that had committed were."""
+        """Reads HEAD until the archive has the pointers of every transaction that had committed by then."""
         before: str | None = None
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             head = await self._read_head()
             if head.id != before:
                 self.missing = await self._add_missing_pointers(head)
-            gone_since = bool(self.missing) and head.id != before
+            found_missing = bool(self.missing) and head.id != before
             before = head.id
             members = await self._members_of_new_transactions()
-            if members is None and not gone_since:  # what was dropped and purged meanwhile is not in the next HEAD
+            if members is None and not found_missing:  # the next HEAD lacks entities that were purged meanwhile
                 return head
             await self._add_pointers(members or ())
         raise Unavailable("Transactions over several tables commit faster than their tables can be read: try again")
@@ -133,12 +136,12 @@ class CatalogBackup:
         key = self.state.paths.manifest
         found = await read(self.state, key)
         if found is None:
-            raise NotFound(f"{key} is missing: `arco restore` finds it again")
+            raise NotFound(f"{key} is missing: restore it by `arco restore`")
         self._head = found.body
         return RegistryState.parse(found.body, found.version, key).with_segments(self.state.loaded_segment)
 
     async def _add_missing_pointers(self, head: RegistryState) -> list[str]:
-        """Adds the pointers of what was made since the pointers were listed. Returns the entities that have none."""
+        """Adds the pointers that were created after the listing of pointers. Returns the entities without a pointer."""
         missing: list[str] = []
         for prefix in ("relation\n", "tombstone\n"):
             async for _, entry in entries_in(self.state, head.index, prefix):
@@ -149,7 +152,7 @@ class CatalogBackup:
         return await self._add_pointers(missing)
 
     async def _add_pointers(self, entities: Sequence[str]) -> list[str]:
-        """Adds these pointers as they are now. Returns the entities that have none."""
+        """Reads and adds the pointers of these entities. Returns the entities without a pointer."""
         gone: list[str] = []
         for batch in batches(entities, AT_ONCE):
             found = await gather(*(read(self.state, self.state.paths.pointer(each)) for each in batch))
@@ -164,10 +167,10 @@ class CatalogBackup:
         return gone
 
     async def _members_of_new_transactions(self) -> Sequence[str] | None:
-        """The entities of transactions that committed since they were last asked for; None if none did."""
+        """The entities of transactions that committed since the last call; None if there are none."""
         found: dict[str, None] = {}
         new = False
-        async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._recent):
+        async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._is_recent):
             decision = Decision.parse(each, key)
             transaction = text(decision.document, "transaction")
             if decision.status == "committed" and transaction not in self.covered:
@@ -178,16 +181,16 @@ class CatalogBackup:
         return [*found] if new else None
 
     async def _add_decisions(self) -> None:
-        """Adds decisions. A commit that nothing read so far has to show is left out, as what is undecided is: what is
-        not there reads as aborted."""
+        """Adds the decisions of transactions. Leaves out undecided ones, and commits that are in no pointer of the
+        archive: a transaction without a decision reads as aborted."""
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions)):
             decision = Decision.parse(each, key)
-            late = each.written_ms >= self._since_ms and text(decision.document, "transaction") not in self.covered
-            if decision.status == "aborted" or (decision.status == "committed" and not late):
+            is_late = each.written_ms >= self._since_ms and text(decision.document, "transaction") not in self.covered
+            if decision.status == "aborted" or (decision.status == "committed" and not is_late):
                 await self._add([(key, each.body, each.written_ms)])
 
     async def _add_history(self, head: RegistryState) -> None:
-        """Adds the commits that led to HEAD, as far as they are kept, and none that lost its race."""
+        """Adds the registry commits that were HEAD, as far back as they are stored."""
         listing: RegistryState | None = head
         while listing is not None:
             await self._add_keys([self.state.paths.registry_commit(commit) for commit, _ in listing.recent()])
@@ -199,12 +202,12 @@ class CatalogBackup:
 
     # Reading and adding
 
-    def _recent(self, each: Listed) -> bool:
+    def _is_recent(self, each: Listed) -> bool:
         return each.written_ms >= self._since_ms
 
-    def _pending_since(self, each: Listed) -> bool:
-        """Receipts of commits that pointers may show and that were not there at the beginning."""
-        return self._recent(each) and "/pending/" in each.key
+    def _is_new_pending_receipt(self, each: Listed) -> bool:
+        """Whether an object is a pending receipt that was written during the backup: a pointer may have its commit."""
+        return self._is_recent(each) and "/pending/" in each.key
 
     def _note_entity(self, key: str) -> None:
         self.entities.add(key.rpartition("/")[2].removesuffix(".json"))
@@ -213,10 +216,11 @@ class CatalogBackup:
         self,
         prefix: str,
         note: Callable[[str], None] | None = None,
-        wanted: Callable[[Listed], bool] | None = None,
+        include: Callable[[Listed], bool] | None = None,
     ) -> None:
+        """Adds the objects under a prefix, and calls `note` with each key."""
         batch: list[tuple[str, bytes, int]] = []
-        async for key, each in self._read(list_objects(self.state, prefix), wanted):
+        async for key, each in self._read(list_objects(self.state, prefix), include):
             if note is not None:
                 note(key)
             batch.append((key, each.body, each.written_ms))
@@ -232,12 +236,12 @@ class CatalogBackup:
             await self._add([(key, each.body, each.written_ms) for key, each in there])
 
     async def _read(
-        self, entries: AsyncIterable[Listed], wanted: Callable[[Listed], bool] | None = None
+        self, entries: AsyncIterable[Listed], include: Callable[[Listed], bool] | None = None
     ) -> AsyncIterable[tuple[str, Found]]:
-        """The objects of a listing, a bounded number at a time; those that went meanwhile are left out."""
+        """Reads the objects of a listing, in bounded batches. Leaves out objects that were deleted meanwhile."""
         batch: list[str] = []
         async for each in entries:
-            if wanted is None or wanted(each):
+            if include is None or include(each):
                 batch.append(each.key)
             if len(batch) == AT_ONCE:
                 for pair in await self._read_batch(batch):

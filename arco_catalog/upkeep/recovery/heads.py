@@ -1,15 +1,15 @@
 """Finds HEAD of a registry among its commit objects.
 
-A commit object is written before the compare-and-swap that makes it HEAD, so not each of them was HEAD. One on which
-another was built was. Of those that were built on the last such commit one at most became HEAD: which, is known where
-something tells that was written after its compare-and-swap. Their times tell nothing.
+A commit object is written before the compare-and-swap that makes it HEAD, so not every commit object was HEAD. A commit
+was HEAD if another is its child. Of the children of the last such commit at most one became HEAD. A record that was
+written after its compare-and-swap proves which one; the times of the objects prove nothing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import transaction_committed
@@ -22,37 +22,40 @@ from arco_catalog.state.runtime import ulid_of
 from arco_catalog.upkeep.recovery.reading import AT_ONCE, final_answers, read
 
 DAY_MS = 24 * 60 * 60_000
-LEAST = 1_000
-"""The newest commits are read: so many, and all of the last day, by the clocks that named them."""
+MIN_COMMITS = 1_000
+"""Newest commits to read, besides all of the last day by the clocks in their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A commit that may have been HEAD last. `evidence` says how that is known; `there` is whether it can be read."""
+    """A commit that may have been the last HEAD. `evidence` is the proof of that, `exists` whether the object can be
+    read."""
 
     commit: str
     sequence: int
     at_ms: int | None
     operations: Sequence[JsonObject] = ()
     evidence: str | None = None
-    there: bool = True
+    exists: bool = True
 
     def to_json(self) -> JsonObject:
-        """What is shown of it."""
-        told = [{name: value for name, value in each.items() if name != "answer"} for each in self.operations]
+        """The fields that a report shows."""
+        operations: list[JsonValue] = [
+            {name: value for name, value in each.items() if name != "answer"} for each in self.operations
+        ]
         return {
             "commit": self.commit,
             "sequence": self.sequence,
             "at_ms": self.at_ms,
-            "operations": [*told],
+            "operations": operations,
             "evidence": self.evidence,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
-    """What the commit objects tell: the last commit on which another was built, and those that were built on it.
-    `unreadable` are keys of damaged ones."""
+    """The result of the search: the last commit that has a child (`known`), and its children. `unreadable` are the keys
+    of damaged commit objects."""
 
     known: Candidate | None = None
     leaves: Sequence[Candidate] = ()
@@ -60,20 +63,20 @@ class HeadSearch:
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """All that may have been HEAD last."""
-        return [each for each in (self.known, *self.leaves) if each is not None and each.there]
+        """The commits that may have been the last HEAD."""
+        return [each for each in (self.known, *self.leaves) if each is not None and each.exists]
 
     @property
     def certain(self) -> Candidate | None:
-        """The one that was HEAD last, if that is known."""
+        """The commit that is proven to be the last HEAD; None if that is not known."""
         proven = [leaf for leaf in self.leaves if leaf.evidence is not None]
         if len(proven) == 1:
             return proven[0]
-        return self.known if not self.leaves and self.known is not None and self.known.there else None
+        return self.known if not self.leaves and self.known is not None and self.known.exists else None
 
 
 async def find_head(session: Session) -> HeadSearch:
-    """Searches the commit objects. Raises `StoreError`."""
+    """Reads the newest commit objects, and finds the commits that may have been the last HEAD. Raises `StoreError`."""
     names = [
         each.key.rpartition("/")[2].removesuffix(".json")
         async for each in list_objects(session.state, session.state.paths.registry_commits)
@@ -82,24 +85,24 @@ async def find_head(session: Session) -> HeadSearch:
     children: dict[str | None, list[Candidate]] = {}
     for candidate, parent in found:
         children.setdefault(parent, []).append(candidate)
-    there = {candidate.commit: candidate for candidate, _ in found}
+    readable = {candidate.commit: candidate for candidate, _ in found}
     parents = {parent: built[0].sequence - 1 for parent, built in children.items() if parent is not None}
     if not parents:
         leaves = children.get(None, [])
         return HeadSearch(None, await _with_evidence(session, leaves), unreadable)
     last = max(parents, key=lambda parent: (parents[parent], parent))
-    known = there.get(last) or Candidate(last, parents[last], None, there=False)
+    known = readable.get(last) or Candidate(last, parents[last], None, exists=False)
     known = replace(known, evidence="a later commit was built on it")
     return HeadSearch(known, await _with_evidence(session, children[last]), unreadable)
 
 
 async def _newest(session: Session, names: Sequence[str]) -> tuple[list[tuple[Candidate, str | None]], list[str]]:
-    """The newest commits with their parents, and the keys of those that can't be read."""
+    """Reads the newest commits. Returns them with their parents, and the keys of those that can't be read."""
     found: list[tuple[Candidate, str | None]] = []
     unreadable: list[str] = []
     newest_ms = 0
     for batch in batches(names, AT_ONCE):
-        if len(found) >= LEAST and batch[0] < ulid_of(max(0, newest_ms - DAY_MS), bytes(10)):
+        if len(found) >= MIN_COMMITS and batch[0] < ulid_of(max(0, newest_ms - DAY_MS), bytes(10)):
             break
         for key, read_state in await gather(*(_read(session, name) for name in batch)):
             if read_state is None:
@@ -130,34 +133,35 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
 
 
 async def _with_evidence(session: Session, leaves: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The leaves, each with what tells that it was HEAD."""
+    """Adds to each commit the proof that it was HEAD, if there is one."""
     attempts = {str(operation.get("id")) for leaf in leaves for operation in leaf.operations}
     since_ms = min((leaf.at_ms or 0 for leaf in leaves), default=0)
     answers = await final_answers(session.state, attempts, since_ms)
 
-    async def told(leaf: Candidate) -> Candidate:
+    async def with_evidence(leaf: Candidate) -> Candidate:
         for operation in leaf.operations:
             evidence = await _evidence(session, operation, answers.get(str(operation.get("id"))))
             if evidence is not None:
                 return replace(leaf, evidence=evidence)
         return leaf
 
-    return [await told(leaf) for leaf in leaves]
+    return [await with_evidence(leaf) for leaf in leaves]
 
 
 async def _evidence(session: Session, operation: JsonObject, answered: JsonObject | None) -> str | None:
-    """What was written after the compare-and-swap of an operation's commit, None if nothing is found."""
+    """Describes a record that was written after the compare-and-swap of an operation's commit; None if there is
+    none."""
     name = str(operation.get("id"))
     if answered is not None and answered == operation.get("answer"):
         return f"a final slot has the answer of its operation {name}"
     if operation.get("kind") == "lay-names":
         transaction = optional_text(operation, "transaction")
         if transaction is not None and await transaction_committed(session.state, transaction):
-            return f"transaction {transaction} committed, which placed its names by it"
+            return f"transaction {transaction} committed, which placed its names by this commit"
     for field_name in ("entity", "replaced"):
         entity = optional_text(operation, field_name)
-        if entity is not None and (told := await _on_pointer(session, entity, operation)) is not None:
-            return told
+        if entity is not None and (evidence := await _on_pointer(session, entity, operation)):
+            return evidence
     return None
 
 
@@ -176,4 +180,4 @@ async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> s
         committed = session.state.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
         return f"{entity}, which it created, has a committed receipt" if await read(session.state, committed) else None
     except InternalError:
-        return None  # a pointer that is damaged tells nothing
+        return None  # a damaged pointer proves nothing

@@ -1,9 +1,9 @@
-"""Finds what a lost pointer named, among the receipts of its entity, and builds it anew.
+"""Finds the metadata file of a lost pointer among the receipts of its entity, and rebuilds the pointer.
 
-A committed receipt is of a file that was current; so is the base of any receipt, since a commit is planned on the
-current file. The last of these files is the newest, because times increase along an entity's files. Pending receipts
-that name it as their base may be of commits that were made, or of lost tries: which, is known only where something
-tells that was written after the compare-and-swap.
+The file of a committed receipt was current, and so was the base of any receipt, since a commit is planned on the
+current file. The newest of these files has the greatest time, because times increase along an entity's files. A pending
+receipt with that file as its base is of a commit that may have applied. A record that was written after the
+compare-and-swap proves that it did.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """A table or view whose pointer is gone: its entry, and the drop that marked the pointer, if it was dropped."""
+class LostPointer:
+    """A table or view without a readable pointer: its entry, and the operation that dropped it, if any."""
 
     entity: str
     name: str
@@ -38,7 +38,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one receipt tells. `evidence` says how it is known that the file was current."""
+    """The commit in one receipt. `evidence` is the proof that its file was current."""
 
     file: MetadataFile
     base: MetadataFile | None = None
@@ -47,7 +47,7 @@ class Commit:
     evidence: str | None = None
 
     def to_json(self) -> JsonObject:
-        """What is shown of it."""
+        """The fields that a report shows."""
         return {
             "metadata_location": self.file.location,
             "metadata_ms": self.file.ms,
@@ -58,22 +58,22 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PointerSearch:
-    """What was found of a lost pointer: its files that were current, the newest first; commits on the newest of them
-    that may have been made; and the file that the entity was registered from."""
+    """The result of the search for a lost pointer: commits whose files were current (`made`, the newest first), commits
+    on the newest of them that may have applied (`leaves`), and the file that the entity was registered from."""
 
-    lost: Lost
+    lost: LostPointer
     made: Sequence[Commit] = ()
     leaves: Sequence[Commit] = ()
     registered: str | None = None
 
     @property
     def candidates(self) -> Sequence[Commit]:
-        """All that may have been current last."""
+        """The commits whose file may have been the last current one."""
         return [*self.made[:1], *self.leaves]
 
     @property
     def certain(self) -> Commit | None:
-        """The one that was, if that is known."""
+        """The commit whose file is proven to be the last current one; None if that is not known."""
         proven = [leaf for leaf in self.leaves if leaf.evidence is not None]
         if len(proven) == 1:
             return proven[0]
@@ -81,34 +81,37 @@ class PointerSearch:
 
 
 @dataclass
-class _Told:
-    """The receipts of one entity."""
+class _Receipts:
+    """The commits in the receipts of one entity, by their metadata files."""
 
     committed: dict[str, Commit] = field(default_factory=dict)
     pending: dict[str, Commit] = field(default_factory=dict)
 
 
-async def find_pointers(session: Session, registry: RegistryState, lost: Collection[Lost]) -> Sequence[PointerSearch]:
-    """Searches all receipts, once for all of them. Raises `StoreError`, and `InternalError` for a receipt that can't be
-    read."""
+async def find_pointers(
+    session: Session, registry: RegistryState, lost: Collection[LostPointer]
+) -> Sequence[PointerSearch]:
+    """Searches for all these pointers in one listing of the receipts. Raises `StoreError`, and `InternalError` for a
+    receipt that can't be read."""
     if not lost:
         return []
-    told = await _receipts(session, {each.entity for each in lost})
+    receipts = await _read_receipts(session, {each.entity for each in lost})
     registered = await _registrations(session, registry, {each.entity for each in lost})
-    found = [await _searched(session, each, told[each.entity], registered.get(each.entity)) for each in lost]
+    found = [await _search(session, each, receipts[each.entity], registered.get(each.entity)) for each in lost]
     leaves = [leaf for each in found for leaf in each.leaves]
     attempts = {leaf.attempt for leaf in leaves if leaf.attempt is not None}
     answers = await final_answers(session.state, attempts, min((leaf.file.ms for leaf in leaves), default=0))
-    return [replace(each, leaves=[_answered(each, leaf, answers) for leaf in each.leaves]) for each in found]
+    return [replace(each, leaves=[_with_answer(each, leaf, answers) for leaf in each.leaves]) for each in found]
 
 
-async def _receipts(session: Session, entities: Collection[str]) -> Mapping[str, _Told]:
-    told = {entity: _Told() for entity in entities}
+async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping[str, _Receipts]:
+    """Reads the receipts of these entities."""
+    found = {entity: _Receipts() for entity in entities}
     paths = session.state.paths
     keys = [each.key async for each in list_objects(session.state, paths.events) if paths.is_receipt(each.key)]
-    async for key, found in read_all(session.state, keys):
-        document = receipt.parse(found.body, key)
-        of = told.get(text(document, "entity"))
+    async for key, stored in read_all(session.state, keys):
+        document = receipt.parse(stored.body, key)
+        of = found.get(text(document, "entity"))
         if of is None:
             continue
         file = MetadataFile(text(document, "metadata_location"), integer(document, "metadata_ms"))
@@ -119,11 +122,11 @@ async def _receipts(session: Session, entities: Collection[str]) -> Mapping[str,
             )
         else:
             of.pending[file.location] = Commit(file, base, attempt, document.get("source"))
-    return told
+    return found
 
 
 async def _registrations(session: Session, registry: RegistryState, entities: Collection[str]) -> Mapping[str, str]:
-    """The files that entities were registered from, as far as history reaches."""
+    """The files that these entities were registered from, by the history of the registry as far as it is stored."""
     found: dict[str, str] = {}
     async for operation in history(session, newest=registry):
         entity, file = optional_text(operation, "entity"), optional_text(operation, "metadata_location")
@@ -132,11 +135,12 @@ async def _registrations(session: Session, registry: RegistryState, entities: Co
     return found
 
 
-async def _searched(session: Session, lost: Lost, told: _Told, registered: str | None) -> PointerSearch:
-    made = dict(told.committed)
-    for each in [*told.committed.values(), *told.pending.values()]:
+async def _search(session: Session, lost: LostPointer, receipts: _Receipts, registered: str | None) -> PointerSearch:
+    """Finds the commits of an entity that were made, and those that may have been made, among its receipts."""
+    made = dict(receipts.committed)
+    for each in [*receipts.committed.values(), *receipts.pending.values()]:
         if each.base is not None and each.base.location not in made:
-            known = told.pending.get(each.base.location) or Commit(each.base)
+            known = receipts.pending.get(each.base.location) or Commit(each.base)
             made[each.base.location] = replace(known, evidence="a later commit was planned on it")
     if registered is not None and registered not in made:
         file = MetadataFile(registered, await _ms(session, lost, registered))
@@ -144,29 +148,31 @@ async def _searched(session: Session, lost: Lost, told: _Told, registered: str |
     newest = max(made.values(), key=lambda each: each.file.ms, default=None)
     leaves = [
         each
-        for each in told.pending.values()
+        for each in receipts.pending.values()
         if each.file.location not in made
         and (each.base.location if each.base is not None else None)
         == (newest.file.location if newest is not None else None)
     ]
-    decided = [await _decided(session, leaf) for leaf in leaves]
-    first = await _first(decided, newest)
+    decided = [await _resolve(session, leaf) for leaf in leaves]
+    first = _only_file(decided, newest)
     if first is not None:
         return PointerSearch(lost, [first], [], registered)
     ordered = sorted(made.values(), key=lambda each: each.file.ms, reverse=True)
     return PointerSearch(lost, ordered, [each for each in decided if each is not None], registered)
 
 
-async def _first(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit | None:
-    """The only file of an entity that the registry names: it was current, whatever else is missing."""
-    there = [leaf for leaf in leaves if leaf is not None]
-    if newest is None and len(there) == 1:
-        return replace(there[0], evidence="the registry names the entity, and it has no other file")
+def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit | None:
+    """The commit of the only file of an entity, if it has one file: since the registry names the entity, that file was
+    current."""
+    commits = [leaf for leaf in leaves if leaf is not None]
+    if newest is None and len(commits) == 1:
+        return replace(commits[0], evidence="the registry names the entity, and it has no other file")
     return None
 
 
-async def _decided(session: Session, leaf: Commit) -> Commit | None:
-    """A commit as its transaction's decision leaves it: None if that aborted. One that is part of none as it is."""
+async def _resolve(session: Session, leaf: Commit) -> Commit | None:
+    """Adds the decision of its transaction to a commit as evidence; None if the transaction was aborted. Without a
+    decision the commit is unchanged."""
     decision = None if leaf.attempt is None else await read_decision(session.state, leaf.attempt)
     if decision is None or decision.status == "pending":
         return leaf
@@ -175,17 +181,18 @@ async def _decided(session: Session, leaf: Commit) -> Commit | None:
     return None
 
 
-def _answered(search: PointerSearch, leaf: Commit, answers: Mapping[str, JsonObject]) -> Commit:
+def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, JsonObject]) -> Commit:
+    """Adds the answer in a final slot to a commit as evidence, if there is one."""
     answer = answers.get(leaf.attempt or "")
-    said = {} if answer is None else mapping(answer, "table")
-    if said.get("entity") == search.lost.entity and said.get("metadata_location") == leaf.file.location:
+    table = {} if answer is None else mapping(answer, "table")
+    if table.get("entity") == search.lost.entity and table.get("metadata_location") == leaf.file.location:
         return replace(leaf, evidence="a final slot has its answer")
     return leaf
 
 
 async def abort_transactions_on(session: Session, entities: Collection[str]) -> Sequence[str]:
-    """Decides each undecided transaction over these entities, as aborted: its intents are gone with the pointers, and
-    it must not commit without them. Returns which."""
+    """Aborts each undecided transaction over these entities: its intents were lost with the pointers, and it must not
+    commit without them. Returns the aborted transactions."""
     aborted: list[str] = []
     prefix = session.state.paths.transactions
     async for each in list_objects(session.state, prefix):
@@ -194,18 +201,18 @@ async def abort_transactions_on(session: Session, entities: Collection[str]) -> 
         if decision is None or decision.status != "pending":
             continue
         members = [member for member in sequence(decision.document, "tables") if isinstance(member, dict)]
-        concerned = any(member.get("entity") in entities for member in members)
-        if concerned and not await abort_if_undecided(session.state, session.runtime, transaction):
+        is_affected = any(member.get("entity") in entities for member in members)
+        if is_affected and not await abort_if_undecided(session.state, session.runtime, transaction):
             aborted.append(transaction)
     return aborted
 
 
-async def rebuilt(session: Session, search: PointerSearch, location: str) -> Pointer:
-    """The pointer to a file. Raises `CatalogError` if the file can't be read, or is of another table; a purge that has
-    begun may have deleted it, and needs no more of the pointer than where it was.
+async def rebuild_pointer(session: Session, search: PointerSearch, location: str) -> Pointer:
+    """Builds the pointer to a metadata file. Raises `CatalogError` if the file can't be read, or is of another table.
+    The file may be missing if a purge has begun, which needs only its location.
 
-    Its sequence number is greater than any that moves can have reached: so whoever asks for evidence of an attempt that
-    is not in `recent` learns that nothing is known (docs/design/commit.md#evidence), and never that it failed.
+    The sequence number is greater than any that moves can have reached. So the outcome of an attempt that is not in
+    `recent` reads as unknown (docs/design/commit.md#evidence), and never as failed.
     """
     lost = search.lost
     kind = text(lost.entry, "type")
@@ -218,11 +225,11 @@ async def rebuilt(session: Session, search: PointerSearch, location: str) -> Poi
         return semantics.uuid(checked), semantics.summary(checked), ms
 
     try:
-        uuid_found, said, ms = await session.files.extract(location, describe)
+        uuid_found, described, ms = await session.files.extract(location, describe)
     except NotFound:
         if commit is None or not purge_began(lost.entry):
             raise
-        said, ms = {}, commit.file.ms
+        described, ms = {}, commit.file.ms
     else:
         uuid = optional_text(lost.entry, "uuid")
         if uuid is not None and uuid_found != uuid:
@@ -232,7 +239,7 @@ async def rebuilt(session: Session, search: PointerSearch, location: str) -> Poi
     base = commit.base if commit is not None else (earlier[0].file if earlier else None)
     move = session.runtime.ulid()
     summary: JsonObject = {
-        **said,
+        **described,
         "previous_metadata_location": None if base is None else base.location,
         "updated_ms": ms,
         "updated_by": None if commit is None else commit.source,
@@ -246,13 +253,13 @@ async def rebuilt(session: Session, search: PointerSearch, location: str) -> Poi
     if lost.dropped_by is not None:
         summary["dropped"] = {"operation": lost.dropped_by}
     if reserved := sequence(lost.entry, "reserved"):
-        summary["named_locations"] = [*reserved]  # a commit may have named each: none is given back
+        summary["named_locations"] = [*reserved]  # a commit may have named each, so all stay reserved
     file = MetadataFile(location, ms)
     return Pointer.first(entity=lost.entity, kind=kind, move=move, metadata=file, summary=summary)
 
 
-async def _ms(session: Session, lost: Lost, location: str) -> int:
-    """A registered file's own time; 0, which is before any commit, for a file that can't be read any more."""
+async def _ms(session: Session, lost: LostPointer, location: str) -> int:
+    """The time in a registered file; 0, which is before any commit, if the file can't be read."""
     semantics = SEMANTICS[text(lost.entry, "type")]
     try:
         return await session.files.extract(

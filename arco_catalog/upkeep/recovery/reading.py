@@ -1,4 +1,4 @@
-"""What the search for lost objects reads: many objects of one kind, a bounded number at a time."""
+"""Reads many stored objects, a bounded number concurrently, for backups and restores."""
 
 from collections.abc import AsyncGenerator, Collection, Mapping
 
@@ -11,19 +11,19 @@ from arco_catalog.state.marker import Slot
 from storage_backends import Found
 
 AT_ONCE = 32
-"""Objects read beside each other."""
+"""Objects that are read concurrently."""
 HOUR_MS = 60 * 60_000
-"""How far clocks of machines are from the store's, at most by far."""
+"""More than the clock of a machine differs from the store's."""
 
 
 async def read(state: State, key: str) -> Found | None:
-    """An object as it is now, None if there is none."""
+    """Reads an object; None if it does not exist."""
     found = await state.store.get(key)
     return found if isinstance(found, Found) else None
 
 
 async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
-    """Those of the objects that are there."""
+    """Yields those of the objects that exist."""
     for batch in batches(keys, AT_ONCE):
         found = await gather(*(read(state, key) for key in batch))
         for key, each in zip(batch, found, strict=True):
@@ -32,7 +32,7 @@ async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[
 
 
 async def final_answers(state: State, attempts: Collection[str], since_ms: int) -> Mapping[str, JsonObject]:
-    """The answers that final slots hold for any of these attempts, none of which is older than that."""
+    """Reads the answers of these attempts from the final slots of markers. No attempt is older than `since_ms`."""
     if not attempts:
         return {}
     last: dict[str, int] = {}
@@ -46,7 +46,7 @@ async def final_answers(state: State, attempts: Collection[str], since_ms: int) 
         try:
             slot = Slot.parse(found, key)
         except InternalError:
-            continue  # `arco fsck` tells of it
+            continue  # `arco fsck` reports it
         if slot.answer is not None and slot.attempt in attempts:
             answers[slot.attempt] = slot.answer
     return answers

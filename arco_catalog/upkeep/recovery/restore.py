@@ -1,7 +1,7 @@
-"""Restores HEAD and pointers that were lost, where what they held is known or an operator says it.
+"""Restores a lost HEAD and lost pointers, from records that prove their content or by the choice of an operator.
 
-Nothing is overwritten that was not read, and kept aside, before. HEAD is restored as the very copy of the commit that
-it is, so that a swap which was on its way may still apply; then the pointers of all that it names.
+An object is overwritten only after it was read and copied to another key. HEAD is restored first, with the bytes of the
+commit object, so that a swap under way can still apply; then the pointers of all entities in it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED
 from arco_catalog.upkeep.recovery.heads import HeadSearch, find_head
 from arco_catalog.upkeep.recovery.pointers import (
-    Lost,
+    LostPointer,
     PointerSearch,
     abort_transactions_on,
     find_pointers,
-    rebuilt,
+    rebuild_pointer,
 )
 from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
 from storage_backends import Applied, Found
@@ -38,8 +38,8 @@ LIVE, MISSING, UNREADABLE = "live", "missing", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the operator says: the commit that HEAD was, and the metadata files that entities' pointers named. With
-    `replace` also in place of a HEAD or pointer that can be read."""
+    """The choices of the operator: the commit that becomes HEAD, and the metadata file for the pointer of each entity.
+    With `replace` they also apply to a HEAD or a pointer that can be read."""
 
     head: str | None = None
     pointers: Mapping[str, str] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class Choices:
 
 
 async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObject:
-    """Restores what is lost, as far as it is known or was chosen; with `dry` says what it would do. Returns a report,
-    whose `ok` says whether nothing was left undecided. Raises `BadRequest` for a choice that can't be taken,
-    `CommitFailed` if somebody wrote at the same time, and `StoreError`."""
+    """Restores lost objects as far as their content is known or chosen; with `dry` writes nothing. Returns a report,
+    whose `ok` is whether everything was restored. Raises `BadRequest` for a choice that is not possible, `CommitFailed`
+    if an object changed meanwhile, and `StoreError`."""
     registry, head = await _restore_head(session, choices, dry=dry)
     pointers = [] if registry is None else await _restore_pointers(session, registry, choices, dry=dry)
     ok = registry is not None and all(each["chosen"] is not None and each["error"] is None for each in pointers)
@@ -60,17 +60,17 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 
 
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
-    """The registry as it is, or will be; None where that is to be chosen."""
+    """Restores HEAD. Returns the registry as it is afterwards, or None if the operator must choose; and the report."""
     key = session.state.paths.manifest
-    there = await read(session.state, key)
-    state, head = _condition(there, lambda found: RegistryState.parse(found.body, found.version, key))
+    stored = await read(session.state, key)
+    state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
     if state == LIVE and choices.head is not None and not choices.replace:
-        raise BadRequest(f"{key} can be read: it is replaced with --replace only")
+        raise BadRequest(f"{key} can be read: --replace replaces it")
     if head is not None and (choices.head is None or choices.head == head.id):
         return head.with_segments(session.state.loaded_segment), {"found": state, "chosen": head.id, "restored": False}
     search = await find_head(session)
     chosen = choices.head or (search.certain.commit if search.certain is not None else None)
-    report = _told(state, search, chosen)
+    report = _head_report(state, search, chosen)
     if chosen is None:
         return None, report
     commit = session.state.paths.registry_commit(chosen)
@@ -79,12 +79,12 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
         raise BadRequest(f"{commit} does not exist")
     registry = RegistryState.parse(body.body, None, commit).with_segments(session.state.loaded_segment)
     if not dry:
-        report["kept"] = await _replace(session, key, body.body, there)
+        report["kept"] = await _replace(session, key, body.body, stored)
         report["restored"] = True
     return registry, report
 
 
-def _told(state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
+def _head_report(state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
     return {
         "found": state,
         "candidates": [each.to_json() for each in search.candidates],
@@ -101,7 +101,7 @@ def _told(state: str, search: HeadSearch, chosen: str | None) -> JsonObject:
 async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
-    lost: dict[str, tuple[Lost, str, Found | None]] = {}
+    lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
             if state == LIVE and each.entity in choices.pointers and not choices.replace:
@@ -112,7 +112,7 @@ async def _restore_pointers(
     if unknown:
         raise BadRequest(f"No table or view has the entity id {unknown[0]}")
     aborted = [] if dry or not lost else await abort_transactions_on(session, lost)
-    named = [each for each, _, _ in lost.values() if await _counts(session, each)]
+    named = [each for each, _, _ in lost.values() if await _is_committed(session, each)]
     searches = await find_pointers(session, registry, named)
     reports: list[JsonObject] = []
     for search in searches:
@@ -122,8 +122,8 @@ async def _restore_pointers(
     return reports
 
 
-async def _counts(session: Session, lost: Lost) -> bool:
-    """Whether the name means anything: an intent of a transaction that did not commit does not."""
+async def _is_committed(session: Session, lost: LostPointer) -> bool:
+    """Whether the name of an entity is committed, and not the intent of a transaction that did not commit."""
     transaction = optional_text(lost.entry, "transaction")
     return transaction is None or await transaction_committed(session.state, transaction)
 
@@ -132,11 +132,12 @@ async def _restore_pointer(
     session: Session,
     search: PointerSearch,
     state: str,
-    there: Found | None,
+    stored: Found | None,
     chosen_by_operator: Mapping[str, str],
     *,
     dry: bool,
 ) -> JsonObject:
+    """Restores one pointer, if its file is known or chosen. Returns the report of it."""
     entity = search.lost.entity
     certain = search.certain
     chosen = chosen_by_operator.get(entity) or (certain.file.location if certain is not None else None)
@@ -153,22 +154,22 @@ async def _restore_pointer(
     if chosen is None:
         return report
     try:
-        pointer = await rebuilt(session, search, chosen)
+        pointer = await rebuild_pointer(session, search, chosen)
     except CatalogError as error:
         return {**report, "error": error.message}
     if dry:
         return report
-    kept = await _replace(session, session.state.paths.pointer(entity), pointer.body, there)
+    kept = await _replace(session, session.state.paths.pointer(entity), pointer.body, stored)
     return {**report, "restored": True, "kept": kept}
 
 
-async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerator[Sequence[Lost], None]:
-    """Everything that should have a pointer, a bounded number at a time."""
-    batch: list[Lost] = []
+async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerator[Sequence[LostPointer], None]:
+    """Yields all entities that must have a pointer, in bounded batches."""
+    batch: list[LostPointer] = []
     for prefix in ("relation\n", "tombstone\n"):
         async for key, entry in entries_in(session.state, registry.index, prefix):
             if entry.get("state") == PURGED or not has_pointer(entry):
-                continue  # a purge that is under way needs the pointer
+                continue  # a purged table has no pointer; one that is being purged needs it
             batch.append(_relation(key, entry, dropped=prefix == "tombstone\n"))
             if len(batch) == AT_ONCE:
                 yield batch
@@ -176,14 +177,15 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
     yield batch
 
 
-def _relation(key: str, entry: JsonObject, *, dropped: bool) -> Lost:
+def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
     _, levels, name = key.split("\n")[:3]
     namespace = texts(entry, "namespace") if dropped else tuple(levels.split("\t"))
     by = optional_text(entry, "operation") if dropped else None
-    return Lost(text(entry, "entity"), dotted(namespace, name), entry, by)
+    return LostPointer(text(entry, "entity"), dotted(namespace, name), entry, by)
 
 
-async def _pointer(session: Session, lost: Lost) -> tuple[str, Found | None]:
+async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
+    """Reads the pointer of an entity. Returns its condition, and the stored object."""
     key = session.state.paths.pointer(lost.entity)
     found = await read(session.state, key)
 
@@ -193,14 +195,14 @@ async def _pointer(session: Session, lost: Lost) -> tuple[str, Found | None]:
             raise InternalError(f"{key} is the pointer of {pointer.entity}")
         return pointer
 
-    return _condition(found, parse)[0], found
+    return _parse_if_readable(found, parse)[0], found
 
 
 # Both
 
 
-def _condition(found: Found | None, parse: Callable[[Found], T]) -> tuple[str, T | None]:
-    """How an object was found, and what it says."""
+def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tuple[str, T | None]:
+    """The condition of an object (LIVE, MISSING or UNREADABLE), and the parsed object if it is live."""
     if found is None:
         return MISSING, None
     try:
@@ -209,17 +211,17 @@ def _condition(found: Found | None, parse: Callable[[Found], T]) -> tuple[str, T
         return UNREADABLE, None
 
 
-async def _replace(session: Session, key: str, body: bytes, there: Found | None) -> str | None:
-    """Writes an object if it is still as it was found; what it held is kept aside first. Returns where, None if there
-    was nothing. Raises `CommitFailed` if somebody else wrote it."""
+async def _replace(session: Session, key: str, body: bytes, found: Found | None) -> str | None:
+    """Writes an object if it is unchanged since it was `found`, after copying the old one to another key. Returns that
+    key; None if there was no object. Raises `CommitFailed` if another writer changed it."""
     state = session.state
     kept = None
-    if there is not None:
+    if found is not None:
         kept = state.paths.kept_aside(session.runtime.ulid(), key)
-        await state.create(kept, there.body)
-    outcome = await state.swap(key, body, None if there is None else there.version)
+        await state.create(kept, found.body)
+    outcome = await state.swap(key, body, None if found is None else found.version)
     if not isinstance(outcome, Applied):
         now = await read(session.state, key)
         if now is None or now.body != body:
-            raise CommitFailed(f"{key} was written by somebody else meanwhile: stop all writers, and look again")
+            raise CommitFailed(f"{key} was written by another process meanwhile: stop all writers, and run this again")
     return kept

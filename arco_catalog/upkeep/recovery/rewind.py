@@ -1,10 +1,9 @@
-"""Brings a catalog's state back to what it was at an instant, out of the versions that the bucket keeps.
+"""Rewinds the state of a catalog to an instant, from the object versions that the bucket keeps.
 
-What is left is what processes that all died at that instant would have left, which the protocols make up for. No
-version is deleted: what was current until now stays among the versions, as does what was made since and is hidden.
-
-HEAD goes first and comes back last, so that nobody reads what is half of one time and half of another. A run that was
-stopped is made again: what it wrote is later than the instant.
+The result is the state that processes would leave if all died at that instant, from which the protocols recover. No
+version is deleted: the current objects become older versions, and objects that were created since are hidden. HEAD is
+hidden first and restored last, so that no reader finds a mixture of two times. A run that was stopped can be run again
+with the same instant: its own writes are later.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -21,7 +20,8 @@ from storage_backends.versions import KeptVersion, KeptVersions
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that is not what it was: its newest version, and the one that was current, None for none."""
+    """An object that has changed since the instant: its newest version, and the version of that time, if there was
+    one."""
 
     key: str
     now: KeptVersion
@@ -29,20 +29,20 @@ class Change:
 
 
 async def rewind(
-    session: Session, versions: KeptVersions, at_ms: int, *, dry: bool, tell: Callable[[str], None]
+    session: Session, versions: KeptVersions, at_ms: int, *, dry: bool, report: Callable[[str], None]
 ) -> JsonObject:
-    """Makes every object of the state what it was; with `dry` counts what would be changed. `tell` gets each key.
-    Raises `BadRequest` if there was no HEAD then or the bucket keeps no versions, `CommitFailed` if somebody writes at
-    the same time, and `StoreError`."""
+    """Rewinds every object of the state to the instant `at_ms`; with `dry` only counts them. `report` is called with a
+    line for each key. Raises `BadRequest` if there was no HEAD at that time or the bucket keeps no versions,
+    `CommitFailed` if an object changes meanwhile, and `StoreError`."""
     paths = session.state.paths
     if not await versions.enabled():
-        raise BadRequest("The bucket keeps no versions, so nothing tells what objects were")
+        raise BadRequest("The bucket keeps no versions, so the earlier state is not known")
     head = [each async for each in _changes(versions, paths.manifest, at_ms, all_of_them=True)]
     if not head or head[0].then is None:
-        raise BadRequest(f"{paths.manifest} did not exist then, or its version of that time is gone")
+        raise BadRequest(f"{paths.manifest} did not exist at that time, or its version is gone")
     counts = {"restored": 0, "hidden": 0}
     if head[0].now.version != head[0].then.version:
-        tell(f"restore {paths.manifest}")
+        report(f"restore {paths.manifest}")
         counts["restored"] += 1
     if not dry and head[0].now.version is not None:
         await _hide(session, head[0])
@@ -50,7 +50,7 @@ async def rewind(
     async for change in _changes(versions, f"{paths.state}/", at_ms):
         if change.key == paths.manifest:
             continue
-        tell(f"{'restore' if change.then is not None else 'hide'} {change.key}")
+        report(f"{'restore' if change.then is not None else 'hide'} {change.key}")
         counts["restored" if change.then is not None else "hidden"] += 1
         batch.append(change)
         if len(batch) == AT_ONCE and not dry:
@@ -65,7 +65,7 @@ async def rewind(
 async def _changes(
     versions: KeptVersions, prefix: str, at_ms: int, *, all_of_them: bool = False
 ) -> AsyncGenerator[Change, None]:
-    """The objects that are not what they were, or all of them."""
+    """Yields the objects that have changed since the instant, or all of them."""
     now: KeptVersion | None = None
     then: KeptVersion | None = None
 
@@ -98,11 +98,11 @@ async def _put(session: Session, versions: KeptVersions, change: Change) -> None
     body = await versions.get(change.then)
     outcome = await session.state.swap(change.key, body, change.now.version)
     if isinstance(outcome, PreconditionFailed):
-        raise _written(change.key)
+        raise _changed(change.key)
 
 
 async def _hide(session: Session, change: Change) -> None:
-    """Deletes an object, of which the bucket keeps the version."""
+    """Deletes an object, whose version the bucket keeps."""
     assert change.now.version is not None
     when = ANY if session.settings.lacks else Matches(change.now.version)
     outcome = await session.state.store.delete(change.key, when)
@@ -110,8 +110,8 @@ async def _hide(session: Session, change: Change) -> None:
         await session.state.pause()
         outcome = await session.state.store.delete(change.key, ANY)
     if not isinstance(outcome, Applied):
-        raise _written(change.key)
+        raise _changed(change.key)
 
 
-def _written(key: str) -> CommitFailed:
+def _changed(key: str) -> CommitFailed:
     return CommitFailed(f"{key} was written meanwhile: stop all writers, and run this again")

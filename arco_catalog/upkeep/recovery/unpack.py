@@ -1,4 +1,4 @@
-"""Puts a backup into a store that has no such catalog (docs/recovery.md#backups)."""
+"""Restores a backup into a store that has no such catalog (docs/recovery.md#backups)."""
 
 from collections.abc import Mapping
 
@@ -24,21 +24,23 @@ from storage_backends import Applied
 
 AT_ONCE = 16
 UNKNOWN_PLACE = "an unknown place"
-"""Of a backup by a version that did not record where it was made."""
+"""The original of a copy whose backup does not record where it was made."""
 
 
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
-    """Makes the catalog of the session, or the realm whose registry it is with, out of an archive. Returns what was
-    made. Raises `BadRequest` for an archive of something else, `AlreadyExists` where such a catalog is, `Occupied`
-    where other objects are in the way, and `StoreError`.
+    """Restores an archive as the catalog of the session, or as the realm whose registry the session has. Returns a
+    report. Raises `BadRequest` for an archive of another kind or folder, `AlreadyExists` if there is such a catalog,
+    `Occupied` if another object has one of the keys, and `StoreError`.
 
-    Objects are created, none is overwritten; HEADs come last. So a run that was stopped leaves no catalog, and another
-    goes on.
+    Objects are created, none is overwritten, and HEADs are created last. So a run that is stopped leaves no catalog,
+    and the next run continues.
     """
     prefix = session.state.paths.state.removesuffix(session.state.paths.folder)
     if archive.realm is not (session.state.paths.folder == REALM_FOLDER):
         raise BadRequest(
-            "the backup is of a realm, and not of one catalog" if archive.realm else "it is of one catalog"
+            "the backup is of a realm, and not of one catalog"
+            if archive.realm
+            else "the backup is of one catalog, and not of a realm"
         )
     if archive.realm and archive.first.get("prefix") != prefix:
         raise BadRequest(f"the backup is of a realm in the folder {archive.first.get('prefix')!r}: restore it there")
@@ -50,7 +52,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     manifests = [*places]
     for manifest in manifests:
         if await read(session.state, manifest) is not None:
-            raise AlreadyExists(f"{manifest} exists: a backup is restored where no such catalog is")
+            raise AlreadyExists(f"{manifest} exists: restore a backup into a store or folder without this catalog")
     made: list[JsonValue] = []
     if not dry:
         heads = await _unpack(session.state, archive, prefix)
@@ -62,12 +64,12 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
 
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
-    """Creates every object below `prefix`, but HEADs, which it returns by their keys."""
+    """Creates every object below `prefix` except HEADs. Returns these by their keys."""
     heads: dict[str, bytes] = {}
 
     async def create(member: Member) -> None:
         if not is_state(member.key):
-            raise BadRequest(f"the backup holds {member.key}, which is not part of a catalog's state")
+            raise BadRequest(f"the backup has the object {member.key}, which is not part of a catalog's state")
         if is_manifest(member.key):
             heads[prefix + member.key] = member.body
         else:
@@ -80,11 +82,11 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
 
 
 async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
-    """Commits upon the HEAD in the archive. `backed_up_at` is the place of the
-    registry that was backed up; None for a backup that does not name it, which counts as of another place.
+    """Makes the first commit on the HEAD in the archive. `backed_up_at` is the URI of the registry that was backed up;
+    None for a backup that does not record it, which counts as another place.
 
-    The commit records the restore, and the original of a copy. It gives back each purge without a delete so far:
-    in the backed-up catalog the drop may have been undone since, and the files may be the same.
+    The commit records the restore, and the original of a copy. It cancels each purge that has deleted nothing: the drop
+    may have been undone in the original catalog since, and both catalogs may have the same files.
     """
     known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
     is_copy = state.paths.folder != REALM_FOLDER and backed_up_at != place_of(session, state.paths.root)
@@ -92,7 +94,7 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
         at_ms=(await state.store.list(state.paths.manifest)).now_ms + TICK_MS,
         copy_of=(backed_up_at or UNKNOWN_PLACE) if is_copy else None,
     )
-    changes, given_back = await _given_back(state, known)
+    changes, cancelled = await _cancel_purges(state, known)
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
     detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
     operation = Operation(session.runtime.ulid(), "restore", detail, None)
@@ -101,36 +103,37 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
     outcome = await prepared.swap()
     now = await state.head()
     if not isinstance(outcome, Applied) and now.operation(operation.id) is None:
-        raise AlreadyExists(f"{state.paths.manifest} was made by somebody else meanwhile")
+        raise AlreadyExists(f"{state.paths.manifest} was created by another process meanwhile")
     return {
         "manifest": state.paths.manifest,
         "from_commit": known.id,
         "head": now.id,
         "copy_of": restoration.copy_of,
-        "purges_taken_back": given_back,
+        "purges_taken_back": cancelled,
     }
 
 
-async def _given_back(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
-    """The changes that give back purges, and how many they are. A purge that may have deleted files goes on, and
-    empties no place as a whole: it may have ended in the other catalog, and the place have been used again since."""
+async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
+    """The edits of the index that cancel purges, and the number of cancelled purges. A purge that may have deleted
+    files continues, but no longer empties a whole location: the purge may have ended in the other catalog, and the
+    location may have been used again."""
     changes: dict[str, JsonObject | None] = {}
-    given_back = 0
+    cancelled = 0
     async for key, entry in entries_in(state, known.index, "tombstone\n"):
         tombstone = Tombstone(entry)
         if tombstone.task is None or tombstone.state == PURGED:
             continue
         if tombstone.state == DROPPED or not await _may_have_deleted(state, tombstone.task):
             changes |= tombstone.without_purge()
-            given_back += 1
+            cancelled += 1
         elif tombstone.made is not None:
             changes[key] = {**entry, "shared": True}
-    return changes, given_back
+    return changes, cancelled
 
 
 async def _may_have_deleted(state: State, task: str) -> bool:
-    """Whether the purge of this task had sent a delete by the time of the backup: the checkpoint records that before
-    (docs/design/purge.md#rule-7). A task that can't be read counts as such."""
+    """Whether the purge of this task may have sent a delete before the backup, by its checkpoint, which is written
+    first (docs/design/purge.md#rule-7). True for a task that can't be read."""
     try:
         stored = await read_task(state, task)
     except InternalError:

@@ -51,12 +51,12 @@ def tables_of_other_formats_that_nobody_looks_at(patch: pytest.MonkeyPatch) -> N
 
 
 def a_place_emptied_though_others_lead_there(patch: pytest.MonkeyPatch) -> None:
-    look_after = executor._Purge._look_after
+    audit = executor._Purge._audit
 
     async def unasked(self: executor._Purge, tombstone: Tombstone, progress: Progress) -> object:
-        return await look_after(self, tombstone, replace(progress, shared=False))
+        return await audit(self, tombstone, replace(progress, shared=False))
 
-    patch.setattr(executor._Purge, "_look_after", unasked)
+    patch.setattr(executor._Purge, "_audit", unasked)
 
 
 def a_worker_that_goes_on_with_anything(patch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.places import Places
 from arco_catalog.upkeep.delegation_service.service import Access, DelegationService
 from arco_catalog.upkeep.purge.delegate import Delegate, idempotency_key
-from arco_catalog.upkeep.purge.delegation_service import Handed
+from arco_catalog.upkeep.purge.delegation_service import DelegatedTask
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import StoreDenied, StoreUnavailable
 from tests.support.fake_runtime import ShortSleeps
@@ -60,7 +60,7 @@ class InProcess:
         opens = lambda _: lambda _: self.purges.store  # noqa: E731
         return DelegationService(service_state(catalog), Access(places, opens=opens))
 
-    async def submit(self, payload: JsonObject, key: str) -> Handed:
+    async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
         self._fail("submit", "before")
         self.payloads.append(payload)
         purge, runtime = DelegatedPurge.parse(payload), self.purges.runtime
@@ -70,7 +70,7 @@ class InProcess:
         self._fail("submit", "after")
         return handed(task)
 
-    async def status(self, task: str) -> Handed | None:
+    async def status(self, task: str) -> DelegatedTask | None:
         self._fail("status", "before")
         ended = await self.service.ended(task)
         return handed(ended)
@@ -82,11 +82,11 @@ class InProcess:
             raise StoreUnavailable(f"{call} was lost {when} it was done")
 
 
-def handed(task: Task) -> Handed:
+def handed(task: Task) -> DelegatedTask:
     ended = {Status.SUCCESS: "COMPLETED_SUCCESS", Status.FAILURE: "FAILED_TERMINAL"}
     code = "CREDENTIALS_NEEDED" if "credentials needed" in (task.summary or "") else "TASK_FAILED"
     result = execution_result(task) if task.status is Status.SUCCESS else {}
-    return Handed(task.id, ended.get(task.status, "RUNNING"), code, task.summary or "", result)
+    return DelegatedTask(task.id, ended.get(task.status, "RUNNING"), code, task.summary or "", result)
 
 
 @pytest.fixture
@@ -167,8 +167,8 @@ async def test_the_task_repeats_why_the_service_failed(purges: Purges) -> None:
     task = await dropped(purges)
 
     class Failing(InProcess):
-        async def submit(self, payload: JsonObject, key: str) -> Handed:
-            return Handed("a-task", "FAILED_TERMINAL", "LOCATION_HELD", "db.other lies there, too")
+        async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
+            return DelegatedTask("a-task", "FAILED_TERMINAL", "LOCATION_HELD", "db.other lies there, too")
 
     await run(purges, Delegate(Failing(purges), NEVER))
 
@@ -270,7 +270,7 @@ async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purge
     before = purges.files()
 
     class Refusing(InProcess):
-        async def submit(self, payload: JsonObject, key: str) -> Handed:
+        async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
             raise StoreDenied("the delegation service answered status 403: FORBIDDEN")
 
     for _ in range(12):
@@ -291,8 +291,8 @@ async def test_a_service_that_fails_each_time_is_left_in_the_end(purges: Purges,
     before = purges.files()
 
     class Failing(InProcess):
-        async def submit(self, payload: JsonObject, key: str) -> Handed:
-            return Handed("a-task", "FAILED_TERMINAL", code, "its disk is on fire")
+        async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
+            return DelegatedTask("a-task", "FAILED_TERMINAL", code, "its disk is on fire")
 
     for _ in range(12):
         await run(purges, Delegate(Failing(purges), NEVER))

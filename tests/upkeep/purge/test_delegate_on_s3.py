@@ -24,7 +24,7 @@ from arco_catalog.state.tombstone import PURGED, Tombstone
 from arco_catalog.upkeep.delegation_service.places import Places
 from arco_catalog.upkeep.delegation_service.service import Access, DelegationService
 from arco_catalog.upkeep.purge.delegate import MARGIN_MS, Delegate
-from arco_catalog.upkeep.purge.delegation_service import Handed
+from arco_catalog.upkeep.purge.delegation_service import DelegatedTask
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import StoreUnavailable
 from storage_backends.memory import MemoryStore
@@ -74,7 +74,7 @@ class Elsewhere(InProcess):
         ways = {"AWS_ENDPOINT_URL_S3": self.server.endpoint, "AWS_REGION": "us-east-1"}
         return DelegationService(service_state(own), Access(places, ways))
 
-    async def submit(self, payload: JsonObject, key: str) -> Handed:
+    async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
         handed = await super().submit(payload, key)
         if self.lost:
             raise StoreUnavailable("the answer was lost")

@@ -10,7 +10,7 @@ from arco_catalog.upkeep.purge.delegation_client import (
     ClientFiles,
     HttpDelegationClient,
 )
-from arco_catalog.upkeep.purge.delegation_service import Handed
+from arco_catalog.upkeep.purge.delegation_service import DelegatedTask
 from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreDenied, StoreUnavailable
 from storage_backends.clock import system_now_ms
@@ -44,9 +44,11 @@ async def test_a_task_is_handed_over_with_the_token_of_now(tmp_path: Path) -> No
 
     async with stub_server(handle) as server:
         client = HttpDelegationClient(f"{server.uri}/", ClientFiles(str(token)), system_now_ms)
-        assert await client.submit({"a": 1}, KEY) == Handed("t1", "QUEUED")
+        assert await client.submit({"a": 1}, KEY) == DelegatedTask("t1", "QUEUED")
         token.write_text("second")
-        assert await client.status("t1") == Handed("t1", "FAILED_TERMINAL", "TASK_FAILED", "x", {"files_deleted": 3})
+        assert await client.status("t1") == DelegatedTask(
+            "t1", "FAILED_TERMINAL", "TASK_FAILED", "x", {"files_deleted": 3}
+        )
 
     tasks = "/delegation-service/api/v1/tasks"
     assert seen == [("POST", tasks, "Bearer first", KEY), ("GET", f"{tasks}/t1", "Bearer second", None)]

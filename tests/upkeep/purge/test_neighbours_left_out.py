@@ -15,7 +15,7 @@ from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge import sharing
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
-from arco_catalog.upkeep.purge.sharing import Asked
+from arco_catalog.upkeep.purge.sharing import NeighbourCheck
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge import test_asking_others as asking
 from tests.upkeep.purge import test_borrowed as borrowed
@@ -27,7 +27,7 @@ Test = Callable[[], Awaitable[None]]
 
 
 def a_first_round_of_several_leases_that_is_enough(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Asked, "is_enough", lambda self, lease, beginning: True)
+    patch.setattr(NeighbourCheck, "is_enough", lambda self, lease, beginning: True)
 
 
 def an_entry_that_is_believed_at_any_version(patch: pytest.MonkeyPatch) -> None:

@@ -268,10 +268,10 @@ async def test_a_purge_that_had_deleted_files_waits_in_a_copy(tmp_path: Path) ->
     assert data_files(store) == []
 
 
-class NoDealer:
+class NoRunner:
     """Stands for Spark's executors, and must get no batch."""
 
-    def deal(self, run: Run, entities: Entities, batches: AsyncGenerator[object, None]) -> NoReturn:
+    def run_batches(self, run: Run, entities: Entities, batches: AsyncGenerator[object, None]) -> NoReturn:
         raise AssertionError("a batch was dealt out")
 
 
@@ -280,7 +280,7 @@ async def test_a_collection_in_a_copy_is_refused_before_executors_get_a_batch(tm
     await original.namespace(*NS)
     copy = await copied(original, tmp_path / "backup.tar.gz")
     with pytest.raises(CatalogIsCopy):
-        await collect(copy.another().session(deadline_ms=DAY_MS), delete=True, dealer=NoDealer())
+        await collect(copy.another().session(deadline_ms=DAY_MS), delete=True, runner=NoRunner())
 
 
 async def test_adoption_is_recorded_once(tmp_path: Path) -> None:

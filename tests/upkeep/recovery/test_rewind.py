@@ -87,15 +87,15 @@ async def test_what_was_stored_then_is_stored_again_and_no_version_goes(bucket: 
     session = fixture.another().session(deadline_ms=DAY_MS)
     told: list[str] = []
 
-    planned = await rewind(session, bucket.versions, then_ms, dry=True, tell=told.append)
+    planned = await rewind(session, bucket.versions, then_ms, dry=True, report=told.append)
     assert await bucket.kept() == before
-    done = await rewind(session, bucket.versions, then_ms, dry=False, tell=quietly)
+    done = await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
 
     assert planned == {**done, "dry_run": True}
     assert done["restored"] == 3, "the pointers of a and b, and HEAD"
     assert "restore wh/_catalog/core/manifest.json" in told
     assert len(told) == sum(count for count in (done["restored"], done["hidden"]) if isinstance(count, int))
-    again = await rewind(session, bucket.versions, then_ms, dry=False, tell=quietly)
+    again = await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
     assert (again["restored"], again["hidden"]) == (0, 0)
     assert await bucket.property_of("a") == made.metadata_location
     assert (await inspect_relation(fixture.another().session(), NS, "b"))["state"] == "live"
@@ -125,12 +125,12 @@ async def test_a_run_that_was_stopped_serves_nobody_and_goes_on(
 
     monkeypatch.setattr(S3Versions, "get", fails)
     with pytest.raises(StoreError):
-        await rewind(session, bucket.versions, then_ms, dry=False, tell=quietly)
+        await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
     with pytest.raises(HeadLost):
         await fixture.another().session().state.head()
     monkeypatch.setattr(S3Versions, "get", original)
 
-    await rewind(session, bucket.versions, then_ms, dry=False, tell=quietly)
+    await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
 
     assert await bucket.property_of("a") == made.metadata_location
 
@@ -155,7 +155,7 @@ async def test_who_writes_meanwhile_is_noticed(bucket: Bucket) -> None:
 
     meddle(bucket.versions.get)
     with pytest.raises(CommitFailed, match="stop all writers"):
-        await rewind(fixture.another().session(deadline_ms=DAY_MS), bucket.versions, then_ms, dry=False, tell=quietly)
+        await rewind(fixture.another().session(deadline_ms=DAY_MS), bucket.versions, then_ms, dry=False, report=quietly)
 
 
 async def test_a_time_before_the_catalog_and_a_bucket_without_versions_are_refused(
@@ -166,10 +166,10 @@ async def test_a_time_before_the_catalog_and_a_bucket_without_versions_are_refus
     session = bucket.fixture.session(deadline_ms=DAY_MS)
 
     with pytest.raises(BadRequest, match="did not exist then"):
-        await rewind(session, bucket.versions, then_ms, dry=False, tell=quietly)
+        await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
     s3_server.make_bucket("unversioned")
     unversioned = S3Versions("unversioned", config=s3_server.config)
     with pytest.raises(BadRequest, match="keeps no versions"):
-        await rewind(session, unversioned, then_ms, dry=False, tell=quietly)
+        await rewind(session, unversioned, then_ms, dry=False, report=quietly)
     await unversioned.close()
     assert isinstance(await bucket.store.delete("nothing"), Applied)

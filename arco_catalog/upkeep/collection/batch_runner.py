@@ -1,0 +1,73 @@
+"""Runs the batches of a collection: in the process that lists the objects, or in others (docs/design/collection.md).
+
+A kind of objects is listed in batches. The decision about the objects of a batch, and their deletion, need nothing from
+other batches: each batch reads its objects again, sets its own fences, and keeps the order of the rules, as a run does
+that ends after it. A decision that needs more than one batch is made in the process that lists.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from arco_catalog.planning.collection import Kind
+from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.run import Run
+from storage_backends import Listed
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Work = Callable[[Run, Entities, Sequence[T]], Coroutine[None, None, R]]
+"""Decides which listed objects may be deleted, and deletes them. Pickle must be able to copy it, its arguments and its
+result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[T, R]):
+    """Listed objects, and the work to do with them."""
+
+    work: Work[T, R]
+    items: Sequence[T]
+
+
+class BatchRunner(Protocol):
+    """Runs batches, here or elsewhere."""
+
+    def run_batches(
+        self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
+    ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
+        """Yields each batch with its result, in any order, after its collected objects are counted in the run. None is
+        the result of a batch whose outcome is unknown: all its objects count as kept. Raises what the work raises, and
+        `Stopped`."""
+        ...
+
+
+class LocalRunner:
+    """Runs batches in this process, one after the other, as they are listed."""
+
+    async def run_batches(
+        self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
+    ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
+        async with aclosing(batches):
+            async for batch in batches:
+                yield batch, await batch.work(run, entities, batch.items)
+
+
+async def run_all(
+    runner: BatchRunner, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, None], None]
+) -> None:
+    """Runs all batches, which have no result."""
+    async with aclosing(runner.run_batches(run, entities, batches)) as done:
+        async for _ in done:
+            pass
+
+
+def all_of(kind: Kind, items: Sequence[Listed]) -> Batch[Listed, None]:
+    """A batch of objects that are deleted by their age alone."""
+    return Batch(partial(_collect_all, kind=kind), items)
+
+
+async def _collect_all(run: Run, entities: Entities, items: Sequence[Listed], *, kind: Kind) -> None:
+    await run.collect(kind, items)
