@@ -68,7 +68,7 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
 
 @asynccontextmanager
 async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
-    runtime, invocation = SystemRuntime(), Invocation.begun(context)
+    runtime, invocation = SystemRuntime(), Invocation.start(context)
     namespace = metrics_namespace(os.environ)
 
     def report(catalog: str, stats: WorkStats) -> None:

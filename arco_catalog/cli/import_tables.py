@@ -17,7 +17,7 @@ from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.state.index import Namespace
-from arco_catalog.upkeep.importing import Imported, Importer, Outcome, SourceTable
+from arco_catalog.upkeep.importing import Importer, ImportResult, Outcome, SourceTable
 from arco_catalog.upkeep.pace import Pace
 from storage_backends.open import canonical_url, opener_in
 
@@ -44,7 +44,7 @@ class Report:
     """What became of the tables."""
 
     apply: bool
-    tables: list[Imported] = field(default_factory=list)
+    tables: list[ImportResult] = field(default_factory=list)
     namespaces: list[Namespace] = field(default_factory=list)
 
     @property
@@ -150,7 +150,7 @@ def as_text(report: Report, limit: int | None) -> str:
     return "\n\n".join(parts)
 
 
-def _line(imported: Imported) -> tuple[str, ...]:
+def _line(imported: ImportResult) -> tuple[str, ...]:
     name = format_namespace((*imported.table.namespace, imported.table.name))
     return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
 

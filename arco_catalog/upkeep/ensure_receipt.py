@@ -1,4 +1,4 @@
-"""Ensures that a metadata file which became current has its committed receipt.
+"""Ensures that a metadata file that became current has its committed receipt.
 
 The receipt is a pure function of the pending receipt; if that is gone too, of the metadata
 (docs/design/reconciliation.md#rule-2).
@@ -20,8 +20,8 @@ from arco_catalog.state.paths import commit_key, day_of
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
 
-TRIES = 10
-"""How often a receipt is sent again while its outcome is unknown: other entities wait for the time that takes."""
+MAX_TRIES = 10
+"""Writes of a receipt while the outcome is unknown. Other entities wait meanwhile."""
 
 
 async def ensure_receipt(
@@ -33,10 +33,10 @@ async def ensure_receipt(
     dry: bool,
     past_floor: bool = False,
 ) -> MetadataFile | None:
-    """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
-    file before it, None if there is none, or if receipts of its time may have been collected (state/floors.py): with
-    `past_floor` metadata is asked for what was before those, which get no receipts. Raises `StoreError`, and
-    `Refusal`, `InternalError` or `MalformedJson` where the file before it can't be told."""
+    """Writes the committed receipt of a metadata file of an entity, if it is missing; with `dry` writes nothing.
+    Returns the file before it; None if there was none, or if receipts of its time may have been collected
+    (state/floors.py). With `past_floor` it finds the file before in the metadata then, and writes no receipt. Raises
+    `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't be determined."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -58,7 +58,7 @@ async def ensure_receipt(
     if stored is None:
         stats.lacks(_named(pending) | {"told_by": file.location if announced is None else announced_path})
     elif stored != expected:
-        stats.fails(f"{entity}: {path} says something else than what was announced")
+        stats.fails(f"{entity}: {path} differs from the pending receipt")
     return receipt.base_of(pending)
 
 
@@ -68,8 +68,8 @@ async def _read(session: Session, path: str) -> bytes | None:
 
 
 async def _write(session: Session, path: str, body: bytes) -> bytes | None:
-    """Writes a receipt where there is none. Returns what was there already, None if nothing was."""
-    for _ in range(TRIES):
+    """Creates a receipt. Returns the stored one if there is one already, else None."""
+    for _ in range(MAX_TRIES):
         match await session.state.store.put(path, body, ABSENT):
             case Applied():
                 return None
@@ -80,7 +80,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Unknown():
                 pass
         await session.state.pause()
-    raise StoreUnavailable(f"{path} could not be written in {TRIES} attempts")
+    raise StoreUnavailable(f"{path} could not be written in {MAX_TRIES} attempts")
 
 
 def _named(fields: JsonObject) -> JsonObject:
@@ -94,7 +94,7 @@ def _named(fields: JsonObject) -> JsonObject:
 
 
 async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> JsonObject:
-    """A receipt from what metadata alone can tell: who and why is lost, and it says so."""
+    """Makes a pending receipt from metadata alone. Its source is `Restored`, since the author is lost."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
 
@@ -115,7 +115,7 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
 
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:
-    """The earlier metadata files that the log of a table names, oldest first. Raises `InternalError`."""
+    """The earlier metadata files in the log of a table, oldest first. Raises `InternalError`."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
         for each in sequence(document, "metadata-log")
@@ -124,7 +124,7 @@ def list_logged_files(document: JsonObject) -> list[MetadataFile]:
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
-    """The file before, as the pointer or the metadata log has it. Views have no log."""
+    """The metadata file before another, by the pointer or the metadata log. Views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
     logged = list_logged_files(document)

@@ -1,6 +1,6 @@
 """Registers the tables of another catalog, many at a time. A run without `apply` writes nothing: it plans every
-registration on the state that those before would leave. A table that is already registered from the same file is left
-as it is, so a run may be stopped and started again."""
+registration on the state that the ones before it would leave. A table that is registered from the same file already is
+left unchanged, so a run may be stopped and started again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table as a source names it. One that can't be imported has a `problem`, and perhaps no file."""
+    """A table in the source catalog. A table that can't be imported has a `problem`, and may have no file."""
 
     namespace: Namespace
     name: str
@@ -41,7 +41,7 @@ class SourceTable:
 
 
 class Outcome(StrEnum):
-    """What became of a table."""
+    """The outcome for a table."""
 
     REGISTERED = "registered"
     WOULD_REGISTER = "would register"
@@ -50,8 +50,8 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """A table, and what became of it; `reason` says why it failed, or what else the user should know."""
+class ImportResult:
+    """A table with its outcome. `reason` is why it failed, or another note for the user."""
 
     table: SourceTable
     outcome: Outcome
@@ -74,11 +74,11 @@ class Importer:
         self._creating_namespaces = asyncio.Lock()
         self._known_namespaces: set[Namespace] = {()}
         self.namespaces: list[Namespace] = []
-        """Those that the run created, or would create."""
+        """The namespaces that the run created, or would create."""
 
-    async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[Imported]:
-        """What becomes of each table. Raises `StoreError` or `CatalogError` once every table of a batch fails for a
-        reason that is not its own, such as a store that does not answer."""
+    async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[ImportResult]:
+        """Imports the tables, and yields the result of each. Raises `StoreError` or `CatalogError` when every table of
+        a batch fails for a common reason, such as a store that does not answer."""
         batch: list[SourceTable] = []
         async for table in tables:
             batch.append(table)
@@ -89,10 +89,10 @@ class Importer:
         for imported in await self._batch(batch):
             yield imported
 
-    async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[Imported]:
+    async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[ImportResult]:
         if not batch:
             return ()
-        done: Sequence[tuple[Imported, CatalogError | StoreError | None]]
+        done: Sequence[tuple[ImportResult, CatalogError | StoreError | None]]
         if self._apply:
             done = await gather(*(self._guarded(table, self._register(table)) for table in batch))
         else:
@@ -106,15 +106,15 @@ class Importer:
         return [imported for imported, _ in done]
 
     async def _guarded(
-        self, table: SourceTable, step: Awaitable[Imported]
-    ) -> tuple[Imported, CatalogError | StoreError | None]:
-        """One table's failure does not end the others."""
+        self, table: SourceTable, step: Awaitable[ImportResult]
+    ) -> tuple[ImportResult, CatalogError | StoreError | None]:
+        """Awaits the step of one table. Returns its result, or a result that has failed, with the error."""
         try:
             return await step, None
         except (CatalogError, StoreError) as failure:
-            return Imported(table, Outcome.FAILED, str(failure)), failure
+            return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
-    async def _register(self, table: SourceTable) -> Imported:
+    async def _register(self, table: SourceTable) -> ImportResult:
         location = _file_of(table)
         known = await self._already_registered(table, location)
         if known is not None:
@@ -127,7 +127,7 @@ class Importer:
             if known is None:
                 raise
             return known
-        return Imported(table, Outcome.REGISTERED)
+        return ImportResult(table, Outcome.REGISTERED)
 
     async def _create_namespaces(self, namespace: Namespace) -> None:
         async with self._creating_namespaces:
@@ -145,14 +145,15 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
-        """Those that are its users' own: where tables go, and who governs, is said anew."""
+        """The properties that users may set. Locations and governance are left out: they are this catalog's own."""
         properties = await self._properties_of(namespace)
         return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
 
     # The same without `apply`: planned, not written.
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
-        """The registrations of a batch, whose files are read concurrently; an error in place of one that failed."""
+        """Prepares the registrations of a batch, whose files are read concurrently. Returns an error for each that
+        failed."""
         head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
@@ -166,11 +167,11 @@ class Importer:
 
         return await gather(*map(prepare, batch))
 
-    async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> Imported:
+    async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> ImportResult:
         location, name = _file_of(table), (table.namespace, table.name)
         known = await self._already_registered(table, location)
         if known is None and self._planned_files.get(name) == location:
-            known = Imported(table, Outcome.ALREADY, "the source lists it twice")
+            known = ImportResult(table, Outcome.ALREADY, "the source lists it twice")
         if known is not None:
             return known
         if not isinstance(rehearsal, Rehearsal):
@@ -179,7 +180,7 @@ class Importer:
             await self._plan_namespace(table.namespace[:depth])
         self._planned = await rehearsal.plan(await self._planned_head())
         self._planned_files[name] = location
-        return Imported(table, Outcome.WOULD_REGISTER)
+        return ImportResult(table, Outcome.WOULD_REGISTER)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
         session, head = self._session(), await self._planned_head()
@@ -194,9 +195,10 @@ class Importer:
             self._planned = await self._session().state.head()
         return self._planned
 
-    async def _already_registered(self, table: SourceTable, location: str) -> Imported | None:
-        """The result for a table that is registered from this file already. None if no table has the name; if a view
-        has it, the registration will refuse. Raises `AlreadyExists` if a table from another file has it."""
+    async def _already_registered(self, table: SourceTable, location: str) -> ImportResult | None:
+        """The result for a table that is registered from this file already. None if no table has the name; a view with
+        the name makes the registration fail later. Raises `AlreadyExists` if a table from another file has the name.
+        """
         session = self._session()
         head = await session.state.head()
         entry = await relation_entry(session.state, head.index, table.namespace, table.name)
@@ -204,9 +206,9 @@ class Importer:
             return None
         current, registered = await self._files_of(session, entry)
         if location == current:
-            return Imported(table, Outcome.ALREADY)
+            return ImportResult(table, Outcome.ALREADY)
         if location == registered:
-            return Imported(table, Outcome.ALREADY, "this catalog has committed to it since")
+            return ImportResult(table, Outcome.ALREADY, "this catalog has committed to it since")
         raise AlreadyExists(
             f"this catalog has another table {dotted(table.namespace, table.name)}, whose metadata file is {current}. "
             "Drop or rename that table, then import again"
@@ -225,7 +227,7 @@ class Importer:
 
 
 def _file_of(table: SourceTable) -> str:
-    """The table's metadata file, spelled as this catalog spells it. Raises `BadRequest` if it can't be imported."""
+    """The URI of a table's metadata file, in this catalog's spelling. Raises `BadRequest` if it can't be imported."""
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:

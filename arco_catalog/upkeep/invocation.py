@@ -1,4 +1,4 @@
-"""One invocation of a function that works beside requests: for the reconciler, and within a time limit."""
+"""One invocation of a function that runs programs: its time limit, and the request that it makes."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -7,46 +7,46 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
 
 MARGIN_MS = 10_000
-"""Kept of the time limit, to finish what is under way and to write down what was done."""
+"""The part of the time limit that is left to finish steps under way, and to write the log of the run."""
 
 
 class Context(Protocol):
-    """What Lambda tells a function of its invocation."""
+    """The part of Lambda's context object that a program uses."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda ends it."""
+        """Milliseconds until Lambda ends the invocation."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """A context of our own, where a platform says nothing of the time that is left."""
+    """A context with a fixed end, for a platform that does not report the time that is left."""
 
     end_ms: int
     runtime: Runtime
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until that end."""
+        """Milliseconds until the end."""
         return self.end_ms - self.runtime.now_ms()
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """An invocation, and how long it lasts. `margin_ms` is kept of its time at the end."""
+    """An invocation with its context. `margin_ms` is the part of its time in which no new step begins."""
 
     context: Context
     margin_ms: int = MARGIN_MS
 
     @classmethod
-    def begun(cls, context: Context) -> Self:
-        """An invocation that begins now; of one that is short the margin is half."""
+    def start(cls, context: Context) -> Self:
+        """Starts an invocation. Its margin is at most half of its time."""
         return cls(context, min(MARGIN_MS, context.get_remaining_time_in_millis() // 2))
 
     def request(self, method: str, path: str, runtime: Runtime) -> OperationRequest:
-        """A request of the reconciler, whose deadline is the end of the invocation."""
+        """Makes a request of the reconciler, whose deadline is the end of the invocation."""
         deadline_ms = runtime.now_ms() + self.context.get_remaining_time_in_millis()
         return OperationRequest(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
 
     def should_stop(self) -> bool:
-        """Whether too little time is left to begin anything."""
+        """Whether the time that is left is less than the margin."""
         return self.context.get_remaining_time_in_millis() < self.margin_ms

@@ -1,7 +1,10 @@
-"""Jobs that a queued message may start. A message is `{"version": 1, "work": "reconcile"}`, for every catalog of the
-deployment. With `"entity"` one table or view is walked, if a name leads to it or did: what a message says is checked,
-not trusted. `{"version": 1, "work": "tasks"}` does the tasks that are due, with `"task"` that one; `collect` deletes
-what nothing leads to any more."""
+"""Jobs that a queued message starts, by the field `work`, for every catalog of the deployment:
+
+- `{"version": 1, "work": "reconcile"}` writes missing receipts; with `"entity"` those of one table or view, if it has
+or had a name: the content of a message is checked and not trusted; - `{"version": 1, "work": "tasks"}` executes the
+tasks that are due; with `"task"` that one task; - `{"version": 1, "work": "collect"}` deletes objects that no record
+refers to.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +32,7 @@ from arco_catalog.upkeep.run_tasks import run_tasks
 from arco_catalog.upkeep.walk import ShouldStop
 
 MAX_REASONS = 3
-"""How many unreadable records the failure of a message names."""
+"""Unreadable records that the error of a message names."""
 
 
 _LOG = logging.getLogger(__name__)
@@ -40,37 +43,37 @@ class RetryLater(CatalogError):
 
 
 class Unfinished(RetryLater):
-    """Time was over before all was done: a new message goes on, or the next run of the schedule."""
+    """The time ended before the job: a new message, or the next run of the schedule, continues it."""
 
 
 Report = Callable[[str, WorkStats], None]
-"""Told what was done in the catalog of a name."""
+"""Receives the counts of a worker in the catalog of this name."""
 
 
 ReportCollection = Callable[[str, CollectionStats], None]
-"""Told what was collected in the catalog of a name, or in what else has state."""
+"""Receives the counts of a collection in the catalog, registry or service of this name."""
 
 
-def _unreported(catalog: str, stats: WorkStats | CollectionStats) -> None:
-    """Tells nobody."""
+def _ignore(catalog: str, stats: WorkStats | CollectionStats) -> None:
+    """Ignores a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """What a job works with: what has state in the deployment, the request to work under, and whether to stop; how
-    tasks are leased and retried; who is told what was done of them, and what was collected."""
+    """The context of a job: the deployment's catalogs, the request whose deadline limits it, the check whether to stop,
+    the policies of leases and retries, and the receivers of its reports."""
 
     inventory: Inventory
     request: OperationRequest
     runtime: Runtime
     should_stop: ShouldStop
     policies: TaskPolicies = field(default_factory=TaskPolicies)
-    report: Report = _unreported
+    report: Report = _ignore
     delegate: Delegate | None = None
-    """The delegation service that purges for these catalogs, if one does."""
-    report_collection: ReportCollection = _unreported
+    """The delegation service that purges for these catalogs, if there is one."""
+    report_collection: ReportCollection = _ignore
     margin_ms: int = MARGIN_MS
-    """Kept of the request's time, to give back what is under way."""
+    """The part of the request's time that is left to release leases."""
 
 
 async def run_job(body: str, workplace: Workplace) -> None:
@@ -115,8 +118,7 @@ async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
 
 
 async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
-    """Walks an entity in the catalog that has it, of those that can be opened; if none has, the last one's refusal says
-    so."""
+    """Walks an entity in the catalog that has it. Raises `BadRequest` if none has, or can be opened."""
     session: Session | None = None
     for catalog in workplace.inventory.catalogs:
         try:
@@ -132,7 +134,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
-    """Does one task, in the catalog that has it, or what is due in each."""
+    """Executes one task, in the catalog that has it, or the tasks that are due in each catalog."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -143,12 +145,12 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
             workplace.report(catalog.name, stats)
             total.add(stats)
     if total.stopped:
-        raise Unfinished("time was over before all tasks that are due were done")
+        raise Unfinished("the time ended before all due tasks were executed")
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
-    """Deletes what may be collected, in all that has state. A collection that could do nothing in its time fails: to go
-    on would change nothing."""
+    """Collects every catalog, registry and service. Raises `Unfinished` if time ended after some objects were
+    collected, and `RetryLater` if none were, since a continuation could not collect any either."""
 
     async def collection(session: Session) -> CollectionStats:
         deadline = Deadline(session, workplace.should_stop)
@@ -163,7 +165,7 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
     if total.unreadable:
         _LOG.error("%s records could not be read: %s", total.unreadable_count, total.unreadable[:MAX_REASONS])
     if total.stopped:
-        left = f"collections did not come to their end; {total.count} objects were collected"
+        left = f"the time ended before all collections; {total.count} objects were collected"
         raise Unfinished(left) if total.count else RetryLater(left)
 
 

@@ -1,20 +1,20 @@
-"""How often long work tells how far it has come."""
+"""Limits how often a long program reports its progress."""
 
 from collections.abc import Callable
 
 REPORT_MS = 1000
-"""At most once in so many."""
+"""The minimum time between two reports."""
 
 
 class Pace:
-    """Says when it is time for another line; for the first so long after it was made."""
+    """Decides when the next report is due: `REPORT_MS` after its creation, and after each report."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._next_ms = now_ms() + REPORT_MS
 
     def is_due(self) -> bool:
-        """Whether it is; whoever asks then tells one."""
+        """Whether a report is due. If so, the caller reports, and the time starts anew."""
         now_ms = self._now_ms()
         if now_ms < self._next_ms:
             return False

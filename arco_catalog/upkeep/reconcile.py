@@ -1,12 +1,12 @@
 """The reconciler: walks every entity whose pointer has moved since its last complete walk
 (docs/design/reconciliation.md#reconciler).
 
-One implementation of the walk (walk.py), two drivers: asyncio here (`arco reconcile`, the scheduled function), and
-PySpark (`reconciler/`).
+The walk (walk.py) has two drivers: asyncio here (`arco reconcile`, the scheduled function), and PySpark
+(`reconciler/`).
 
-Entities take turns. Each run begins after the one whose turn was last in the run before; in one turn an entity gets so
-many files, and if it needs more it queues up again, behind all others. So whatever the time of a run, every entity gets
-on, and none can hold up the others: neither by its length nor by what is wrong with it.
+Entities take turns. Each run begins after the last entity of the run before. One turn walks at most `TURN` files of an
+entity; an entity with more files returns to the end of the queue. So every entity makes progress however short the runs
+are, and none delays the others by its length or its errors.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ from arco_catalog.upkeep.walk import ShouldStop, WalkResult, never, walk
 from storage_backends import Cursor
 
 TURN = 200
-"""Metadata files that an entity gets in one turn."""
+"""Metadata files of an entity that one turn walks."""
 WRITE_AFTER = 5_000
-"""Entities and files walked after which the log is written: all of a changed shard is."""
+"""Walked entities and files after which the checkpoints are written, in whole shards."""
 RESERVE_MS = 10_000
-"""Kept of a session's time to write the log; of a short one a quarter."""
-UNANSWERED = 3
-"""Batches in a row for which the store had no answer at all: then the run ends, and the next goes on."""
+"""The part of a session's time that is left to write checkpoints: at most a quarter."""
+MAX_UNANSWERED = 3
+"""Consecutive batches without any answer of the store, after which the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
-    """A pointer as the LIST shows it, and whether a name leads to its entity, or did. `written_ms` is the store's time
-    of its last write."""
+    """A pointer in a listing. `named` is whether its entity has or had a name, `written_ms` the store's time of its
+    last write."""
 
     entity: str
     version: str
@@ -50,7 +50,7 @@ class ListedPointer:
 
 
 async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
-    """All pointers, a LIST call at a time; `entities` are those to which names led before the first."""
+    """Yields all pointers, in pages. `entities` are those that had names before the listing."""
     prefix = session.state.paths.pointers
     after: Cursor | None = None
     while True:
@@ -66,8 +66,9 @@ async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGe
 
 
 async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenerator[str, None]:
-    """Everything live or dropped, as of now; what a transaction creates, once that committed. One that can't be read
-    is told in `unreadable`, and its tables wait until it can."""
+    """Yields the entities that are live or dropped in HEAD as it is now. An entity that a transaction creates counts
+    once the transaction is committed. A decision that can't be read is added to `unreadable`, and its entities are left
+    out."""
     index = (await session.state.head()).index
     decided: dict[str, bool] = {}
     for kind in ("relation\n", "tombstone\n"):
@@ -85,9 +86,9 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
 
 
 def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
-    """Those that are not walked to the end, or whose pointer has moved since, and the counts of all: the others cost no
-    GET. A pointer to which no name leads is an unfinished create's, and not walked: what it names has not become
-    current, and may never."""
+    """The pointers of a page whose walk is incomplete, or that have moved since, and the counts of all. The others cost
+    no GET. A pointer without a name belongs to a create that did not commit: it is not walked, since its file may never
+    become current."""
     named = [pointer for pointer in page if pointer.named]
     moved = [
         pointer
@@ -98,13 +99,14 @@ def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tup
 
 
 def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
-    """The entities in the order of their turns: on from the one whose turn was last. A LIST has no order."""
+    """The pointers in the order of their turns, beginning after the entity whose turn was last. A listing has no
+    order."""
     after = checkpoints.after or ""
     return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
 
 
 async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
-    """All there is to walk, in the order of its turns, and the counts of what there is not."""
+    """Lists all pointers. Returns those to walk, in the order of their turns, and the counts of the others."""
     total, due = ReconcileStats(), list[ListedPointer]()
     unreadable = [*checkpoints.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:
@@ -121,18 +123,19 @@ async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[Lis
 
 @dataclass
 class Progress:
-    """How far a run has come: its log, its counts, and the entities that it began and has not walked to the end."""
+    """The progress of a run: its checkpoints, its counts, and for each entity of the run whether its walk is
+    incomplete."""
 
     checkpoints: Checkpoints
     total: ReconcileStats
-    begun: dict[str, bool] = field(default_factory=dict)
+    incomplete: dict[str, bool] = field(default_factory=dict)
 
     def add(self, pointer: ListedPointer, done: WalkResult) -> None:
-        """Counts a turn, and remembers what came of it. An entity counts once, however many turns it takes."""
-        counts, first = done.stats, pointer.entity not in self.begun
+        """Counts a turn, and records its checkpoint. An entity counts once, however many turns it takes."""
+        counts, first = done.stats, pointer.entity not in self.incomplete
         counts.walked = int(first)
-        counts.incomplete -= int(not first and self.begun[pointer.entity])
-        self.begun[pointer.entity] = done.checkpoint is None or not done.checkpoint.complete
+        counts.incomplete -= int(not first and self.incomplete[pointer.entity])
+        self.incomplete[pointer.entity] = done.checkpoint is None or not done.checkpoint.complete
         self.total.add(counts)
         if done.checkpoint is not None:
             self.checkpoints.record(pointer.entity, done.checkpoint, counts.files)
@@ -147,9 +150,9 @@ async def reconcile(
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
     should_stop: ShouldStop = never,
 ) -> ReconcileStats:
-    """Walks every pointer that moved since its last complete walk, until all are done or `should_stop`, asked before
-    each file, is true; the next run goes on from there. It stops by itself shortly before the session's deadline. With
-    `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
+    """Walks every pointer that has moved since its last complete walk, until all are done, `should_stop` returns true,
+    or the session's deadline is near. The next run continues. With `dry` it writes nothing. Raises `StoreUnavailable`
+    if the store does not answer for names, listings or checkpoints."""
     deadline = Deadline(session, should_stop)
     if not dry:
         await settle_lapsed(session, should_stop=deadline)
@@ -157,9 +160,9 @@ async def reconcile(
     due, total = await find_due(session, checkpoints)
     run, queue = Progress(checkpoints, total), deque(due)
     unanswered = 0
-    while queue and unanswered < UNANSWERED and not deadline():
+    while queue and unanswered < MAX_UNANSWERED and not deadline():
         batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
-        walks = await walk_batch(session, checkpoints, batch, deadline, dry=dry, most=TURN)
+        walks = await walk_batch(session, checkpoints, batch, deadline, dry=dry, max_files=TURN)
         for pointer, done in zip(batch, walks, strict=True):
             run.add(pointer, done)
             if done.more:
@@ -175,8 +178,8 @@ async def reconcile(
 
 
 class Deadline:
-    """Stops a run when `should_stop` says so, or shortly before its session's deadline: what it remembers must be
-    written after that."""
+    """Stops a run when `should_stop` returns true, or so long before its session's deadline that checkpoints can still
+    be written."""
 
     def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
         self._now_ms = session.runtime.now_ms
@@ -188,13 +191,13 @@ class Deadline:
         return self._now_ms() >= self._end_ms or self._should_stop()
 
     def seconds_left(self) -> float:
-        """How long one turn may go on without asking: well into what is kept, but not to its end."""
+        """Seconds that one turn may take: until the middle of the reserve."""
         return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
 
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
-    """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
-    its pointer names has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
+    """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for an entity that never had a name: the file in
+    its pointer has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
@@ -207,7 +210,7 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
 
 
 async def is_named(session: Session, entity: str) -> bool:
-    """Whether a name leads to an entity, or did when it was dropped."""
+    """Whether an entity has a name, or had one when it was dropped."""
     async with aclosing(named_entities(session, [])) as entities:
         async for each in entities:
             if each == entity:
@@ -222,16 +225,21 @@ async def walk_batch(
     deadline: Deadline,
     *,
     dry: bool,
-    most: int,
+    max_files: int,
 ) -> Sequence[WalkResult]:
-    """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
-    the others."""
+    """Walks one turn of each of these entities concurrently. A turn that does not end in time counts as incomplete, so
+    that the checkpoints of the others can be written."""
 
     async def turn(entity: str) -> WalkResult:
         try:
             async with asyncio.timeout(deadline.seconds_left()):
                 return await walk(
-                    session, entity, checkpoints.by_entity.get(entity), dry=dry, most=most, should_stop=deadline
+                    session,
+                    entity,
+                    checkpoints.by_entity.get(entity),
+                    dry=dry,
+                    max_files=max_files,
+                    should_stop=deadline,
                 )
         except TimeoutError:
             stats = ReconcileStats(walked=1, incomplete=1)

@@ -1,4 +1,4 @@
-"""The reconciler over each catalog of a deployment, one after the other."""
+"""Runs the reconciler for each catalog of a deployment, one after the other."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -18,9 +18,9 @@ async def reconcile_all(
     runtime: Runtime,
     walk: Callable[[Session], Awaitable[ReconcileStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
-    """What `walk` finds in each catalog, such as `reconcile`, which ends before its session's deadline. Each has an
-    equal share of the time that those before it left until the deadline of `request`, so that none holds up the others.
-    A catalog that can't be opened is told as unreadable. Raises what `walk` does."""
+    """Runs `walk`, such as `reconcile`, for each catalog, and yields its counts. Each catalog has an equal share of the
+    time that is left until the deadline of `request`, so that none delays the others. A catalog that can't be opened
+    counts as unreadable. Raises what `walk` raises."""
     for place, catalog in enumerate(catalogs):
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)

@@ -1,4 +1,4 @@
-"""Works on the tasks of each catalog of a deployment for a while (docs/design/tasks.md#who-works)."""
+"""Executes the tasks of each catalog of a deployment within a time limit (docs/design/tasks.md#who-works)."""
 
 import asyncio
 import logging
@@ -25,9 +25,9 @@ async def run_tasks(
     *,
     delegate: Delegate | None = None,
 ) -> AsyncGenerator[tuple[DeployedCatalog, WorkStats], None]:
-    """Does what is due in each catalog, or the one task in whichever has it. Each has an equal share of the time that
-    those before it left until `end_ms`; what is under way when that is over is given back. A catalog that can't be
-    opened or read is told as an error, and stops no other."""
+    """Executes the due tasks of each catalog, or the one `task`, and yields the counts of each. Every catalog has an
+    equal share of the time that is left until `end_ms`; then the leases of running tasks are released. A catalog that
+    can't be opened or read counts as an error, and does not stop the others."""
     for place, catalog in enumerate(catalogs):
         share_ms = (end_ms - runtime.now_ms()) // (len(catalogs) - place)
         stats = WorkStats()

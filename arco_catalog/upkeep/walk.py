@@ -1,7 +1,7 @@
 """The walk of one entity: writes the missing committed receipt of every metadata file that became current.
 
-From the pointer back along the pending receipts (each names its base's location and time), which no trimmed log can
-cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
+It goes from the pointer back along the pending receipts (each has its base's location and time), which no trimmed log
+can cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
 pending one, so whoever writes it writes the same bytes at the same path: the walk may be killed anywhere, run twice at
 once, and beside live writers (docs/design/reconciliation.md#reconciler).
 
@@ -29,12 +29,12 @@ from storage_backends import StoreError, StoreUnavailable
 _LOG = logging.getLogger(__name__)
 
 MAX_FAILED = 100
-"""Files of an entity, in one span, that can't be read and are passed over."""
+"""Unreadable files of an entity, in one span, that a walk passes over."""
 MAX_FILES = 1_000_000
-"""How far back one turn goes at most, unless it is told less: a bound on loops, far beyond any table."""
+"""Files that one turn walks by default: a bound on loops, far beyond any table."""
 
 ShouldStop = Callable[[], bool]
-"""Whether to stop now: asked before each step."""
+"""Returns whether to stop now. Called before each step."""
 
 
 def never() -> bool:
@@ -44,8 +44,8 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """What came of one turn: counts, and how far the entity has been walked by now, None if nothing could be told.
-    `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
+    """The result of one turn: counts, and the entity's checkpoint, None if it is unknown. `more` is whether another
+    turn is needed, `answered` whether the store answered."""
 
     stats: ReconcileStats
     checkpoint: WalkCheckpoint | None
@@ -59,26 +59,27 @@ async def walk(
     known: WalkCheckpoint | None,
     *,
     dry: bool = False,
-    most: int = MAX_FILES,
+    max_files: int = MAX_FILES,
     should_stop: ShouldStop = never,
 ) -> WalkResult:
-    """One turn of an entity: goes on where the turns before it, as `known`, left off; then from the pointer back to
-    where they began, to the entity's creation, or to the file that it was registered with. `should_stop` is asked
-    before each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
+    """Walks one turn of an entity: first the spans that earlier turns left in the checkpoint `known`, then the files
+    from the pointer back to the first of the earlier turns, to the entity's creation, or to the file that it was
+    registered from. `should_stop` is called before each file except the first. With `dry` it writes nothing, and the
+    checkpoint must not be stored.
 
-    Raises nothing: whatever goes wrong with one entity is counted. A walk that met an undecided intent, or something
-    that can't be read, is not complete.
+    Raises nothing: errors are counted for the entity. A walk is incomplete after an undecided intent, or a record that
+    can't be read.
     """
     stats = ReconcileStats(walked=1)
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:
-            return WalkResult(stats, None)  # collected since it was listed
-        pointer, decided = await _resolved(session, pointer, dry=dry)
-        turn = _Turn(session, pointer, stats, most, should_stop, dry=dry)
+            return WalkResult(stats, None)  # collected after the listing
+        pointer, decided = await _resolve(session, pointer, dry=dry)
+        turn = _Turn(session, pointer, stats, max_files, should_stop, dry=dry)
         checkpoint = await turn.go(known)
-    except Exception as error:  # whatever it is, other entities are not to blame
-        _tell(session, stats, entity, error)
+    except Exception as error:  # any error: other entities must still be walked
+        _count_error(session, stats, entity, error)
         stats.incomplete = 1
         return WalkResult(stats, None, session.late(), not isinstance(error, StoreUnavailable))
     if not decided:
@@ -87,10 +88,10 @@ async def walk(
     return WalkResult(stats, checkpoint, turn.cut)
 
 
-async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
-    """The pointer as its intent leaves it, and whether that is decided. A transaction that is gone was: if it committed
-    the pointer has moved since, and is listed at another version next time. One whose lease has passed is aborted, or
-    an idle table would never be walked to the end."""
+async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
+    """Resolves the intent in a pointer, and returns whether its transaction is decided. A transaction without a
+    decision object is: if it committed, the pointer has moved, and its next listing has another version. A transaction
+    whose lease has expired is aborted, since the walk of an idle table would otherwise never end."""
     if pointer.intent is None:
         return pointer, True
     decision = await read_decision(session.state, pointer.intent)
@@ -102,7 +103,7 @@ async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[P
 
 
 class _Turn:
-    """One turn: `budget` is how many files it may still go over, `cut` whether it left something for want of more."""
+    """One turn. `budget` is the number of files that it may still walk, `cut` whether it ended early."""
 
     def __init__(
         self,
@@ -122,17 +123,17 @@ class _Turn:
         self._should_stop = should_stop
         self._dry = dry
         self._newer = pointer.metadata
-        """The last file that could be read: its log names those before it."""
+        """The last file that could be read. Its log names the files before it."""
         self.cut = False
 
     async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
-        """Walks what is left, then what is new. Returns how far the entity has been walked then."""
+        """Walks the spans that are left, then the new files. Returns the checkpoint after that."""
         before = () if known is None else known.left
         failed = [span for span in before if span.failed]
         left: list[Span] = []
         for span in before:
             left += [] if span.failed else await self._walk(span)
-        if known is not None and self.cut:  # what is new is not begun before what is old is done
+        if known is not None and self.cut:  # new files wait until the older spans are done
             return WalkCheckpoint("", known.file, (*left, *failed))
         newest = self._pointer.metadata
         left += await self._walk(Span(newest, None if known is None else known.file))
@@ -142,7 +143,7 @@ class _Turn:
         return WalkCheckpoint(version if version is not None and not left else "", newest.location, tuple(left))
 
     async def _walk(self, span: Span) -> Sequence[Span]:
-        """Goes over a span from its newest file back. Returns what is left of it, if anything."""
+        """Walks a span from its newest file back. Returns the spans that are left of it."""
         file, failed = span.newest, list[Span]()
         while file.location not in (span.until, self._origin):
             if self._budget <= 0 or (self._stats.files and self._should_stop()):
@@ -152,8 +153,8 @@ class _Turn:
             self._stats.files += 1
             try:
                 base = await ensure_receipt(self._session, self._pointer, file, self._stats, dry=self._dry)
-            except Exception as error:  # whatever it is, other spans and entities are not to blame
-                late = _tell(self._session, self._stats, self._pointer.entity, error)
+            except Exception as error:  # any error: other spans and entities must still be walked
+                late = _count_error(self._session, self._stats, self._pointer.entity, error)
                 self.cut |= late
                 base = None
                 if isinstance(error, CatalogError | MalformedJson) and len(failed) < MAX_FAILED:
@@ -169,7 +170,7 @@ class _Turn:
         return failed
 
     async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
-        """The file before one that can't be read, as the log of a later file names it; None if no log does."""
+        """The file before an unreadable one, from the log of a later file; None if no log names it."""
         if file == self._pointer.metadata:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
@@ -183,8 +184,8 @@ class _Turn:
         return None
 
 
-def _tell(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
-    """Counts what went wrong with an entity. Returns whether it was nothing but our own time that ran out."""
+def _count_error(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
+    """Counts an error of an entity. Returns whether the session's own deadline is the cause, which is not counted."""
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):

@@ -46,7 +46,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are several of a kind."""
     monkeypatch.setattr(run, "BATCH", 60)
     monkeypatch.setattr(receipts, "BATCH", 60)
-    monkeypatch.setattr(markers, "A_FENCE", 30)
+    monkeypatch.setattr(markers, "MAX_FENCED", 30)
 
 
 async def collected(spark: SparkContext, lake: LitteredLake, *, delete: bool, timeout_ms: int = DAY_MS) -> JsonObject:

@@ -222,7 +222,7 @@ def intents_that_a_walk_does_not_fence(patch: pytest.MonkeyPatch) -> None:
         return await evidence.fence_pointer(session, entity)
 
     patch.setattr(entities, "fence_pointer", fence_pointer)
-    patch.setattr(walk, "_resolved", take_for_aborted)
+    patch.setattr(walk, "_resolve", take_for_aborted)
 
 
 def decisions_of_unsettled_names(patch: pytest.MonkeyPatch) -> None:

@@ -222,7 +222,7 @@ async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begin
     scenario.store.rules = []
     second = await scenario.run(concurrency=2)
 
-    assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.UNANSWERED, 6)
+    assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.MAX_UNANSWERED, 6)
     assert (second.walked, second.incomplete) == (20, 0)
 
 
@@ -321,7 +321,7 @@ async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(scen
     stats = await scenario.run()
 
     [reason] = stats.unreadable
-    assert reason == f"{scenario.entities['a']}: {theirs} says something else than what was announced"
+    assert reason == f"{scenario.entities['a']}: {theirs} differs from the pending receipt"
     assert scenario.store._objects[theirs].body == b"{}"
 
 

@@ -97,7 +97,7 @@ class Tasks:
         parsed = None if key is None or purge is None else IdempotencyKey.parse(key, context.options.dialect)
         deadline_ms = state.runtime.now_ms() + state.settings.request_ms
         source: JsonObject = {"kind": "DelegationService"}
-        body = None if purge is None else purge.asked
+        body = None if purge is None else purge.content
         principal, hold = context.caller.principal, context.hold
         return state.session(
             OperationRequest(

@@ -8,7 +8,7 @@ from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.memory import OutOfMemory
-from arco_catalog.upkeep.delegation_service.places import Held
+from arco_catalog.upkeep.delegation_service.places import LocationHeld
 from arco_catalog.upkeep.delegation_service.storage import CredentialsMissing
 from storage_backends import StoreError
 
@@ -23,7 +23,7 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     e.NotFound: (404, "NOT_FOUND"),
     e.NoSuchRoute: (404, "NOT_FOUND"),
     e.MethodNotAllowed: (405, "METHOD_NOT_ALLOWED"),
-    Held: (409, "LOCATION_HELD"),
+    LocationHeld: (409, "LOCATION_HELD"),
     e.KeyReused: (409, "IDEMPOTENCY_KEY_REUSED"),
     e.PayloadTooLarge: (413, "PAYLOAD_TOO_LARGE"),
     e.UnsupportedMediaType: (415, "UNSUPPORTED_MEDIA_TYPE"),

@@ -1,5 +1,5 @@
-"""The purge of a delegated table: everything that its metadata files lead to, inside its own locations, which must be
-allowed and nobody's here (docs/design/tasks.md#delegation)."""
+"""Purges a delegated table: deletes the files that its metadata files refer to, inside its own locations. The operator
+must allow these, and no catalog of the deployment may have them (docs/design/tasks.md#delegation)."""
 
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from arco_catalog.state.task import Task
 from arco_catalog.tasks.execution import Execution, Finished, TaskFailed
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
-from arco_catalog.upkeep.delegation_service.places import Held, Places
+from arco_catalog.upkeep.delegation_service.places import LocationHeld, Places
 from arco_catalog.upkeep.delegation_service.storage import CREDENTIALS_NEEDED, Storage
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import inventory_of
@@ -27,31 +27,31 @@ from storage_backends import StoreError, StoreUnavailable
 
 @dataclass(frozen=True, slots=True)
 class DelegatedPurgeExecutor:
-    """Purges one table, with the credentials that came with the request."""
+    """Purges one table with the credentials in the request."""
 
     purge: DelegatedPurge
     storage: Storage
     places: Places
 
     def takes(self, task: Task) -> bool:
-        """See `Executor.takes`."""
+        """Takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> Finished:
-        """See `Executor.execute`. What is raised holds none of the credentials."""
+        """Purges the table. Raises as `Executor.execute` does, with errors that contain no credentials."""
         try:
-            return await self._purged(execution)
+            return await self._purge(execution)
         except (LeaseLost, TaskFailed):
             raise
-        except (Forbidden, Held, BadRequest) as error:
+        except (Forbidden, LocationHeld, BadRequest) as error:
             raise TaskFailed(self.storage.redacted(str(error))) from None
         except (StoreError, CatalogError) as error:
             raise StoreUnavailable(self.storage.redacted(f"{type(error).__name__}: {error}")) from None
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Nothing is to be left: the checkpoint says how far it is."""
+        """Does nothing: the checkpoint has the progress for the next submission."""
 
-    async def _purged(self, execution: Execution) -> Finished:
+    async def _purge(self, execution: Execution) -> Finished:
         progress = Progress.parse(execution.checkpoint)
         locations = await self._locations(execution, progress)
         await self._check(execution.session(), locations)
@@ -74,10 +74,10 @@ class DelegatedPurgeExecutor:
             reached = await reached_from(execution, self.purge.metadata_location, may_read)
             missing: list[str] = []
             inventory = await inventory_of(execution, reached, missing)
-            if progress.phase is Phase.DATA:  # later phases have deleted some themselves
+            if progress.phase is Phase.DATA:  # in later phases, missing files were deleted by this purge
                 deletion.progress = progress.without([*reached.gone, *missing])
             await deletion.run(inventory)
-        left = await _left(execution, locations)
+        left = await _count_left(execution, locations)
         done = deletion.progress
         require_all_addressable(done)
         details: JsonObject = {
@@ -89,8 +89,8 @@ class DelegatedPurgeExecutor:
         return Finished(f"Purged {done.files} files", details)
 
     async def _locations(self, execution: Execution, progress: Progress) -> list[Location]:
-        """The table's own locations, by its metadata file, which must be the table that was asked for; that is deleted
-        last. Raises `TaskFailed`, and `Forbidden` if one is not allowed."""
+        """The table's own locations, from its metadata file, which is deleted last. Raises `TaskFailed` if the file is
+        of another table, and `Forbidden` for a location that is not allowed."""
         file = self.purge.metadata_location
         files = execution.session().files
         try:
@@ -103,40 +103,41 @@ class DelegatedPurgeExecutor:
             raise TaskFailed(f"the metadata file {file} can't be read: {error.message}") from None
         finally:
             files.forget(file)
-        said, uuid = document.get("location"), document.get("table-uuid")
-        if not isinstance(said, str) or _normal(said) != _normal(self.purge.location):
+        location, uuid = document.get("location"), document.get("table-uuid")
+        if not isinstance(location, str) or _normal(location) != _normal(self.purge.location):
             raise TaskFailed("the metadata file is another table's: its location is not the one that was sent")
         if not isinstance(uuid, str) or uuid.lower() != self.purge.table_uuid.lower():
             raise TaskFailed("the metadata file is another table's: its uuid is not the one that was sent")
         if not table.allows_deletes(document):
             raise TaskFailed("the table has gc.enabled=false: its files may belong to other tables")
-        return outermost([self.places.check(text) for text in (said, *table.written_locations(document))])
+        return outermost([self.places.check(text) for text in (location, *table.written_locations(document))])
 
     async def _check(self, session: Session, locations: list[Location]) -> None:
-        """Raises `TaskFailed` if a place of the table is held here. Asked again with each renewal."""
+        """Raises `TaskFailed` if a catalog of the deployment has a location of the table. Runs with each renewal of the
+        lease."""
         try:
             await self.places.refuse_held(locations, self.purge.identity, session.request)
-        except Held as held:
+        except LocationHeld as held:
             raise TaskFailed(f"not purged: {held}") from held
 
 
 class WithoutCredentials:
-    """Ends tasks whose credentials went with the process that was at them: submitted again, they go on."""
+    """Fails tasks whose credentials were lost with the process that executed them. A new submission continues them."""
 
     def takes(self, task: Task) -> bool:
-        """See `Executor.takes`."""
+        """Takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> Finished:
-        """See `Executor.execute`."""
+        """Raises `TaskFailed`."""
         raise TaskFailed(f"{CREDENTIALS_NEEDED}: submit the task again")
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """See `Executor.abandon`."""
+        """Does nothing."""
 
 
-async def _left(execution: Execution, locations: list[Location]) -> int:
-    """How many files are still at the table's locations."""
+async def _count_left(execution: Execution, locations: list[Location]) -> int:
+    """Counts the files that are left at the table's locations."""
     count = 0
     for location in locations:
         others: list[str] = []

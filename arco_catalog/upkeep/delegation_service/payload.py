@@ -1,4 +1,4 @@
-"""What a caller asks the delegation service for: a task's payload, and the task that it is."""
+"""The payload of a submission to the delegation service, and the task that it makes."""
 
 import hashlib
 import uuid
@@ -15,13 +15,13 @@ from arco_catalog.state.task import TABLE_PURGE, Task, table_identity
 
 SYNCHRONOUS_TABLE_PURGE = "SYNCHRONOUS_TABLE_PURGE"
 MAX_BYTES = 64 << 10
-"""Of what is asked for, which each version of the task repeats, and of `config`, which is kept in memory."""
+"""Maximum size of the content, which each version of the task repeats, and of `config`, which stays in memory."""
 TASK_TYPES: Mapping[str, str] = {SYNCHRONOUS_TABLE_PURGE: TABLE_PURGE}
 """The type of the task that each operation makes."""
 
 
 def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to their users
-    """A name without control characters, which part the names in keys of ours."""
+    """A name without control characters, which separate names in the catalog's own keys."""
     if first_control_character(NAME(value)) is not None:
         raise ShapeError("must not hold control characters")
     return NAME(value)
@@ -29,7 +29,7 @@ def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to the
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
-    """What the caller's catalog calls the table."""
+    """The names and the id of the table in the caller's catalog."""
 
     entity: str
     catalog: str
@@ -37,7 +37,7 @@ class TableIdentity:
     name: str
 
     def to_json(self) -> JsonObject:
-        """The form of the API."""
+        """The fields of a `TableIdentity` in the API."""
         return {
             "table_entity_id": self.entity,
             "catalog_name": self.catalog,
@@ -58,8 +58,8 @@ class DelegatedPurge:
     location: str
     table_uuid: str
     properties: Mapping[str, str]
-    told: JsonObject
-    """What the caller says of its request: when it was made, and how it is called in its logs."""
+    labels: JsonObject
+    """The caller's own fields about its request: its time, and the id in the caller's logs."""
     config: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -87,21 +87,21 @@ class DelegatedPurge:
             location=metadata.required("location", NAME),
             table_uuid=metadata.required("table-uuid", NAME),
             properties=parameters.optional("properties", STRINGS) or {},
-            told={name: said for name, said in named.items() if said is not None},
+            labels={name: label for name, label in named.items() if label is not None},
             config=parameters.required("config", STRINGS),
         )
-        if len(dumps([purge.asked, purge.told])) > MAX_BYTES or len(dumps({**purge.config})) > MAX_BYTES:
-            raise BadRequest(f"Invalid request: what is asked for, and config, may have {MAX_BYTES:,} bytes each")
+        if len(dumps([purge.content, purge.labels])) > MAX_BYTES or len(dumps({**purge.config})) > MAX_BYTES:
+            raise BadRequest(f"Invalid request: config, and the rest of the request, may have {MAX_BYTES:,} bytes each")
         return purge
 
     @property
     def correlation_id(self) -> str | None:
         """The id by which the caller finds its request in logs, if it sent one."""
-        return optional_text(self.told, "polaris_correlation_id")
+        return optional_text(self.labels, "polaris_correlation_id")
 
     @property
-    def asked(self) -> JsonObject:
-        """What is asked for: the same for each sending, whatever credentials come with it."""
+    def content(self) -> JsonObject:
+        """The request without credentials and labels, which is equal for each sending of one request."""
         return {
             "operation_type": self.operation,
             "realm_identifier": self.realm,
@@ -112,15 +112,15 @@ class DelegatedPurge:
         }
 
     def task_id(self, caller: str) -> str:
-        """The task that this is: one caller's purge of one table is one task, however often it is submitted, and no
-        other caller's."""
-        digest = hashlib.sha256(dumps({"caller": caller, **self.asked}, sort_keys=True)).digest()
+        """The id of the task: the same for each submission of this purge by this caller, and different for each caller
+        and purge."""
+        digest = hashlib.sha256(dumps({"caller": caller, **self.content}, sort_keys=True)).digest()
         return str(uuid.UUID(bytes=digest[:16], version=5))
 
     def submitted(self, caller: str, *, record: str, at_ms: int) -> Task:
-        """The first version of the task, which holds no credentials."""
+        """Makes the first version of the task, without credentials."""
         payload: JsonObject = {
-            "common_payload": {"operation_type": self.operation, "realm_identifier": self.realm, **self.told},
+            "common_payload": {"operation_type": self.operation, "realm_identifier": self.realm, **self.labels},
             "operation_parameters": {
                 "table_identity": self.identity.to_json(),
                 "metadata_location": self.metadata_location,
@@ -140,12 +140,12 @@ class DelegatedPurge:
 
 
 def submitter_of(task: Task) -> str:
-    """Who submitted a task."""
+    """The caller that submitted a task."""
     return text(task.payload, "submitted_by")
 
 
 def table_of(task: Task) -> TableIdentity:
-    """The table that a task is about."""
+    """The table that a task purges."""
     identity = table_identity(task.payload)
     return TableIdentity(
         text(identity, "table_entity_id"),

@@ -1,5 +1,5 @@
-"""Where delegated tables may lie: inside what the operator allowed, and nowhere that a catalog here holds
-(docs/design/tasks.md#delegation)."""
+"""Checks the locations of delegated tables: the operator must allow them, and no catalog of the deployment may have
+them (docs/design/tasks.md#delegation)."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,25 +23,25 @@ from arco_catalog.upkeep.delegation_service.payload import TableIdentity
 _LOG = logging.getLogger(__name__)
 
 Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
-"""Every catalog of the deployment, as it is now."""
+"""Lists the catalogs of the deployment as it is now."""
 
 
-class Held(Exception):
-    """A catalog here holds, or held, a place inside or around the table's."""
+class LocationHeld(Exception):
+    """A catalog of the deployment has, or had, a location that overlaps one of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`allowed` is what the operator allowed, nothing by default. `own` is where this deployment keeps catalogs: only
-    tables that one of them hands over may lie there, also those of a catalog that nobody has named."""
+    """The locations where delegated tables may be. `allowed` are those of the operator, by default none. `own` is the
+    location of the deployment's catalogs: a table there is purged only if one of the catalogs hands it over."""
 
     allowed: Sequence[Location]
     own: Location
     catalogs: Catalogs
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
-        """The allowed places that these locations lie in. Raises `Forbidden` for a location outside of all, and for one
-        that could mean another place to somebody who decodes it."""
+        """The allowed locations that contain these. Raises `Forbidden` for a location outside all of them, and for one
+        that would mean another location when it is decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)
@@ -49,7 +49,7 @@ class Places:
         return [*found]
 
     def check(self, text: str) -> Location:
-        """The location, if tables may lie there. Raises `Forbidden`."""
+        """Parses a location, and returns it if it is allowed for tables. Raises `Forbidden`."""
         try:
             location = AllowedLocations(self.allowed, ()).check(text)
         except BadRequest as error:
@@ -61,9 +61,9 @@ class Places:
         return location
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
-        """Raises `Held` where a catalog of this deployment holds, or held when it was dropped, a place inside or around
-        these; but for a table of ours whose purge is handed over. Raises `Unavailable` where the service's own
-        configuration does not open all its catalogs, and `StoreError`."""
+        """Raises `LocationHeld` if a table of the deployment, live or dropped, has a location that overlaps one of
+        these. The table itself does not count if one of the catalogs hands its purge over. Raises `Unavailable` if a
+        catalog can't be opened by the service's configuration, and `StoreError`."""
         handed_over = False
         for each, catalog in await self._opened():
             session = catalog.session(request, ALLOW_ALL)
@@ -74,16 +74,18 @@ class Places:
                 holder = await carry_out(session.state, index, _holder(index, location, tombstone))
                 if holder is not None:
                     _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
-                    # The caller is the catalog's own worker if that hands the table over: others learn no names.
+                    # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
-                    raise Held(f"{location.uri} overlaps a location that {named} holds or held")
+                    raise LocationHeld(f"{location.uri} overlaps a location that {named} holds or held")
         inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
         if inside and not handed_over:
-            raise Held(f"{inside[0].uri} is where catalogs of this service lie, and none of them hands this table over")
+            raise LocationHeld(
+                f"{inside[0].uri} is inside a catalog of this service that does not hand this table over"
+            )
 
     async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
-        """The catalogs, each opened. The caller of the service can mend nothing here, and knows nothing of them: the
-        log has the reason, and the answer that it is no fault of the request."""
+        """Opens all catalogs. Raises `Unavailable` if one can't be opened. The reason is in the log alone, since the
+        caller of the service may not know its catalogs."""
         name = "its realms"
         opened: list[tuple[DeployedCatalog, Catalog]] = []
         try:
@@ -93,14 +95,14 @@ class Places:
         except CatalogError as error:
             _LOG.error("the delegation service is misconfigured, %s can't be opened: %s", name, error)
             raise Unavailable(
-                "The delegation service can't open every catalog of its store: its operator finds the reason in its "
-                "log; send the request again when that is mended"
+                "The delegation service can't open every catalog of its store, and its log has the reason: send the "
+                "request again when its operator has corrected the configuration"
             ) from error
         return opened
 
 
 async def _handed_over(session: Session, locations: Sequence[Location], table: TableIdentity) -> Tombstone | None:
-    """The tombstone of a table of ours that holds these locations, if its purge has begun and is handed over."""
+    """The tombstone of the table in one catalog, if it has these locations and its purge was handed over; else None."""
     index = (await session.state.head()).index
     tombstone = await carry_out(session.state, index, _tombstone(index, table))
     if tombstone is None or tombstone.state != PURGING or tombstone.task is None:

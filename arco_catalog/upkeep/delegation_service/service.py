@@ -1,4 +1,4 @@
-"""The tasks of one delegation service: taken in, executed by this process, looked up
+"""The tasks of one delegation service: accepts, executes and finds them
 (docs/design/tasks.md#delegation)."""
 
 import asyncio
@@ -31,24 +31,24 @@ from storage_backends.open import opener_in
 
 _LOG = logging.getLogger(__name__)
 
-MOST_RUNNING = 64
-"""Tasks that one process executes at a time. There is no queue: credentials do not keep."""
-LOOK_SECONDS = 5.0
-"""Between two looks at a task that another process holds, or that waits for its next attempt."""
+MAX_RUNNING = 64
+"""Tasks that one process executes concurrently. There is no queue, since credentials would expire in it."""
+POLL_SECONDS = 5.0
+"""Between two reads of a task that another process executes, or that waits for its next attempt."""
 SWEEP_SECONDS = 60.0
-"""Between two looks for tasks that nobody is at."""
+"""Between two searches for tasks that no process executes."""
 PAGE = 100
 """Tasks that are read for a page of a list."""
 AT_ONCE = 16
-"""Of these, beside each other."""
+"""Tasks that are read concurrently."""
 RETRY_AFTER_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the operator lets the service do: `environment` has the ways to stores, of which only those to `endpoints`
-    and its own are gone. It executes tasks of the realms of its store, `realms`, and of `other_realms`; without
-    `realms`, of any."""
+    """The limits that the operator sets. Requests go to the endpoints in `environment` and to `endpoints`, and to no
+    others. The service executes tasks of `realms`, which are those of its store, and of `other_realms`; without
+    `realms` those of any realm."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -59,7 +59,7 @@ class Access:
 
 
 class DelegationService:
-    """Belongs to one event loop. Credentials are in the memory of the executions that use them, and nowhere else."""
+    """Accepts and executes tasks within one event loop. Credentials exist only in the memory of running executions."""
 
     def __init__(self, state: Catalog, access: Access, policies: TaskPolicies | None = None) -> None:
         self._state = state
@@ -69,12 +69,12 @@ class DelegationService:
 
     @property
     def state(self) -> Catalog:
-        """Where its tasks are kept."""
+        """The state with the tasks of the service."""
         return self._state
 
     def check_realm(self, realm: str, of_caller: str | None) -> None:
-        """Returns if a task of this realm may be submitted by a caller from the realm `of_caller`, None for one that no
-        realm holds. Raises `Forbidden`."""
+        """Raises `Forbidden` if a caller from the realm `of_caller` may not submit a task of `realm`. None stands for a
+        caller that is no principal of a realm."""
         realms = self._access.realms
         if realms is None or realm in self._access.other_realms:
             return
@@ -87,9 +87,9 @@ class DelegationService:
             raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
-        """Takes a purge in, and executes it beside the answer. Returns the task as it is then: one purge is one task,
-        however often it is submitted. Raises `Forbidden` and `BadRequest` for what may not be done, `Held` for places
-        of catalogs here, `TooManyRequests`, what `bind_key` raises, and `StoreError`."""
+        """Accepts a purge, and starts to execute it in the background. Returns the task; repeated submissions of one
+        purge return the same task. Raises `Forbidden` and `BadRequest` for a purge that is not allowed, `LocationHeld`
+        for locations of the deployment's catalogs, `TooManyRequests`, the errors of `bind_key`, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)
@@ -97,8 +97,10 @@ class DelegationService:
         known = await read_task(session.state, task)
         if known is None:
             await self._access.places.refuse_held([location], purge.identity, session.request)
-        if task not in self._running and len(self._running) >= MOST_RUNNING:
-            raise TooManyRequests("This process executes as many tasks as it may", RETRY_AFTER_S)
+        if task not in self._running and len(self._running) >= MAX_RUNNING:
+            raise TooManyRequests(
+                "This process executes its maximum number of tasks: submit again later", RETRY_AFTER_S
+            )
         again = await bind_key(session, task)
         submitted = await submit_task(session, purge, caller, again=again)
         if submitted.status not in ENDED and task not in self._running:
@@ -107,7 +109,7 @@ class DelegationService:
         return submitted
 
     async def ended(self, task: str) -> Task:
-        """A task of this service, when it has ended. Raises `StoreError`."""
+        """Waits until a task of this service has ended, and returns it. Raises `StoreError`."""
         while True:
             running = self._running.get(task)
             if running is not None:
@@ -115,18 +117,18 @@ class DelegationService:
             stored = await read_task(self._session(task).state, task)
             if stored is not None and stored.task.status in ENDED:
                 return stored.task
-            await self._state.runtime.sleep(LOOK_SECONDS)
+            await self._state.runtime.sleep(POLL_SECONDS)
 
     async def find(self, session: Session, task: str, caller: str) -> StoredTask:
-        """A task that this caller has submitted. Raises `NotFound` for any other."""
+        """Reads a task that this caller has submitted. Raises `NotFound` for any other task."""
         stored = await read_task(session.state, task)
         if stored is None or submitter_of(stored.task) != caller:
             raise NotFound(f"Task does not exist: {task}")
         return stored
 
     async def tasks(self, session: Session, caller: str, after: str) -> tuple[Sequence[StoredTask], str | None]:
-        """A page of tasks, by their ids, from behind `after`: those of so many that this caller has submitted, perhaps
-        none; and where the next one begins."""
+        """Reads a page of tasks in the order of their ids, after the id `after`. Returns those that this caller has
+        submitted, which may be none, and the last id of the page; None if it is the last page."""
         listed = [task for task in await list_tasks(session.state) if task > after]
         page = heapq.nsmallest(PAGE, listed)
         found: list[StoredTask] = []
@@ -136,17 +138,18 @@ class DelegationService:
         return found, page[-1] if len(page) < len(listed) else None
 
     async def sweep(self) -> NoReturn:
-        """Ends tasks again and again whose process is gone, and their credentials with it."""
+        """Runs `sweep_once` for ever, with pauses."""
         while True:
             try:
                 await self.sweep_once()
             except (StoreError, CatalogError) as error:
-                _LOG.warning("tasks can't be looked for: %s", error)
+                _LOG.warning("tasks without a process can't be found: %s", error)
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """One look. A process that lives goes on with its tasks within seconds: what has been due for the length of a
-        lease is nobody's. Raises `StoreError`, and `CatalogError`."""
+        """Fails tasks whose process ended, and their credentials with it. A running process continues its tasks within
+        seconds, so a task that has been due for the length of a lease has none. Raises `StoreError`, and
+        `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})
         due = [hint async for hint in all_hints(state) if hint.task not in self._running and self._is_lost(hint)]
@@ -157,7 +160,7 @@ class DelegationService:
                 await remove_hint(state, hint.key)
 
     async def close(self) -> None:
-        """Leaves what is under way. Whoever submits it again goes on."""
+        """Cancels all running tasks. A new submission continues them."""
         running = [*self._running.values()]
         for each in running:
             each.cancel()
@@ -169,24 +172,24 @@ class DelegationService:
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
-        """Executes a task until it has ended, attempt after attempt."""
+        """Executes attempts of a task until it has ended."""
         catalog = replace(self._state, mounts=mounts, files=ByteCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
-            while not await self._attempted(worker, task, purge):
-                await self._state.runtime.sleep(LOOK_SECONDS)
+            while not await self._attempt(worker, task, purge):
+                await self._state.runtime.sleep(POLL_SECONDS)
         finally:
             del self._running[task]
             for mount in mounts:
                 await mount.store.close()
 
-    async def _attempted(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
-        """One attempt, if its time has come. Returns whether the task has ended."""
+    async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
+        """Executes one attempt, if it is due. Returns whether the task has ended."""
         try:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)
         except (StoreError, CatalogError) as error:
-            _LOG.warning("task %s (correlation id %s) is left for later: %s", task, purge.correlation_id, error)
+            _LOG.warning("task %s (correlation id %s) will be tried again: %s", task, purge.correlation_id, error)
             return False
         return stored is None or stored.task.status in ENDED
 
@@ -198,5 +201,5 @@ class DelegationService:
 
 
 async def _never(session: Session, task: str) -> Task | None:
-    """No registry names tasks of the service."""
+    """Finds no task: no registry names those of the service."""
     return None

@@ -1,7 +1,7 @@
-"""How the files of a delegated table are reached: by the credentials that came with the task, and by nothing else.
+"""Opens the files of a delegated table, with the credentials in the task and no others.
 
-The service's own credentials never open what a caller names, and where requests go is the operator's to say: `config`
-may name an endpoint that the operator has allowed, and no other (docs/security.md#the-delegation-service).
+The service's own credentials never open a location that a caller names. The operator decides to which endpoints
+requests go: `config` may name one that the operator allows, and no other (docs/security.md#the-delegation-service).
 """
 
 import re
@@ -15,10 +15,10 @@ from arco_catalog.state.locations import Location
 from storage_backends.open import StoreOpener, opener_in
 
 Opens = Callable[[Mapping[str, str]], StoreOpener]
-"""Makes what opens stores as an environment configures them."""
+"""Makes an opener of stores from the variables of an environment."""
 
 CREDENTIALS_NEEDED = "credentials needed"
-"""What a task has failed for whose credentials went with the process that was at it."""
+"""The reason of a task that failed because its credentials were lost with its process."""
 
 _OF_OPERATOR = (
     *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE"),
@@ -26,14 +26,14 @@ _OF_OPERATOR = (
     *(variable.name for variable in (S3_CLIENT, AZURE_CLIENT, GCS_CLIENT)),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
-"""What a store takes over from the operator's variables: ways, never rights."""
+"""The operator's variables that a store uses: endpoints, regions, clients and proxies, never credentials."""
 _REGION = re.compile(r"[a-z0-9-]{1,32}")
 _ENDPOINTS: Mapping[str, str] = {"s3.endpoint": "AWS_ENDPOINT_URL_S3"}
 """The variable for a property that may name an endpoint other than the operator's own."""
 _REDIRECTS = re.compile(r"(?i)(endpoint|connection-string|proxy|(^|[.-])(host|uri|url)$)")
 """Properties by which some FileIO would send requests somewhere else."""
 _REFRESHES = re.compile(r"refresh-credentials-endpoint$|^s3\.signer|^signer\.")
-"""Properties that say where further credentials or signatures are to be had. Nobody here asks for any."""
+"""Properties with the endpoints for further credentials or signatures. The service sends no request there."""
 
 
 class CredentialsMissing(BadRequest):
@@ -42,13 +42,13 @@ class CredentialsMissing(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What opens the stores of one task."""
+    """The variables that open the stores of one task, and the secrets among them."""
 
     environment: Mapping[str, str] = field(repr=False)
     secrets: Sequence[str] = field(repr=False)
 
     def mounts(self, roots: Sequence[Location], opens: Opens = opener_in) -> list[Mount]:
-        """A store for each of these places. Raises `BadRequest` for one that can't be opened."""
+        """Opens a store for each of these locations. Raises `BadRequest` if one can't be opened."""
         opener = opens(self.environment)
         try:
             return [Mount(root, opener(root.uri)) for root in roots]
@@ -56,7 +56,7 @@ class Storage:
             raise BadRequest(f"The table's store cannot be opened: {self.redacted(str(error))}") from None
 
     def redacted(self, text: str) -> str:
-        """The text without any of the credentials."""
+        """Replaces each secret in a text by asterisks."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
@@ -65,8 +65,8 @@ class Storage:
 def storage_for(
     location: Location, config: Mapping[str, str], operator: Mapping[str, str], allowed_endpoints: Sequence[str]
 ) -> Storage:
-    """What `config` opens at this location. Raises `CredentialsMissing` where it has none for it, and `BadRequest`
-    where it would send requests to an endpoint that the operator has not allowed."""
+    """The storage that `config` opens at this location. Raises `CredentialsMissing` if `config` has no credentials for
+    it, and `BadRequest` if it names an endpoint that the operator does not allow."""
     environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
     environment.update(_endpoint(config, environment, allowed_endpoints))
     keys = _CREDENTIALS.get(location.scheme)
@@ -74,13 +74,15 @@ def storage_for(
         return Storage(environment, ())
     found = keys(location, config)
     if found is None:
-        raise CredentialsMissing(f"{CREDENTIALS_NEEDED}: config has none for {location.scheme}://{location.authority}")
+        raise CredentialsMissing(
+            f"{CREDENTIALS_NEEDED}: config has no credentials for {location.scheme}://{location.authority}"
+        )
     secrets = sorted({value for value in config.values() if len(value) >= 8}, key=len, reverse=True)
     return Storage({**environment, **found}, secrets)
 
 
 def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed: Sequence[str]) -> Mapping[str, str]:
-    """The variables for the endpoints that `config` names. Raises `BadRequest`."""
+    """The variables for the endpoint and region that `config` names. Raises `BadRequest` if they are not allowed."""
     found: dict[str, str] = {}
     own = {_normal(value) for name, value in environment.items() if "ENDPOINT" in name or name.endswith("_HOST")}
     permitted = own | {_normal(each) for each in allowed}
@@ -88,13 +90,13 @@ def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed
         if _REFRESHES.search(name) or not _REDIRECTS.search(name):
             continue
         if _normal(value) not in permitted:
-            raise BadRequest(f"Not allowed: config names an endpoint that this service may not ask ({name})")
+            raise BadRequest(f"Not allowed: config names an endpoint that the operator does not allow ({name})")
         if name in _ENDPOINTS:
             found[_ENDPOINTS[name]] = value
     region = config.get("client.region") or config.get("s3.region")
     if region is not None:
         if not _REGION.fullmatch(region):
-            raise BadRequest("Not allowed: config names a region that is none")
+            raise BadRequest("Not allowed: config has an invalid region")
         found["AWS_REGION"] = region
     return found
 

@@ -71,7 +71,7 @@ class Services:
     def session(self, purge: DelegatedPurge, key: str | None = None, principal: str = "them") -> Session:
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline_ms = self.runtime.now_ms() + 20_000
-        request = OperationRequest("POST", "/tasks", "", purge.asked, principal, {}, deadline_ms, parsed)
+        request = OperationRequest("POST", "/tasks", "", purge.content, principal, {}, deadline_ms, parsed)
         return self.service.state.session(request, ALLOW_ALL)
 
     def key(self) -> str:

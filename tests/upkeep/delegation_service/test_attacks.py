@@ -12,7 +12,7 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status, Task
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
-from arco_catalog.upkeep.delegation_service.places import Held
+from arco_catalog.upkeep.delegation_service.places import LocationHeld
 from arco_catalog.upkeep.delegation_service.storage import CredentialsMissing, storage_for
 from storage_backends import ANY
 from tests.support.foreign_tables import ForeignTable, files, foreign_table
@@ -195,7 +195,7 @@ async def test_a_place_that_a_catalog_here_holds_or_held_is_refused(
         await drop_table(services.ours.session(), NS, "ours", purge=True)
     before = table.files()
 
-    with pytest.raises(Held, match="a location that a catalog of this service holds or held") as refused:
+    with pytest.raises(LocationHeld, match="a location that a catalog of this service holds or held") as refused:
         await submit(services, table.payload())
 
     assert table.files() == before
@@ -224,7 +224,7 @@ async def test_where_our_catalogs_lie_no_others_table_is_purged(tmp_path: Path) 
     place = "memory:///another-catalog/warehouse/db/t"
     table = ForeignTable("t", place, f"{place}/metadata/v1.metadata.json", "00000000-0000-4000-8000-000000000000")
 
-    with pytest.raises(Held, match="where catalogs of this service lie"):
+    with pytest.raises(LocationHeld, match="inside a catalog of this service"):
         await submit(services, table.payload())
 
 

@@ -146,7 +146,7 @@ async def test_no_credentials_are_stored_or_logged(
 async def test_a_process_takes_no_more_than_it_may(
     services: Services, table: ForeignTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arco_catalog.upkeep.delegation_service.service.MOST_RUNNING", 1)
+    monkeypatch.setattr("arco_catalog.upkeep.delegation_service.service.MAX_RUNNING", 1)
     other = foreign_table(services.folder, "other")
     task = await services.submit(table)
 

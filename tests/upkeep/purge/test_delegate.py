@@ -65,7 +65,7 @@ class InProcess:
         self.payloads.append(payload)
         purge, runtime = DelegatedPurge.parse(payload), self.purges.runtime
         parsed = IdempotencyKey.parse(key, Dialect.ICEBERG)
-        request = OperationRequest("POST", "/tasks", "", purge.asked, "arco", {}, runtime.ms + 20_000, parsed)
+        request = OperationRequest("POST", "/tasks", "", purge.content, "arco", {}, runtime.ms + 20_000, parsed)
         task = await self.service.submit(self.service.state.session(request, ALLOW_ALL), purge, "arco")
         self._fail("submit", "after")
         return handed(task)
