@@ -165,7 +165,7 @@ async def test_a_time_before_the_catalog_and_a_bucket_without_versions_are_refus
     await bucket.fixture.namespace(*NS)
     session = bucket.fixture.session(deadline_ms=DAY_MS)
 
-    with pytest.raises(BadRequest, match="did not exist then"):
+    with pytest.raises(BadRequest, match="did not exist at that time"):
         await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
     s3_server.make_bucket("unversioned")
     unversioned = S3Versions("unversioned", config=s3_server.config)
