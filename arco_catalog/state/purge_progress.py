@@ -1,4 +1,4 @@
-"""The progress of a purge, as the checkpoint of its task records it (docs/design/purge.md#what-is-deleted)."""
+"""The checkpoint of a purge task (docs/design/purge.md#what-is-deleted)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a purge.
+    """How much a purge has done, as its checkpoint records it.
 
     `inventory` is the last chunk of the names to delete, `chunk` the current one, and `chunk_done` the number of its
     names that are done. `deleting` means that files may have been deleted. `files` and `bytes` count deleted files,
@@ -70,7 +70,7 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads the progress from a checkpoint."""
+        """Reads a checkpoint."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)
@@ -100,31 +100,31 @@ class Progress:
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
-        """Adds files that do not exist to the progress."""
+        """Counts files that do not exist."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """The progress with `done` names of a chunk done."""
+        """The checkpoint with `done` names of a chunk done."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
-        """The progress at the beginning of a phase."""
+        """The checkpoint at the beginning of a phase."""
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
-        """The progress at the beginning of its phase, without an inventory."""
+        """The checkpoint at the beginning of the phase, without an inventory."""
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
-        """Adds the counts of a delegation service's task to the progress."""
+        """Adds the counts of a delegation service's task."""
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """Adds files without keys to the progress: their number, and examples of them."""
+        """Counts files without keys, and keeps examples of them."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]

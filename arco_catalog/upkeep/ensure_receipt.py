@@ -21,7 +21,7 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
 
 MAX_TRIES = 10
-"""Writes of a receipt while the outcome is unknown. Other entities wait meanwhile."""
+"""Writes of a receipt while the outcome is unknown. Other entities wait for that time."""
 
 
 async def ensure_receipt(
@@ -35,7 +35,7 @@ async def ensure_receipt(
 ) -> MetadataFile | None:
     """Writes the committed receipt of a metadata file of an entity, if it is missing; with `dry` writes nothing.
     Returns the file before it; None if there was none, or if receipts of its time may have been collected
-    (state/floors.py). With `past_floor` it finds the file before in the metadata then, and writes no receipt. Raises
+    (state/floors.py). With `past_floor` it reads the file before from the metadata then, and writes no receipt. Raises
     `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't be determined."""
     entity = pointer.entity
     key = commit_key(entity, file.location)

@@ -1,4 +1,4 @@
-"""One invocation of a function that runs programs: its time limit, and the request that it makes."""
+"""One invocation of a function that runs programs: the time limit, and the request that it makes."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -39,7 +39,7 @@ class Invocation:
 
     @classmethod
     def start(cls, context: Context) -> Self:
-        """Starts an invocation. Its margin is at most half of its time."""
+        """Starts an invocation. The margin is at most half of the time."""
         return cls(context, min(MARGIN_MS, context.get_remaining_time_in_millis() // 2))
 
     def request(self, method: str, path: str, runtime: Runtime) -> OperationRequest:

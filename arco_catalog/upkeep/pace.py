@@ -1,4 +1,4 @@
-"""Limits how often a long program reports its progress."""
+"""Limits how often a long program reports."""
 
 from collections.abc import Callable
 

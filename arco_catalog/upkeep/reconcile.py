@@ -5,7 +5,7 @@ The walk (walk.py) has two drivers: asyncio here (`arco reconcile`, the schedule
 (`reconciler/`).
 
 Entities take turns. Each run begins after the last entity of the run before. One turn walks at most `TURN` files of an
-entity; an entity with more files returns to the end of the queue. So every entity makes progress however short the runs
+entity; an entity with more files returns to the end of the queue. So every entity is walked however short the runs
 are, and none delays the others by its length or its errors.
 """
 
@@ -123,7 +123,7 @@ async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[Lis
 
 @dataclass
 class Progress:
-    """The progress of a run: its checkpoints, its counts, and for each entity of the run whether its walk is
+    """The state of a run: checkpoints, counts, and for each entity of the run whether its walk is
     incomplete."""
 
     checkpoints: Checkpoints

@@ -33,7 +33,7 @@ async def put_missing_hints(run: Run) -> None:
 
 
 async def _put(run: Run, tasks: Sequence[str]) -> None:
-    """Checks these tasks again, one by one, since another process may have put a hint meanwhile, and puts those that
+    """Checks these tasks again, one by one, since another process may have put a hint, and puts those that
     are still missing."""
     missing = await run.each(tasks, lambda task: run.unless_unreadable(f"task {task}", missing_hint(run.session, task)))
     for task, due_ms in zip(tasks, missing, strict=True):

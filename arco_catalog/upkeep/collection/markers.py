@@ -162,7 +162,7 @@ async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
 
 async def _close(run: Run, marker: Marker) -> Marker | None:
     """Claims the next slot of an unfinished marker, so that none of its attempts can continue. Returns None if another
-    writer has claimed it. A marker that an earlier run closed is returned as it is."""
+    writer has claimed it. A marker that another run closed is returned as it is."""
     if marker.is_closed:
         return marker
     slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)

@@ -1,4 +1,4 @@
-"""The progress of the pipeline: objects that it has not read are kept (docs/design/collection.md#rule-14).
+"""How far the pipeline has read: objects that it has not read are kept (docs/design/collection.md#rule-14).
 
 The properties of its tables record it. A catalog without these tables has no pipeline, and keeps nothing for it.
 """
@@ -36,7 +36,7 @@ class PipelineProgress:
 
 
 async def read_progress(run: Run) -> PipelineProgress:
-    """Reads the progress of the pipeline from its tables. Nothing counts as read if they can't be read, or have no
+    """Reads from the pipeline's tables how far it has read. Nothing counts as read if they can't be read, or have no
     batch yet. Raises `StoreError`."""
     of_commits = await run.unless_unreadable("the pipeline's commits", _table(run, COMMITS))
     of_events = await run.unless_unreadable("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))

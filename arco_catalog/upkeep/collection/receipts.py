@@ -20,7 +20,7 @@ from storage_backends import Listed
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A stored receipt as it was listed, with its entity, its metadata file and the time of that file."""
+    """A stored receipt as it was listed, with the entity, the metadata file and the time of that file."""
 
     listed: Listed
     entity: str

@@ -44,8 +44,8 @@ class Run:
         return self.session.state.paths
 
     def check_may_continue(self) -> None:
-        """Reports progress, and checks between two steps whether to continue. Raises `Stopped` if the run should stop,
-        and `StoreUnavailable` past the deadline: decisions may then be too old to act on
+        """Reports the counts, and checks between two steps whether to continue. Raises `Stopped` if the run should
+        stop, and `StoreUnavailable` past the deadline: decisions may then be too old to act on
         (docs/design/commit.md#rule-5)."""
         self.progress(self.stats)
         if self.should_stop():

@@ -16,7 +16,7 @@ from storage_backends import Listed
 
 async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Collects ended tasks that the registry does not name, and old hints whose task has ended or was never written.
-    One listing finds old hints, and tasks with an old version."""
+    One listing has old hints, and tasks with an old version."""
     await run_all(runner, run, entities, _batches(run))
 
 

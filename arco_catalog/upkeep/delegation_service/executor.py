@@ -49,7 +49,7 @@ class DelegatedPurgeExecutor:
             raise StoreUnavailable(self.storage.redacted(f"{type(error).__name__}: {error}")) from None
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: the checkpoint has the progress for the next submission."""
+        """Does nothing: the next submission continues from the checkpoint."""
 
     async def _purge(self, execution: Execution) -> Finished:
         progress = Progress.parse(execution.checkpoint)

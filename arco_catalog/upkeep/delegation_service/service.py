@@ -99,7 +99,7 @@ class DelegationService:
             await self._access.places.refuse_held([location], purge.identity, session.request)
         if task not in self._running and len(self._running) >= MAX_RUNNING:
             raise TooManyRequests(
-                "This process executes its maximum number of tasks: submit again later", RETRY_AFTER_S
+                "This process executes the maximum number of tasks: submit again later", RETRY_AFTER_S
             )
         again = await bind_key(session, task)
         submitted = await submit_task(session, purge, caller, again=again)
@@ -109,7 +109,7 @@ class DelegationService:
         return submitted
 
     async def ended(self, task: str) -> Task:
-        """Waits until a task of this service has ended, and returns it. Raises `StoreError`."""
+        """Waits for the end of a task of this service, and returns it. Raises `StoreError`."""
         while True:
             running = self._running.get(task)
             if running is not None:
@@ -147,7 +147,7 @@ class DelegationService:
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """Fails tasks whose process ended, and their credentials with it. A running process continues its tasks within
+        """Fails tasks without a process, and their credentials with it. A running process continues its tasks within
         seconds, so a task that has been due for the length of a lease has none. Raises `StoreError`, and
         `CatalogError`."""
         state = self._session("open").state
@@ -172,7 +172,7 @@ class DelegationService:
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
-        """Executes attempts of a task until it has ended."""
+        """Executes attempts of a task to its end."""
         catalog = replace(self._state, mounts=mounts, files=ByteCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:

@@ -42,7 +42,7 @@ class CredentialsMissing(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The variables that open the stores of one task, and the secrets among them."""
+    """The variables that open the stores of one task, and their secrets."""
 
     environment: Mapping[str, str] = field(repr=False)
     secrets: Sequence[str] = field(repr=False)

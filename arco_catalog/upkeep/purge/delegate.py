@@ -39,7 +39,7 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 class DelegateFailed(NoProgress, StoreUnavailable):
     """The service did not delete the files, so the next attempt submits the purge again. The submission is recorded in
-    the checkpoint, and does not count as progress."""
+    the checkpoint, and is no step forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Delegate:
         )
 
     async def _wait_until_ended(self, execution: Execution, submitted: DelegatedTask) -> DelegatedTask:
-        """Polls the service until a task has ended, and returns it. A service that does not answer is polled until
+        """Polls the service to the end of a task, and returns it. A service that does not answer is polled until
         the credentials that it received have expired. Raises `DelegateFailed` then."""
         task, pause_s = submitted, FIRST_PAUSE_S
         while task.status not in _ENDED:
@@ -198,7 +198,7 @@ def _may_be_deleting(delegation: JsonObject, now_ms: int) -> bool:
 
 
 def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int | None:
-    """The latest expiry of these credentials and of those that an earlier submission sent; None if any of them do not
+    """The latest expiry of these credentials and of those that a previous submission sent; None if any of them do not
     expire."""
     if not delegation or delegation.get("ended") is True:
         return credentials.expires_ms
@@ -210,7 +210,7 @@ def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int
 
 async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | None:
     """The fields of the table metadata that are sent to the service; None if the metadata file is gone. A later lease
-    sends the fields of an earlier one, since the service takes an equal payload for the same task."""
+    sends the fields of the previous one, since the service takes an equal payload for the same task."""
     submitted = mapping(_delegation(execution), "metadata")
     if submitted:
         return submitted

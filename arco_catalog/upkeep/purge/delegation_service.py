@@ -8,7 +8,7 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class DelegatedTask:
-    """A task of a delegation service: its id, its status in the service's words, and its error code and summary.
+    """A task of a delegation service: its id, its status in the service's words, and error code and summary.
     `result` has the counts of a task that succeeded (`execution_result` in docs/delegation-service.openapi.yaml)."""
 
     task: str

@@ -46,7 +46,7 @@ _PHASES: Sequence[tuple[Phase, _Names, Phase]] = (
 
 
 class Deletion(Removal):
-    """Deletes all files of one entity under a lease, and records its progress in the task's checkpoint."""
+    """Deletes all files of one entity under a lease, and records each step in the task's checkpoint."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Deletion(Removal):
         self._execution = execution
 
     async def run(self, inventory: Inventory) -> None:
-        """Deletes all files of the inventory, from the progress of an earlier lease on. Raises `LeaseLost`,
+        """Deletes all files of the inventory, from the checkpoint of an earlier lease on. Raises `LeaseLost`,
         `TaskFailed`, and `StoreError`."""
         if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
             await self._save(replace(self.progress, deleting=True))
@@ -77,7 +77,7 @@ class Deletion(Removal):
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
-        """Deletes the files that `names` finds in each chunk, from the progress of the phase on."""
+        """Deletes the files that `names` returns for each chunk, from the checkpoint on."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -116,6 +116,6 @@ class Deletion(Removal):
                     await self._all(full)
 
     async def _save(self, progress: Progress) -> None:
-        """Stores the progress in the checkpoint."""
+        """Stores a checkpoint."""
         self.progress = progress
         await self._execution.save(progress.to_json())

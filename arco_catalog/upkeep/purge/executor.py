@@ -126,7 +126,7 @@ class _Purge:
             raise NotYet(execution.taken_ms + COPY_WAIT_MS, describe_copy(head.copy_of))
         if tombstone is None:
             done = Progress.parse(execution.checkpoint)
-            if done.phase is Phase.DONE:  # an earlier lease released it, and died before it recorded the end
+            if done.phase is Phase.DONE:  # another lease released it, and died before it recorded the end
                 require_all_addressable(done)
                 return _finished(done, {})
             raise Undone("the drop was undone, or the table is purged already")
@@ -215,7 +215,7 @@ class _Purge:
         return guard
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
-        """Deletes the files that the table refers to, in phases. Returns the progress at the end. Raises `TaskFailed`
+        """Deletes the files that the table refers to, in phases. Returns the last checkpoint. Raises `TaskFailed`
         if another table uses them."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
@@ -268,7 +268,7 @@ class _Purge:
 
 
 def _finished(progress: Progress, left: JsonObject) -> Finished:
-    """The result of a purge that has ended: its counts, and those of the files that are `left`."""
+    """The result of a purge: its counts, and those of the files that are `left`."""
     result: JsonObject = {
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,

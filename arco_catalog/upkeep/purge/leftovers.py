@@ -43,7 +43,7 @@ def require_all_addressable(progress: Progress) -> None:
 
 async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
     """Deletes all files at a location that was made for the table, and that no other table has
-    (docs/design/purge.md#rule-17). Returns the new progress. Raises `LeaseLost`, and `StoreError`."""
+    (docs/design/purge.md#rule-17). Returns the new checkpoint. Raises `LeaseLost`, and `StoreError`."""
     removal = Removal(execution, [location], progress)
     batch: list[ReachedFile] = []
     async with aclosing(execution.session().files.listed(location)) as found_there:

@@ -183,7 +183,7 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """The metadata files in this folder that never became current, and have a pending receipt of the entity."""
+    """The metadata files there that never became current, and have a pending receipt of the entity."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:

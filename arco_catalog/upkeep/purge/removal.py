@@ -20,7 +20,7 @@ MAX_REMEMBERED_FILES = 1_000_000
 MAX_REMEMBERED_FOLDERS = 4_096
 """Folders for which a removal remembers whether their files are the entity's own."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
-"""A file name that cannot change the folder it is in, however it is decoded, nor be a folder of a catalog's state."""
+"""A file name that cannot change the folder it is in, however it is decoded, nor be part of a catalog's state."""
 
 
 class Removal:

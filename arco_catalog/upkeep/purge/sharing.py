@@ -40,9 +40,9 @@ READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class NeighbourCheck:
-    """Progress of a round that reads the other tables, in the order of their entities: those up to `after` are read.
-    `lease` began the round at `began_ms`. The first round reads all tables; a later one reads those whose pointers have
-    moved since `since_ms`, the beginning of the round before. Times are the store's."""
+    """The state of a round that reads the other tables, in the order of their entities: those up to `after` are read.
+    `lease` began the round at `began_ms`. The first round reads all tables; a later one reads those with pointers that
+    have moved since `since_ms`, the beginning of the round before. Times are the store's."""
 
     began_ms: int
     lease: int = 0
@@ -66,7 +66,7 @@ class NeighbourCheck:
 
     def is_enough(self, lease: int, beginning: int) -> bool:
         """Whether deletes may follow a round that ends in `lease`. It must have started in or after the lease that
-        began the purge (`beginning`), and either fit into one lease or follow an earlier round."""
+        began the purge (`beginning`), and either fit into one lease or follow another round."""
         return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 

@@ -29,7 +29,7 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object: its key below the folder of the backup, its bytes, and the time at which the store wrote it."""
+    """An object: the key below the root of the backup, the bytes, and the time at which the store wrote it."""
 
     key: str
     body: bytes
@@ -58,7 +58,7 @@ class ArchiveWriter:
         self._add(FIRST, dumps({**first, "format": FORMAT}, sort_keys=True), 0)
 
     async def add(self, members: Sequence[Member], *, again: bool = False) -> None:
-        """Adds objects. `again` is whether the archive has an earlier copy of each."""
+        """Adds objects. `again` is whether the archive has a previous copy of each."""
         await asyncio.to_thread(self._add_all, members, again)
 
     async def complete(self, summary: JsonObject) -> None:

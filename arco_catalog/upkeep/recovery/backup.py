@@ -2,7 +2,7 @@
 
 The order of reading makes the backup consistent. Records that prove commits (markers, receipts, tasks) are read before
 the pointers, so every commit that they prove is in a pointer. HEAD is read after the pointers, so every name that a
-pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed meanwhile, its
+pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed by then, its
 pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it reads as
 aborted.
 """
@@ -30,7 +30,7 @@ from arco_catalog.upkeep.recovery.reading import AT_ONCE, read
 from storage_backends import Found, Listed, StoreUnavailable
 
 MAX_ROUNDS = 100
-"""Reads of HEAD, one more each time a transaction has committed meanwhile."""
+"""Reads of HEAD, one more each time a transaction has committed since."""
 TICK_MS = 5_000
 """Longer than the coarsest resolution of a store's times, which is a second."""
 
@@ -94,9 +94,7 @@ class CatalogBackup:
         await self._add_decisions()
         await self._add_listed(paths.events, include=self._is_new_pending_receipt)
         await self._add_history(head)
-        await self._add_listed(
-            paths.collector
-        )  # last, so that the floors cover everything that was collected meanwhile
+        await self._add_listed(paths.collector)  # last, so that the floors cover everything that was collected since
         return head
 
     def summarize(self, head: RegistryState) -> JsonObject:
@@ -112,7 +110,7 @@ class CatalogBackup:
         }
 
     async def write_head(self) -> None:
-        """Writes HEAD, which is the last object: a restore that ends earlier leaves no catalog."""
+        """Writes HEAD, which is the last object: a restore that ends before it leaves no catalog."""
         await self._add([(self.state.paths.manifest, self._head, 0)])
 
     # Consistency
@@ -127,7 +125,7 @@ class CatalogBackup:
             found_missing = bool(self.missing) and head.id != before
             before = head.id
             members = await self._members_of_new_transactions()
-            if members is None and not found_missing:  # the next HEAD lacks entities that were purged meanwhile
+            if members is None and not found_missing:  # the next HEAD lacks entities that were purged since
                 return head
             await self._add_pointers(members or ())
         raise Unavailable("Transactions over several tables commit faster than their tables can be read: try again")
@@ -238,7 +236,7 @@ class CatalogBackup:
     async def _read(
         self, entries: AsyncIterable[Listed], include: Callable[[Listed], bool] | None = None
     ) -> AsyncIterable[tuple[str, Found]]:
-        """Reads the objects of a listing, in bounded batches. Leaves out objects that were deleted meanwhile."""
+        """Reads the objects of a listing, in bounded batches. Leaves out objects that were deleted since."""
         batch: list[str] = []
         async for each in entries:
             if include is None or include(each):

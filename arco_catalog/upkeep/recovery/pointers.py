@@ -1,4 +1,4 @@
-"""Finds the metadata file of a lost pointer among the receipts of its entity, and rebuilds the pointer.
+"""Finds the metadata file of a lost pointer in the receipts of the entity, and rebuilds the pointer.
 
 The file of a committed receipt was current, and so was the base of any receipt, since a commit is planned on the
 current file. The newest of these files has the greatest time, because times increase along an entity's files. A pending
@@ -58,8 +58,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PointerSearch:
-    """The result of the search for a lost pointer: commits whose files were current (`made`, the newest first), commits
-    on the newest of them that may have applied (`leaves`), and the file that the entity was registered from."""
+    """The result of the search for a lost pointer: commits with files that were current (`made`, the newest first),
+    commits on the newest of them that may have applied (`leaves`), and the file that the entity was registered from."""
 
     lost: LostPointer
     made: Sequence[Commit] = ()
@@ -68,12 +68,12 @@ class PointerSearch:
 
     @property
     def candidates(self) -> Sequence[Commit]:
-        """The commits whose file may have been the last current one."""
+        """The commits with a file that may have been the last current one."""
         return [*self.made[:1], *self.leaves]
 
     @property
     def certain(self) -> Commit | None:
-        """The commit whose file is proven to be the last current one; None if that is not known."""
+        """The commit with the file that is proven to be the last current one; None if that is not known."""
         proven = [leaf for leaf in self.leaves if leaf.evidence is not None]
         if len(proven) == 1:
             return proven[0]
@@ -136,7 +136,7 @@ async def _registrations(session: Session, registry: RegistryState, entities: Co
 
 
 async def _search(session: Session, lost: LostPointer, receipts: _Receipts, registered: str | None) -> PointerSearch:
-    """Finds the commits of an entity that were made, and those that may have been made, among its receipts."""
+    """Finds the commits of an entity that were made, and those that may have been made, in these receipts."""
     made = dict(receipts.committed)
     for each in [*receipts.committed.values(), *receipts.pending.values()]:
         if each.base is not None and each.base.location not in made:

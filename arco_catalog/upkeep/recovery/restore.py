@@ -49,7 +49,7 @@ class Choices:
 async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObject:
     """Restores lost objects as far as their content is known or chosen; with `dry` writes nothing. Returns a report,
     whose `ok` is whether everything was restored. Raises `BadRequest` for a choice that is not possible, `CommitFailed`
-    if an object changed meanwhile, and `StoreError`."""
+    if another process changed an object, and `StoreError`."""
     registry, head = await _restore_head(session, choices, dry=dry)
     pointers = [] if registry is None else await _restore_pointers(session, registry, choices, dry=dry)
     ok = registry is not None and all(each["chosen"] is not None and each["error"] is None for each in pointers)
@@ -223,5 +223,5 @@ async def _replace(session: Session, key: str, body: bytes, found: Found | None)
     if not isinstance(outcome, Applied):
         now = await read(session.state, key)
         if now is None or now.body != body:
-            raise CommitFailed(f"{key} was written by another process meanwhile: stop all writers, and run this again")
+            raise CommitFailed(f"{key} was written by another process: stop all writers, and run this again")
     return kept

@@ -20,7 +20,7 @@ from storage_backends.versions import KeptVersion, KeptVersions
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that has changed since the instant: its newest version, and the version of that time, if there was
+    """An object that has changed since the instant: the newest version, and the version of that time, if there was
     one."""
 
     key: str
@@ -33,10 +33,10 @@ async def rewind(
 ) -> JsonObject:
     """Rewinds every object of the state to the instant `at_ms`; with `dry` only counts them. `report` is called with a
     line for each key. Raises `BadRequest` if there was no HEAD at that time or the bucket keeps no versions,
-    `CommitFailed` if an object changes meanwhile, and `StoreError`."""
+    `CommitFailed` if another process changes an object, and `StoreError`."""
     paths = session.state.paths
     if not await versions.enabled():
-        raise BadRequest("The bucket keeps no versions, so the earlier state is not known")
+        raise BadRequest("The bucket keeps no versions, so the state at that time is not known")
     head = [each async for each in _changes(versions, paths.manifest, at_ms, all_of_them=True)]
     if not head or head[0].then is None:
         raise BadRequest(f"{paths.manifest} did not exist at that time, or its version is gone")

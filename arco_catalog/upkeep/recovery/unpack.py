@@ -29,7 +29,7 @@ UNKNOWN_PLACE = "an unknown place"
 
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
     """Restores an archive as the catalog of the session, or as the realm whose registry the session has. Returns a
-    report. Raises `BadRequest` for an archive of another kind or folder, `AlreadyExists` if there is such a catalog,
+    report. Raises `BadRequest` for an archive of another kind or place, `AlreadyExists` if there is such a catalog,
     `Occupied` if another object has one of the keys, and `StoreError`.
 
     Objects are created, none is overwritten, and HEADs are created last. So a run that is stopped leaves no catalog,
@@ -52,7 +52,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     manifests = [*places]
     for manifest in manifests:
         if await read(session.state, manifest) is not None:
-            raise AlreadyExists(f"{manifest} exists: restore a backup into a store or folder without this catalog")
+            raise AlreadyExists(f"{manifest} exists: restore a backup into a store without this catalog")
     made: list[JsonValue] = []
     if not dry:
         heads = await _unpack(session.state, archive, prefix)
@@ -103,7 +103,7 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
     outcome = await prepared.swap()
     now = await state.head()
     if not isinstance(outcome, Applied) and now.operation(operation.id) is None:
-        raise AlreadyExists(f"{state.paths.manifest} was created by another process meanwhile")
+        raise AlreadyExists(f"{state.paths.manifest} was created by another process")
     return {
         "manifest": state.paths.manifest,
         "from_commit": known.id,
@@ -115,7 +115,7 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
 
 async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
     """The edits of the index that cancel purges, and the number of cancelled purges. A purge that may have deleted
-    files continues, but no longer empties a whole location: the purge may have ended in the other catalog, and the
+    files continues, but no longer empties a whole location: the purge may be complete in the other catalog, and the
     location may have been used again."""
     changes: dict[str, JsonObject | None] = {}
     cancelled = 0
