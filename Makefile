@@ -97,11 +97,11 @@ $(FOLDERS): .venv/.dev $(FETCHED)
 tests-of-the-rest: .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet tests $(FOLDERS:%=--ignore=%)
 
-# The core, but for two tests of what runs on Spark.
-CORE := iceberg state config tasks operations upkeep access http
+# The core, with few of the examples of Hypothesis, which differ in no Python, and without a test of Spark.
+CORE := iceberg state config tasks operations upkeep http
 tests-on-%: .venv-core-%/.complete
-	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider $(CORE:%=tests/%) \
-	  --ignore tests/upkeep/purge/test_anti_join_left_out.py --ignore tests/access/test_pipeline_principal.py
+	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider --hypothesis-profile brief $(CORE:%=tests/%) \
+	  --ignore tests/upkeep/purge/test_anti_join_left_out.py
 
 demo-short: .venv/.dev $(JARS)
 	$(BIN)/python -m tools.demo --short

@@ -20,6 +20,7 @@ from tools.support.s3_servers import S3Server, moto_server
 # The same examples each time, however long one takes: time is no law of what is tested, and this machine may be busy.
 settings.register_profile("thorough", deadline=None, derandomize=True)
 settings.register_profile("arco", parent=settings.get_profile("thorough"), max_examples=40)
+settings.register_profile("brief", parent=settings.get_profile("thorough"), max_examples=5)
 settings.load_profile("arco")
 
 stay_here()

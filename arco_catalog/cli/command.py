@@ -4,14 +4,12 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from arco_catalog.cli.options import MultiOption, Option, instant
+from arco_catalog.cli.options import Option, instant, option_of
 from arco_catalog.config import variables
 from arco_catalog.config.parsing import parse_realm
 from arco_catalog.config.variable import Variable
 
-STORE = Option("--store", variables.STORE)
-WAREHOUSE = Option("--warehouse", variables.WAREHOUSE)
-ALLOWED = MultiOption("--allowed-location", variables.ALLOWED_LOCATIONS)
+STORE, WAREHOUSE, ALLOWED = map(option_of, (variables.STORE, variables.WAREHOUSE, variables.ALLOWED_LOCATIONS))
 REALM = Option(
     "--realm",
     Variable(

@@ -3,43 +3,26 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import ALLOWED, STORE, WAREHOUSE, Command
-from arco_catalog.cli.options import MultiOption, Option
+from arco_catalog.cli.command import Command
+from arco_catalog.cli.options import MultiOption, Option, option_of
 from arco_catalog.config import variables
 
-OPTIONS = (
-    STORE,
-    Option("--host", variables.HOST),
-    Option("--port", variables.DELEGATION_PORT),
-    WAREHOUSE,
-    ALLOWED,
-    MultiOption("--delegation-location", variables.DELEGATION_ALLOWED_LOCATIONS),
-    MultiOption("--delegation-endpoint", variables.DELEGATION_ALLOWED_ENDPOINTS),
-    MultiOption("--delegation-realm", variables.DELEGATION_REALMS),
-    MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
-    Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
-    Option("--log-format", variables.LOG_FORMAT),
-    Option("--metrics-namespace", variables.METRICS_NAMESPACE),
-    Option("--log-level", variables.LOG_LEVEL),
-    Option("--max-connections", variables.MAX_CONNECTIONS),
-    Option("--request-memory", variables.REQUEST_MEMORY),
-    Option("--cache-memory", variables.CACHE_MEMORY),
-    Option("--max-body", variables.MAX_BODY),
-    Option("--max-metadata", variables.MAX_METADATA),
-    MultiOption("--task-property", variables.TASK_PROPERTIES),
-    MultiOption("--realm", variables.REALM),
-    MultiOption("--auth", variables.AUTH),
-    Option("--token-key-file", variables.TOKEN_KEY_FILE),
-    Option("--base-path", variables.BASE_PATH),
-    Option("--tls-cert", variables.TLS_CERT),
-    Option("--tls-key", variables.TLS_KEY),
-    Option("--tls-client-ca", variables.TLS_CLIENT_CA),
-)
+_OWN_FLAGS = {
+    variables.DELEGATION_PORT: Option("--port", variables.DELEGATION_PORT),
+    variables.DELEGATION_ALLOWED_LOCATIONS: MultiOption(
+        "--delegation-location", variables.DELEGATION_ALLOWED_LOCATIONS
+    ),
+    variables.DELEGATION_ALLOWED_ENDPOINTS: MultiOption(
+        "--delegation-endpoint", variables.DELEGATION_ALLOWED_ENDPOINTS
+    ),
+}
+"""Flags of this command that are shorter than the names of their variables."""
+OPTIONS = tuple(_OWN_FLAGS.get(variable) or option_of(variable) for variable in variables.DELEGATION_SERVICE)
 
 EXAMPLES = """\
-Purges tables for catalogs that ask it to over HTTP: those of this store, and
-others, of which it is told the metadata file and credentials. Deletes nothing
-outside of the locations that are allowed here, which are none by default.
+Purges tables for catalogs that send it tasks over HTTP: those of this store,
+and others, whose tasks name the metadata file and credentials. Deletes files
+only in the locations that are allowed here, which are none by default.
 
 examples:
   arco delegation-service --store s3://bucket/catalog --auth internal \\
@@ -56,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves until a signal says stop."""
+    """Serves until a signal stops it."""
     from arco_catalog.cli import delegation_service
 
     return delegation_service.run(delegation_service.DelegationOptions.of(parsed))
 
 
-COMMAND = Command("delegation-service", "purge tables for catalogs that ask for it", EXAMPLES, add_arguments, run)
+COMMAND = Command("delegation-service", "purge tables for other catalogs", EXAMPLES, add_arguments, run)

@@ -5,24 +5,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from arco_catalog.config.parsing import parse_count
+from arco_catalog.config.parsing import parse_bool, parse_count, split_csv
 from arco_catalog.config.variable import Variable
 
 
 class _FromVariable(str):
-    """A text that an environment variable holds."""
+    """The text of an environment variable."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option with one value, which its variable parses; errors in it are told as wrong usage. Without a default the
-    value may be None."""
+    """One option with one value, which its variable parses; an error in it is wrong usage. Without a default the value
+    may be None."""
 
     flag: str
     variable: Variable[object]
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        """Declares it. An empty variable is none."""
+        """Declares the option. An empty variable counts as unset."""
         set_there = environment.get(self.variable.name)
         parser.add_argument(
             self.flag,
@@ -33,7 +33,7 @@ class Option:
         )
 
     def read(self, text: str) -> object:
-        """The value of a text. Raises `argparse.ArgumentTypeError`, which names the variable if it is from there."""
+        """The value of a text. Raises `argparse.ArgumentTypeError`, which names the variable of the text."""
         try:
             return self.variable.parse(text)
         except ValueError as error:
@@ -47,7 +47,7 @@ class Option:
 
 
 class Switch(Option):
-    """An option that is off unless it is named."""
+    """An option that is off unless its flag is given."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         parser.add_argument(
@@ -78,8 +78,19 @@ class MultiOption(Option):
         )
 
 
+def option_of(variable: Variable[object]) -> Option:
+    """The option of a variable: its flag is the variable's name, in the singular where each value is given by itself,
+    and a variable that is false by default is a switch."""
+    flag = "--" + variable.name.removeprefix("ARCO_").lower().replace("_", "-")
+    if variable.parse is split_csv:
+        return MultiOption(flag[:-3] + "y" if flag.endswith("ies") else flag.removesuffix("s"), variable)
+    if variable.parse is parse_bool and variable.default == "false":
+        return Switch(flag, variable)
+    return Option(flag, variable)
+
+
 class _Extend(argparse.Action):
-    """Gathers what flags say; if they say anything, the default does not count."""
+    """Collects the values of all flags; without a flag, the default remains."""
 
     def __call__(
         self,
@@ -93,7 +104,7 @@ class _Extend(argparse.Action):
 
 
 def positive(text: str) -> int:
-    """How many. Raises `argparse.ArgumentTypeError`, whose own text is shown to the user."""
+    """A number of at least one. Raises `argparse.ArgumentTypeError`, whose text argparse prints."""
     try:
         return parse_count(text)
     except ValueError as error:
@@ -101,13 +112,13 @@ def positive(text: str) -> int:
 
 
 def instant(text: str) -> int:
-    """A time in milliseconds since 1970: ISO 8601, in UTC unless it says otherwise. Raises
+    """A time in milliseconds since 1970: ISO 8601, in UTC without an offset. Raises
     `argparse.ArgumentTypeError`."""
     try:
-        said = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"expected a time such as 2026-11-22T10:30:00Z or '2026-11-22 10:30' (UTC), got {text!r}"
         ) from error
-    known = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
-    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    in_utc = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (in_utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -1,57 +1,15 @@
-"""`arco serve` on the command line: its options, each an environment variable too."""
+"""`arco serve` on the command line: an option for each variable of the server."""
 
 import argparse
 from collections.abc import Mapping
 
 from arco_catalog.cli.capacity import usual_workers
-from arco_catalog.cli.command import ALLOWED, STORE, WAREHOUSE, Command
-from arco_catalog.cli.options import MultiOption, Option, Switch
+from arco_catalog.cli.command import Command
+from arco_catalog.cli.options import option_of
 from arco_catalog.config import variables
 from arco_catalog.config.parsing import MAX_WORKERS
 
-SERVE = (
-    STORE,
-    Option("--host", variables.HOST),
-    Option("--port", variables.PORT),
-    WAREHOUSE,
-    ALLOWED,
-    MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
-    MultiOption("--allowed-origin", variables.ALLOWED_ORIGINS),
-    Switch("--allow-location-overlap", variables.ALLOW_LOCATION_OVERLAP),
-    Switch("--allow-table-location-overlap", variables.ALLOW_TABLE_LOCATION_OVERLAP),
-    Switch("--allow-catalog-location-overlap", variables.ALLOW_CATALOG_LOCATION_OVERLAP),
-    Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
-    Option("--idempotency-enabled", variables.IDEMPOTENCY_ENABLED),
-    Option("--idempotency-lifetime", variables.IDEMPOTENCY_LIFETIME),
-    Option("--metrics", variables.METRICS),
-    Switch("--gzip", variables.GZIP),
-    Option("--log-format", variables.LOG_FORMAT),
-    Option("--metrics-namespace", variables.METRICS_NAMESPACE),
-    Option("--log-level", variables.LOG_LEVEL),
-    Option("--workers", variables.WORKERS),
-    Option("--max-connections", variables.MAX_CONNECTIONS),
-    Option("--request-memory", variables.REQUEST_MEMORY),
-    Option("--cache-memory", variables.CACHE_MEMORY),
-    Option("--max-body", variables.MAX_BODY),
-    Option("--max-metadata", variables.MAX_METADATA),
-    Option("--purge-mode", variables.PURGE_MODE),
-    Option("--purge-undrop-window", variables.PURGE_UNDROP_WINDOW),
-    Switch("--purge-trust-locations", variables.PURGE_TRUST_LOCATIONS),
-    Switch("--purge-whole-location", variables.PURGE_WHOLE_LOCATION),
-    Option("--tasks", variables.TASKS),
-    MultiOption("--task-property", variables.TASK_PROPERTIES),
-    Switch("--quiet", variables.QUIET),
-    MultiOption("--realm", variables.REALM),
-    MultiOption("--auth", variables.AUTH),
-    Option("--token-key-file", variables.TOKEN_KEY_FILE),
-    Option("--vending-lifetime", variables.VENDING_LIFETIME),
-    Option("--vending-keys-file", variables.VENDING_KEYS_FILE),
-    Option("--base-path", variables.BASE_PATH),
-    Option("--namespace-separator", variables.NAMESPACE_SEPARATOR),
-    Option("--tls-cert", variables.TLS_CERT),
-    Option("--tls-key", variables.TLS_KEY),
-    Option("--tls-client-ca", variables.TLS_CLIENT_CA),
-)
+SERVE = tuple(option_of(variable) for variable in variables.SERVER)
 
 EXAMPLES = """\
 An S3 store takes region, keys and endpoint from the usual AWS_* variables.
@@ -67,7 +25,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the options, and one that the processes of one server use among themselves."""
+    """Declares the options, and `--listener`, by which a supervisor gives a worker its socket."""
     for option in SERVE:
         option.add_to(parser, environment)
     parser.add_argument("--listener", type=int, help=argparse.SUPPRESS)

@@ -585,6 +585,35 @@ DELEGATION: tuple[Variable[object], ...] = (
     DELEGATION_REALMS,
 )
 """The executor of purges: read by every process that works on tasks, and by `arco delegation-service`."""
+DELEGATION_SERVICE: tuple[Variable[object], ...] = (
+    STORE,
+    HOST,
+    DELEGATION_PORT,
+    WAREHOUSE,
+    ALLOWED_LOCATIONS,
+    DELEGATION_ALLOWED_LOCATIONS,
+    DELEGATION_ALLOWED_ENDPOINTS,
+    DELEGATION_REALMS,
+    ALLOWED_HOSTS,
+    IDEMPOTENCY_DIALECT,
+    LOG_FORMAT,
+    METRICS_NAMESPACE,
+    LOG_LEVEL,
+    MAX_CONNECTIONS,
+    REQUEST_MEMORY,
+    CACHE_MEMORY,
+    MAX_BODY,
+    MAX_METADATA,
+    TASK_PROPERTIES,
+    REALM,
+    AUTH,
+    TOKEN_KEY_FILE,
+    BASE_PATH,
+    TLS_CERT,
+    TLS_KEY,
+    TLS_CLIENT_CA,
+)
+"""Variables of which `arco delegation-service` has an option each."""
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
     WAREHOUSE,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import (
@@ -55,6 +56,16 @@ def test_stores_read_the_variables_that_the_table_says_they_do() -> None:
 
 def test_the_server_has_an_option_for_each_of_its_variables() -> None:
     assert [option.variable for option in SERVE] == [*SERVER]
+
+
+def test_a_flag_is_made_of_its_variable_in_the_singular_where_values_are_given_one_by_one() -> None:
+    kinds = {option.flag: type(option) for option in SERVE}
+
+    assert kinds["--idempotency-enabled"] is Option
+    assert kinds["--gzip"] is Switch
+    assert {flag for flag, kind in kinds.items() if kind is MultiOption} == {
+        *("--allowed-location", "--allowed-host", "--allowed-origin", "--task-property", "--realm", "--auth"),
+    }
 
 
 def test_no_module_spells_a_variable_that_the_table_has() -> None:

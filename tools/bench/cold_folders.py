@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,15 +32,15 @@ def runtime_client(folder: Path) -> Path:
     return folder
 
 
-def functions(scratch: Path, *, compiled: bool) -> Mapping[str, Path]:
-    """The folder of each function, with the bytecode of all its modules or of none."""
-    folders = {name: scratch / folder for name, folder in {**ZIPS, **MODULES}.items()}
-    for name in ZIPS:
+def functions(scratch: Path, *, compiled: bool, names: Collection[str] = (*ZIPS, *MODULES)) -> Mapping[str, Path]:
+    """The folder of each of the functions, with the bytecode of all its modules or of none."""
+    folders = {name: scratch / folder for name, folder in {**ZIPS, **MODULES}.items() if name in names}
+    for name in folders.keys() & ZIPS.keys():
         build(scratch / "zip", Variant.SDK if name == OURS_BY_SDK else Variant.USUAL)
         with ZipFile(scratch / "zip") as archive:
             archive.extractall(folders[name])
-    for name, module in MODULES.items():
-        seen: set[str] = set()
+    for name in folders.keys() & MODULES.keys():
+        module, seen = MODULES[name], set[str]()
         for requirement in NEEDS[name]:
             _install(requirement, folders[name], seen)
         shutil.copyfile(_SOURCES / f"{module}.py", folders[name] / f"{module}.py")
