@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from arco_catalog.http.app import App, create_app
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.eager_tasks import start
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore
 from tools.support.asgi_client import Answer, Client
@@ -35,7 +35,7 @@ _STORE_CALLS = {
     getattr(MemoryStore, name).__code__: name.upper() for name in ("get", "get_range", "put", "delete", "list")
 }
 _APP = App.__call__.__code__
-_GATHER = gather.__code__
+_START = start.__code__
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class Trace:
         caller = self.root if outer is None else self._known[outer]
         if caller.call is not None:  # what a store does for its answer is not the way there
             return
-        entered = Entered(code, caller.code is _GATHER and code.co_filename != _GATHER.co_filename)
+        entered = Entered(code, caller.code is _START and code.co_filename != _START.co_filename)
         if code in _STORE_CALLS:
             key = frame.f_locals.get("key", frame.f_locals.get("prefix"))
             entered.call = f"{_STORE_CALLS[code]} {key}"

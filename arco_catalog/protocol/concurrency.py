@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
-from contextvars import copy_context
 from itertools import islice
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
-from storage_backends.eager import Waiting
+from arco_catalog.protocol.eager_tasks import Failure, Result, start
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -38,32 +37,22 @@ async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     """Awaits the steps concurrently and returns their results in order.
 
-    Steps are begun in order, and one that need not wait has ended before the next begins. The first failure cancels the
+    Steps start in order, and one that need not wait has ended before the next starts. The first failure cancels the
     others, and is raised when they have ended; `Superseded` goes before any other.
     """
     if len(steps) == 1:
         return (await steps[0],)
-    loop, parent = asyncio.get_running_loop(), asyncio.current_task()
-    assert parent is not None
     results: list[object] = [None] * len(steps)
     tasks: dict[int, asyncio.Task[object]] = {}
     failures: list[BaseException] = []
     for place, step in enumerate(steps):
-        # As a task does, a step runs in a context of its own, and is the current task.
-        stand_in, context = _StandIn(), copy_context()
-        asyncio.tasks._leave_task(loop, parent)
-        asyncio.tasks._enter_task(loop, cast("asyncio.Task[object]", stand_in))
-        try:
-            future = context.run(step.send, None)
-        except StopIteration as end:
-            results[place] = end.value
-        except (Exception, asyncio.CancelledError) as failure:
-            failures.append(failure)
-        else:
-            stand_in.task = tasks[place] = loop.create_task(_rest(Waiting(step, future)), context=context)
-        finally:
-            asyncio.tasks._leave_task(loop, cast("asyncio.Task[object]", stand_in))
-            asyncio.tasks._enter_task(loop, parent)
+        match start(step):
+            case Result(value):
+                results[place] = value
+            case Failure(error):
+                failures.append(error)
+            case task:
+                tasks[place] = task
     if tasks:
         try:
             if not failures and not await _have_all_succeeded(tasks.values()):
@@ -87,32 +76,6 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-class _StandIn:
-    """Stands for the task of a step until the step waits and gets one: a timeout or a group that the step enters
-    remembers whom to cancel."""
-
-    __slots__ = ("task",)
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[object] | None = None
-
-    def cancel(self, message: object = None) -> bool:
-        """See `asyncio.Task.cancel`."""
-        return self.task is not None and self.task.cancel(message)
-
-    def cancelling(self) -> int:
-        """See `asyncio.Task.cancelling`."""
-        return 0 if self.task is None else self.task.cancelling()
-
-    def uncancel(self) -> int:
-        """See `asyncio.Task.uncancel`."""
-        return 0 if self.task is None else self.task.uncancel()
-
-    def done(self) -> bool:
-        """See `asyncio.Task.done`."""
-        return self.task is not None and self.task.done()
-
-
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
     """Waits until all tasks have ended or one has failed: `asyncio.wait` for the one case, at a third of its cost.
     Returns whether each has a result."""
@@ -131,10 +94,6 @@ async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
     for task in tasks:
         task.add_done_callback(ended)
     return await over
-
-
-async def _rest(waiting: Waiting[T]) -> T:
-    return await waiting
 
 
 async def _end(pending: Sequence[asyncio.Task[object]]) -> None:

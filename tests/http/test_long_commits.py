@@ -48,7 +48,7 @@ async def test_the_files_of_a_long_commit_are_compared_by_threads(
     answer = await service.client.post(f"{DB}/tables/long", commit(1_000, str(metadata["location"])))
 
     assert answer.status == 200, answer.body
-    assert len(threads) >= 3  # the plan, the purges, and the validation of the name
+    assert len(threads) >= 2  # the plan and the purges; the name is validated anew only under another HEAD
     assert threading.main_thread() not in threads
 
 

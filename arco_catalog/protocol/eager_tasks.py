@@ -1,0 +1,94 @@
+"""Starts a coroutine at once, as a task: it runs until it first waits before the caller goes on.
+
+From Python 3.12 on asyncio has such tasks. Python 3.11 has none: there a step runs outside of a task until it waits,
+and a stand-in is the current task meanwhile. That needs two functions of asyncio which are not public. They stay as
+they are, since Python 3.11 gets no more than fixes of security, and no later version uses them here.
+"""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+from storage_backends.eager import Waiting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """The result of a coroutine that did not wait."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The exception of a coroutine that failed before it waited."""
+
+    error: BaseException
+
+
+Started: TypeAlias = asyncio.Task[T] | Result[T] | Failure
+
+if sys.version_info >= (3, 12):
+
+    def start(step: Coroutine[Any, Any, T]) -> Started[T]:
+        """Runs a coroutine until it waits, in a context of its own. Returns its task, or how it ended."""
+        task = asyncio.Task(step, loop=asyncio.get_running_loop(), eager_start=True)
+        if not task.done():
+            return task
+        if task.cancelled():
+            return Failure(asyncio.CancelledError())
+        error = task.exception()
+        return Result(task.result()) if error is None else Failure(error)
+
+else:
+
+    def start(step: Coroutine[Any, Any, T]) -> Started[T]:
+        """Runs a coroutine until it waits, in a context of its own. Returns its task, or how it ended."""
+        loop, parent = asyncio.get_running_loop(), asyncio.current_task()
+        assert parent is not None
+        stand_in, context = _StandIn(), copy_context()
+        asyncio.tasks._leave_task(loop, parent)
+        asyncio.tasks._enter_task(loop, cast("asyncio.Task[object]", stand_in))
+        try:
+            future = context.run(step.send, None)
+        except StopIteration as end:
+            return Result(end.value)
+        except (Exception, asyncio.CancelledError) as error:
+            return Failure(error)
+        else:
+            stand_in.task = task = loop.create_task(_rest(Waiting(step, future)), context=context)
+            return task
+        finally:
+            asyncio.tasks._leave_task(loop, cast("asyncio.Task[object]", stand_in))
+            asyncio.tasks._enter_task(loop, parent)
+
+    async def _rest(waiting: Waiting[T]) -> T:
+        return await waiting
+
+
+class _StandIn:
+    """Stands for the task of a step until the step waits and gets one: a timeout or a group that the step enters
+    remembers the task to cancel."""
+
+    task: asyncio.Task[Any] | None = None
+
+    def cancel(self, message: object = None) -> bool:
+        """See `asyncio.Task.cancel`."""
+        return self.task is not None and self.task.cancel(message)
+
+    def cancelling(self) -> int:
+        """See `asyncio.Task.cancelling`."""
+        return 0 if self.task is None else self.task.cancelling()
+
+    def uncancel(self) -> int:
+        """See `asyncio.Task.uncancel`."""
+        return 0 if self.task is None else self.task.uncancel()
+
+    def done(self) -> bool:
+        """See `asyncio.Task.done`."""
+        return self.task is not None and self.task.done()
