@@ -149,13 +149,11 @@ def _default(variable: Variable[object]) -> str:
 
 def _commands() -> Iterator[str]:
     """A section for each other command, with what its help lists."""
-    [commands] = [action for action in build_parser({})._actions if isinstance(action, argparse._SubParsersAction)]
-    about = {action.dest: action.help or "" for action in commands._get_subactions()}
-    for name, command in commands.choices.items():
+    for name, (summary, command) in build_parser({}).commands.items():
         if name == "serve":
             continue
-        yield f"\n## arco {name}\n\n{_sentence(about[name])}\n\n| argument | meaning |\n| --- | --- |\n"
-        for action in command._actions:
+        yield f"\n## arco {name}\n\n{_sentence(summary)}\n\n| argument | meaning |\n| --- | --- |\n"
+        for action in command.declared:
             if action.dest != "help" and action.help != argparse.SUPPRESS:
                 yield f"| `{_spelled(action)}` | {_cell(_expanded(action))} |\n"
 

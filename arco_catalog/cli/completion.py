@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from arco_catalog.cli.parser import Parser
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -29,29 +31,26 @@ class Commands:
     arguments: Sequence[str]
 
 
-def script(shell: str, parser: argparse.ArgumentParser) -> str:
+def script(shell: str, parser: Parser) -> str:
     """The script for `bash`, `zsh` or `fish`."""
     writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     return writers[shell](parser.prog, [*_commands(parser)])
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[Commands]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            summaries = {each.dest: each.help or "" for each in action._choices_actions}
-            for name, inner in action.choices.items():
-                yield Commands(name, summaries[name], [*_words(inner)], [*_arguments(inner)])
+def _commands(parser: Parser) -> Iterator[Commands]:
+    for name, (summary, inner) in parser.commands.items():
+        yield Commands(name, summary, [*_words(inner)], [*_arguments(inner)])
 
 
-def _words(parser: argparse.ArgumentParser) -> Iterator[Word]:
-    for action in parser._actions:
+def _words(parser: Parser) -> Iterator[Word]:
+    for action in parser.declared:
         if action.option_strings and action.help != argparse.SUPPRESS:
             choices = [str(choice) for choice in action.choices or ()]
             yield Word(action.option_strings, _one_line(action.help or ""), action.nargs != 0, choices)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    for action in parser._actions:
+def _arguments(parser: Parser) -> Iterator[str]:
+    for action in parser.declared:
         if not action.option_strings:
             yield from map(str, action.choices or ())
             return

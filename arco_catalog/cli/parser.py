@@ -4,13 +4,25 @@ import argparse
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INVALID_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from .*", re.DOTALL)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser with short errors: its own prints the usage of every option."""
+    """argparse's parser with short errors: its own prints the usage of every option. `declared` are its options and
+    arguments; `commands` are its subcommands by name, each with its summary."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self.declared: list[argparse.Action] = []
+        self.commands: dict[str, tuple[str, Parser]] = {}
+        super().__init__(*arguments, **settings)
+
+    def add_argument(self, *arguments: Any, **settings: Any) -> argparse.Action:
+        """See `argparse.ArgumentParser.add_argument`."""
+        action = super().add_argument(*arguments, **settings)
+        self.declared.append(action)
+        return action
 
     def error(self, message: str) -> NoReturn:
         """Exits with 2."""
@@ -25,6 +37,7 @@ class Parser(argparse.ArgumentParser):
 
     def _words(self) -> Iterator[str]:
         """What can be written: options, commands and other choices."""
-        for action in self._actions:
+        yield from self.commands
+        for action in self.declared:
             yield from action.option_strings
             yield from map(str, action.choices or ())

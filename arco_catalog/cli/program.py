@@ -102,7 +102,7 @@ class _TellVersion(argparse.Action):
         parser.exit()
 
 
-def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+def build_parser(environment: Mapping[str, str]) -> Parser:
     """The grammar, its defaults taken from the environment."""
     parser = Parser("arco", description=ABOUT, epilog=MORE)
     parser.add_argument("--version", action=_TellVersion, nargs=0, help="show program's version number and exit")
@@ -117,4 +117,5 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         )
         made.set_defaults(parser=made, environment=environment)
         command.add_arguments(made, environment)
+        parser.commands[command.name] = command.summary, made
     return parser
