@@ -1,4 +1,4 @@
-"""The job `collect` (docs/operating.md#collection-on-spark)."""
+"""The job `collect` (docs/collection.md#collection-on-spark)."""
 
 import argparse
 import asyncio

@@ -1,5 +1,5 @@
 """Purges on Spark: `spark-submit reconciler/purge_job.py`, or `arco tasks run --spark`
-(docs/operating.md#purges-on-spark)."""
+(docs/drops.md#purges-on-spark)."""
 
 import argparse
 import asyncio

@@ -54,7 +54,7 @@ The server and the functions read these. At most one of the variables with keys 
 VENDING_HEAD = """
 ## Credentials for engines
 
-The server and the functions read these ([Operating](operating.md#credentials-for-engines)).
+The server and the functions read these ([Operating](locations.md#credentials-for-engines)).
 
 | variable | default | meaning |
 | --- | --- | --- |

@@ -1,5 +1,5 @@
 """The locations besides its folder where a catalog outside of realms allows tables, as HEAD records them
-(docs/operating.md#allowed-locations)."""
+(docs/locations.md#allowed-locations)."""
 
 from collections.abc import Callable, Sequence
 

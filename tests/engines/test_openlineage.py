@@ -1,4 +1,4 @@
-"""OpenLineage's own integration for Spark, with the settings of docs/operating.md and no others: the catalog keeps what
+"""OpenLineage's own integration for Spark, with the settings of docs/receipts.md and no others: the catalog keeps what
 it sends, and the pipeline makes edges of it. What it sent once is in tests/compact/spark_events.jsonl."""
 
 import json
@@ -26,7 +26,7 @@ from tools.support.environment import PROJECT, exported
 from tools.support.local_spark import environment
 
 OPENLINEAGE = "1.37.0"
-PAGE = PROJECT / "docs" / "operating.md"
+PAGE = PROJECT / "docs" / "receipts.md"
 BOUND_S = 600.0
 PYTHONS = {"3.5": str(PROJECT / ".venv-spark-3.5" / "bin" / "python"), "4.1": sys.executable}
 """The oldest Spark that is supported, in an environment of its own, and the newest."""

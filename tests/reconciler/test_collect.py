@@ -1,4 +1,4 @@
-"""Collections, dealt out (docs/operating.md#collection-on-spark). What may go is tested where it is written; here it is
+"""Collections, dealt out (docs/collection.md#collection-on-spark). What may go is tested where it is written; here it is
 what `arco gc` collects of the same store, whatever happens to executors."""
 
 import asyncio

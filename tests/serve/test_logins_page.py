@@ -1,4 +1,4 @@
-"""The four lines of docs/operating.md that make a catalog with logins, run in an empty folder."""
+"""The four lines of docs/realms.md that make a catalog with logins, run in an empty folder."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tests.cli.process import TIMEOUT_SECONDS
 from tests.support.served_realms import Root
 
-PAGE = (Path(__file__).parents[2] / "docs/operating.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/realms.md").read_text()
 
 
 async def test_four_lines_make_a_catalog_with_logins(tmp_path: Path) -> None:
