@@ -1,5 +1,5 @@
-"""Collections, dealt out (docs/collection.md#collection-on-spark). What may go is tested where it is written; here it is
-what `arco gc` collects of the same store, whatever happens to executors."""
+"""Collections whose parts Spark executes (docs/collection.md#collection-on-spark) collect what `arco gc` collects of the
+same store, whatever happens to executors."""
 
 import asyncio
 from pathlib import Path
