@@ -1,4 +1,4 @@
-"""Collections whose parts Spark executes (docs/collection.md#collection-on-spark) collect what `arco gc` collects of the
+"""Collections that Spark executes (docs/collection.md#collection-on-spark) collect what `arco gc` collects of the
 same store, whatever happens to executors."""
 
 import asyncio
