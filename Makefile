@@ -155,6 +155,10 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 test-healthy-use: .venv/.dev ## 100,000 commits over months, by processes of any age and without a failure: no outcome is unknown (goes on where it was stopped; ARGS="--part 10000")
 	$(BIN)/python -m tests.simulation.healthy_use --state .arco/healthy-use.json $(ARGS)
 
+.PHONY: test-hostile
+test-hostile: .venv/.dev ## The worst documents of every format at real servers, with what others see meanwhile: bench-hostile, which fails where a bound breaks
+	$(BIN)/python -m tools.bench.hostile $(ARGS)
+
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 # Slow tests of one thing: `make test` has a share of each.

@@ -19,7 +19,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import lineage as events
 from arco_catalog.state import memory
 from arco_catalog.upkeep.delegation_service import payload
-from arco_catalog.upkeep.purge import avro, avro_codecs, avro_schema
+from arco_catalog.upkeep.purge import avro, avro_codecs, avro_schema, reach
 from arco_catalog.vending import delete_body, outbound, s3_operation
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "bounds.md"
@@ -125,7 +125,8 @@ FORMATS: Sequence[Format] = (
         "writers of files",
         f"a file {size_of(avro.MAX_FILE_BYTES)} unpacked, a block {size_of(avro.MAX_BLOCK_BYTES)}, a record "
         f"{size_of(avro.MAX_RECORD_BYTES)}, a zstandard window {size_of(avro_codecs.MAX_DICTIONARY_BYTES)}",
-        f"{avro.MAX_FILE_RECORDS:,} records",
+        f"{avro.MAX_FILE_RECORDS:,} records, names of {reach.MAX_NAME_LENGTH:,} characters, "
+        f"{size_of(reach.MAX_LIST_BYTES)} of them in a list",
         f"{avro_schema.MAX_NESTING} types",
         "its own task",
     ),
@@ -246,7 +247,8 @@ CloudEvents, notifications of buckets and files of Java properties are not read.
   adds is compared with the registry by these threads, too, and the collector of cycles leaves alone what they make.
 - **A hostile table fails its own task**: what can't be read ends that with its reason, and other purges go on.
 
-`make bench-hostile` sends the worst of each to a real server, and prints how long `/health` waits meanwhile.
+`make bench-hostile` sends the worst of each to a real server. It prints how long `/health` waits meanwhile, by how
+much the event loop was late, and the peak of memory, and fails where one of them, or an answer, breaks its bound.
 """
 
 

@@ -5,7 +5,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TypeVar
 
@@ -13,8 +13,14 @@ T = TypeVar("T")
 
 SMALL_BYTES = 64 << 10
 """Work on fewer bytes than these is done in place: some 20 ms at worst, and mostly less than handing it over."""
+LARGE_BYTES = 1 << 20
+"""Work on as many bytes is done by one thread at a time: each holds Python's lock for tens of milliseconds at once, and
+the event loop would wait for both."""
 THREADS = 2
 """Python runs one thread at a time: more of them would only make the event loop wait longer for its turn."""
+
+MAX_YOUNG = 50_000
+"""Objects that a young collection goes through in some milliseconds."""
 
 
 class _Collector:
@@ -41,16 +47,19 @@ class _Collector:
         with self._lock:
             self._at_work += by
             if self._at_work == 0:
-                # All that was made meanwhile counts as old, without a look at it: else the next young collection would
-                # go through a million values in one step.
-                gc.freeze()
-                gc.unfreeze()
+                if gc.get_count()[0] > MAX_YOUNG:
+                    # All that was made meanwhile counts as old, without a look at it: else the next young collection
+                    # would go through a million values in one step. Cycles in it wait for a full collection, so fewer
+                    # objects stay young.
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
             elif self._at_work == 1 and by == 1:
                 gc.disable()
 
 
 _COLLECTOR = _Collector()
+_LARGE_WORK = Lock()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
@@ -61,7 +70,14 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
     """
     if size < SMALL_BYTES:
         return work()
+    if size >= LARGE_BYTES:
+        work = partial(_exclusively, work)
     return await asyncio.get_running_loop().run_in_executor(_threads(), _COLLECTOR.kept_off(work))
+
+
+def _exclusively(work: Callable[[], T]) -> T:
+    with _LARGE_WORK:
+        return work()
 
 
 @cache

@@ -11,6 +11,7 @@ from arco_catalog.authentication.authenticator import RequestCredentials
 from arco_catalog.authentication.jwks import (
     BACKGROUND_RETRY_MS,
     MAX_KEYS,
+    MAX_KEYS_BYTES,
     REFRESH_MS,
     RETRY_MS,
     STALE_MS,
@@ -23,6 +24,7 @@ from arco_catalog.iceberg.json import dumps
 from storage_backends import StoreDenied
 from tests.authentication.issuer import URL, MemoryIssuer, private_key, public_jwk, trusting
 from tests.support.fake_runtime import FakeRuntime
+from tools.support import worst_callers
 
 TWO_DOCUMENTS = 2
 """What one look costs: the discovery document and the keys."""
@@ -298,3 +300,16 @@ async def test_a_withdrawn_key_is_counted(issuer: MemoryIssuer) -> None:
     assert await keys.find("k3", "RS256") is None
     assert keys.withdrawn == 1
     assert await keys.find("k1", "RS256") is None
+
+
+@pytest.mark.parametrize("name", worst_callers.KEY_SETS)
+def test_the_worst_sets_of_keys_are_read_or_refused(name: str) -> None:
+    body = worst_callers.KEY_SETS[name]()
+    if name == "as many keys as a set may have":
+        assert len(body) <= MAX_KEYS_BYTES
+        assert len(parse_keys(body)) == MAX_KEYS
+    elif name == "one key of 240 KB":
+        assert [key.id for key in parse_keys(body)] == ["k0"]
+    else:
+        with pytest.raises(ValueError, match=r"key|depth|recursion|JSON|data|UTF|character"):
+            parse_keys(body)

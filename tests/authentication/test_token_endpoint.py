@@ -26,6 +26,7 @@ from arco_catalog.planning.access import Identity
 from arco_catalog.state.realm import ACT_FOR_OTHERS
 from tests.authentication.realm import KEY, OTHER_KEY, Realm, authenticator, endpoint, own_tokens
 from tests.support.fake_runtime import FakeRuntime
+from tools.support import worst_callers
 
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 
@@ -366,3 +367,10 @@ async def test_no_answer_quotes_what_it_refuses(realm: Realm) -> None:
         assert answer.status >= 400
         assert "of-mine" not in json.dumps(answer.body)
         assert realm.clear["ada"] not in json.dumps(answer.body)
+
+
+@pytest.mark.parametrize("name", worst_callers.FORMS)
+async def test_the_worst_forms_get_no_token(realm: Realm, name: str) -> None:
+    answer = await endpoint(realm).answer(worst_callers.FORMS[name](), {}, realm.name, realm)
+    assert answer.status in (400, 401)
+    assert len(str(answer.body)) < 1_000

@@ -9,9 +9,10 @@ from arco_catalog.http.options import MAX_BODY_BYTES
 from arco_catalog.http.requests import MAX_VALUES
 from arco_catalog.iceberg.json import count_values
 from arco_catalog.operations.lineage import MAX_EVENT_BYTES
-from arco_catalog.state.memory import MAX_METADATA_BYTES
+from arco_catalog.state.memory import MAX_METADATA_BYTES, max_metadata_values
 from arco_catalog.upkeep.purge import avro
 from tools import bounds
+from tools.support import worst_callers
 from tools.support import worst_documents as worst
 
 DOCUMENT = b'{"format-version":2}'
@@ -44,7 +45,7 @@ def test_the_worst_bodies_use_their_bound(name: str) -> None:
 @pytest.mark.parametrize("name", worst.METADATA)
 def test_the_worst_metadata_uses_its_bound(name: str) -> None:
     document = worst.METADATA[name](DOCUMENT)
-    size, values = len(document) / MAX_METADATA_BYTES, count_values(document) / worst.METADATA_VALUES
+    size, values = len(document) / MAX_METADATA_BYTES, count_values(document) / max_metadata_values(MAX_METADATA_BYTES)
     assert size <= 1
     assert (values > 1) == (name in BEYOND)
     assert max(size, values) > FULL
@@ -52,5 +53,10 @@ def test_the_worst_metadata_uses_its_bound(name: str) -> None:
 
 def test_the_worst_of_the_rest_is_within_its_bounds() -> None:
     assert MAX_EVENT_BYTES * FULL < len(worst.event()) <= MAX_EVENT_BYTES
-    assert [len(token) for token in worst.tokens()] == [MAX_TOKEN, MAX_TOKEN, MAX_TOKEN, len("e30..AAAA") + 16_000]
+    assert [len(token) for token in worst_callers.tokens()] == [
+        MAX_TOKEN,
+        MAX_TOKEN,
+        MAX_TOKEN,
+        len("e30..AAAA") + 16_000,
+    ]
     assert len(worst.unpacking_to_more()) < 1 << 20

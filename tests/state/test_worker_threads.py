@@ -1,9 +1,10 @@
 """Long work is done by threads, and leaves nothing to do for the event loop."""
 
+import asyncio
 import gc
 import threading
 
-from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
+from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, off_loop
 
 
 async def test_small_work_is_done_in_place_and_long_work_by_a_thread() -> None:
@@ -18,3 +19,23 @@ async def test_values_made_by_long_work_are_old_to_the_collector() -> None:
     assert gc.isenabled()
     assert len(made) == 200_000
     assert len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1)) < 20_000
+
+
+async def test_of_large_works_one_goes_on_at_a_time_and_smaller_ones_meanwhile() -> None:
+    first, end = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def hold() -> None:
+        first.set()
+        end.wait()
+        order.append("large")
+
+    holding = asyncio.create_task(off_loop(LARGE_BYTES, hold))
+    await asyncio.to_thread(first.wait)
+    await off_loop(SMALL_BYTES, lambda: order.append("small"))
+    next_one = asyncio.create_task(off_loop(LARGE_BYTES, lambda: order.append("next")))
+    await asyncio.sleep(0)
+    end.set()
+    await asyncio.gather(holding, next_one)
+
+    assert order == ["small", "large", "next"]

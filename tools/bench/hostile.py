@@ -1,135 +1,36 @@
-"""Whether others are answered beside the worst documents: `make bench-hostile`, `python -m tools.bench.hostile`.
+"""Whether others are answered during the worst documents: `make bench-hostile`, `python -m tools.bench.hostile`.
 
-A real `arco serve` over a local folder gets the worst of each format that outsiders can write
-(tools/support/worst_documents.py), several at once. Meanwhile one connection reads `/health` again and again, and
-another commits to a table of its own. Printed are the usual and the longest wait for `/health`, the commits, the
-server's greatest memory so far in the case (VmHWM), and the answers.
+A real `arco serve` over a local folder gets the worst of each format that outsiders can write (tools/support/worst_*),
+several at once. Meanwhile one connection reads `/health` again and again, another commits to a table of its own, a
+third makes tables and drops them with a purge; then programs collect and check the catalog. Printed are the answers,
+the longest wait for `/health`, by how much the event loop was late (tools/bench/loop_delay.py), and the server's
+greatest memory (VmHWM). It fails where an answer, the loop's delay or the memory breaks its bound.
 """
 
 import argparse
 import asyncio
-import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from tools.bench import hostile_callers
+from tools.bench.hostile_site import DB, HEADINGS, PREFIX, TIMEOUT, Site
+from tools.bench.loop_delay import DelayFile
+from tools.support import worst_avro, worst_callers
 from tools.support import worst_documents as worst
-from tools.support.arco_server import WAREHOUSE, ArcoServer
-from tools.support.request_bodies import schema, set_property
+from tools.support.arco_server import ARCO, WAREHOUSE, ArcoServer
+from tools.support.request_bodies import set_property
 
-MB = 1 << 20
-PREFIX = f"/v1/{WAREHOUSE}"
-DB = f"{PREFIX}/namespaces/db"
-JSON = {"Content-Type": "application/json"}
-PAUSE_S = 0.02
-PURGE_TRIES = 1_200
-"""How often the end of a purge beside a hostile one is checked, ten times a second."""
-TIMEOUT = aiohttp.ClientTimeout(total=300)
-
-
-@dataclass
-class Beside:
-    """What others saw while a case ran."""
-
-    waits: list[float] = field(default_factory=list)
-    commits: int = 0
-    refused: int = 0
-
-
-@dataclass(frozen=True)
-class Site:
-    """The server, its folder, and a client for what is hostile."""
-
-    server: ArcoServer
-    folder: Path
-    client: aiohttp.ClientSession
-    at_once: int
-
-    async def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] = JSON) -> int:
-        """Sends a request, and returns the status; 0 if the connection broke."""
-        try:
-            async with self.client.request(method, path, data=body, headers=headers) as answer:
-                await answer.read()
-                return answer.status
-        except aiohttp.ClientError:
-            return 0
-
-    async def crowd(self, make: Callable[[], Coroutine[object, object, int]]) -> Counter[int]:
-        """Sends the same request several times at once."""
-        return Counter(await asyncio.gather(*(make() for _ in range(self.at_once))))
-
-    async def table(self, name: str) -> Path:
-        """Makes a table, and returns the path of its metadata file."""
-        body = dumps({"name": name, "schema": schema("x")})
-        async with self.client.post(f"{DB}/tables", data=body, headers=JSON) as answer:
-            made = await answer.json()
-            assert answer.status == 200, made
-            return Path(str(made["metadata-location"]).removeprefix("file://"))
-
-
-async def read_health(uri: str, beside: Beside) -> None:
-    """Reads `/health` until it is cancelled."""
-    async with aiohttp.ClientSession(uri, timeout=TIMEOUT) as client:
-        while True:
-            began = time.perf_counter()
-            async with client.get("/health") as answer:
-                await answer.read()
-            beside.waits.append(time.perf_counter() - began)
-            await asyncio.sleep(PAUSE_S)
-
-
-async def commit_beside(uri: str, beside: Beside) -> None:
-    """Commits to a table of its own until it is cancelled."""
-    async with aiohttp.ClientSession(uri, timeout=TIMEOUT) as client:
-        while True:
-            body = dumps(set_property("a", str(beside.commits)))
-            async with client.post(f"{DB}/tables/ordinary", data=body, headers=JSON) as answer:
-                await answer.read()
-            beside.commits += answer.status == 200
-            beside.refused += answer.status != 200
-            await asyncio.sleep(PAUSE_S)
-
-
-@asynccontextmanager
-async def beside(server: ArcoServer) -> AsyncIterator[Beside]:
-    """Reads and commits for as long as the context lasts."""
-    seen = Beside()
-    _reset_peak(server.pid)
-    tasks = [asyncio.create_task(each(server.uri, seen)) for each in (read_health, commit_beside)]
-    try:
-        yield seen
-        await asyncio.sleep(0.1)
-    finally:
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-
-async def report(site: Site, name: str, case: Coroutine[object, object, Counter[int]]) -> None:
-    """Runs a case, and prints a line."""
-    began = time.perf_counter()
-    async with beside(site.server) as seen:
-        statuses = await case
-    waits = sorted(seen.waits)
-    answers = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
-    print(
-        f"| {name} | {time.perf_counter() - began:.1f} | {statistics.median(waits) * 1e3:.0f} | "
-        f"{waits[int(len(waits) * 0.99)] * 1e3:.0f} | {waits[-1] * 1e3:.0f} | {seen.commits} | {seen.refused} | "
-        f"{site.server.memory('VmHWM') / MB:.0f} | {answers} |",
-        flush=True,
-    )
-
-
-def _reset_peak(pid: int) -> None:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")  # VmHWM counts from here
+PURGE_S = 120
+"""How long the end of a purge is waited for."""
 
 
 async def idle(seconds: float) -> Counter[int]:
@@ -139,49 +40,60 @@ async def idle(seconds: float) -> Counter[int]:
 
 
 async def bodies(site: Site) -> None:
-    """Bodies of a commit."""
+    """Bodies of requests."""
+
+    async def each(named: str, method: str, path: str, body: bytes) -> None:
+        await site.report(named, site.crowd(lambda: site.send(method, path, body)))
+
     for name, make in worst.BODIES.items():
-        body = make()
-        await report(site, f"body: {name}", site.crowd(lambda body=body: site.send("POST", f"{DB}/tables/t", body)))  # type: ignore[misc]
-    lineage = worst.event()
-    sent = site.crowd(lambda: site.send("POST", f"/api/v1/{WAREHOUSE}/lineage", lineage))
-    await report(site, "OpenLineage event", sent)
-    policy = worst.policy()
-    path = f"/polaris{DB}/policies"
-    await report(site, "policy", site.crowd(lambda: site.send("POST", path, policy)))
-    for number, token in enumerate(worst.tokens()):
-        headers = {**JSON, "Authorization": f"Bearer {token}"}
-        sent = site.crowd(lambda headers=headers: site.send("GET", "/v1/config", None, headers))  # type: ignore[misc]
-        await report(site, f"token {number}", sent)
+        await each(f"body: {name}", "POST", f"{DB}/tables/t", make())
+    await each("OpenLineage event: data sets", "POST", f"/api/v1/{WAREHOUSE}/lineage", worst.event())
+    await each("OpenLineage event: long names", "POST", f"/api/v1/{WAREHOUSE}/lineage", worst.event_of_names())
+    await each("policy of brackets", "POST", f"/polaris{DB}/policies", worst.policy())
+    for name, make in worst.SEMANTIC_MODELS.items():
+        await each(f"semantic model: {name}", "POST", f"/polaris{DB}/semantic-models", make())
+    for name, make in worst.GOVERNANCE.items():
+        await each(f"governance: {name}", "POST", f"{DB}/tables/t/governance", make())
+    for number, token in enumerate(worst_callers.tokens()):
+        await heads(site, f"token {number}", {"Authorization": f"Bearer {token}"})
+    for name, headers in worst_callers.heads().items():
+        await heads(site, name, headers)
+
+
+async def heads(site: Site, name: str, headers: Mapping[str, str]) -> None:
+    """A load with a hostile head."""
+    sent = site.crowd(lambda: site.send("GET", f"{DB}/tables/t", None, {**headers}))
+    await site.report(f"head: {name}", sent, reset=True)
 
 
 async def metadata(site: Site) -> None:
     """Metadata files, replaced by who may write below a table: loaded, and committed to."""
     change = dumps(set_property("a", "b"))
     for number, (name, grown) in enumerate(worst.METADATA.items()):
-        for packed in (False, True):
-            table = f"m{number}{'z' if packed else ''}"
-            file = await site.table(table)
-            document = grown(file.read_bytes())
-            file.write_bytes(worst.packed(document) if packed else document)
-            del document
-            called = f"metadata{', gzip' if packed else ''}: {name}"
-            path = f"{DB}/tables/{table}"
-            await report(site, f"{called}: load", site.crowd(lambda path=path: site.send("GET", path)))  # type: ignore[misc]
-            commits = site.crowd(lambda path=path: site.send("POST", path, change))  # type: ignore[misc]
-            await report(site, f"{called}: commit", commits)
+        packed = number % 2 == 1
+        table = f"m{number}"
+        file = await site.table(table)
+        document = grown(file.read_bytes())
+        file.write_bytes(worst.packed(document) if packed else document)
+        del document
+        called = f"metadata{', gzip' if packed else ''}: {name}"
+        path = f"{DB}/tables/{table}"
+        await site.report(f"{called}: load", _sent(site, "GET", path), spoilt=True)
+        await site.report(f"{called}: commit", _sent(site, "POST", path, change), spoilt=True)
     file = site.folder / "alien" / "1.metadata.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(worst.unpacking_to_more())
     body = dumps({"name": "alien", "metadata-location": f"file://{file}"})
-    await report(
-        site, "gzip that unpacks to 512 MB: register", site.crowd(lambda: site.send("POST", f"{DB}/register", body))
-    )
+    await site.report("gzip that unpacks to 512 MB: register", _sent(site, "POST", f"{DB}/register", body))
+
+
+def _sent(site: Site, method: str, path: str, body: bytes | None = None) -> Coroutine[object, object, Counter[int]]:
+    return site.crowd(lambda: site.send(method, path, body))
 
 
 async def purges(site: Site) -> None:
-    """Purges of tables with hostile manifest lists and metadata, and of an ordinary one behind them."""
-    for number, (name, make) in enumerate(worst.LISTS.items()):
+    """Purges of tables with hostile manifest lists, each with an ordinary one behind it."""
+    for number, (name, make) in enumerate(worst_avro.LISTS.items()):
         table = f"p{number}"
         file = await site.table(table)
         manifests = file.with_name("list.avro")
@@ -197,56 +109,110 @@ async def purges(site: Site) -> None:
         updates: list[JsonValue] = [{"action": "add-snapshot", "snapshot": snapshot}, ref]
         assert await site.send("POST", f"{DB}/tables/{table}", dumps({"requirements": [], "updates": updates})) == 200
         behind = await site.table(f"behind{number}")
-        await report(site, f"purge, manifest list: {name}", dropped(site, table, f"behind{number}", behind))
-    file = await site.table("pm")
-    document = worst.METADATA["objects of one, each with its own name"](file.read_bytes())
-    file.write_bytes(document)
-    behind = await site.table("behindm")
-    await report(site, "purge, metadata: objects of one", dropped(site, "pm", "behindm", behind))
+        await site.report(f"purge: {name}", _dropped(site, (table, f"behind{number}"), behind))
 
 
-async def dropped(site: Site, hostile: str, other: str, behind: Path) -> Counter[int]:
-    """Drops both with a purge, and waits until the files of the second are deleted. Counts 1 for that, 0 without."""
-    for name in (hostile, other):
+async def _dropped(site: Site, tables: Sequence[str], last: Path) -> Counter[int]:
+    """Drops tables with a purge, and waits until the file of the last is deleted. Counts 204 for that, else 504."""
+    for name in tables:
         await site.send("DELETE", f"{DB}/tables/{name}?purgeRequested=true")
-    for _ in range(PURGE_TRIES):
-        if not exists(behind):
-            break
+    for _ in range(10 * PURGE_S):
+        if not _exists(last):
+            return Counter([204])
         await asyncio.sleep(0.1)
-    return Counter([int(not exists(behind))])
+    return Counter([504])
 
 
-def exists(file: Path) -> bool:
-    """Whether the file is there."""
+def _exists(file: Path) -> bool:
     return file.exists()
 
 
-async def run(at_once: int, parts: Sequence[str]) -> None:
+@dataclass
+class Purger:
+    """Makes tables and drops them with a purge, one after the other, until it is cancelled."""
+
+    site: Site
+    ended: int = 0
+    longest: float = 0.0
+
+    async def run(self) -> None:
+        """Purges tables."""
+        while True:
+            name, began = f"purged{self.ended}", time.perf_counter()
+            file = await self.site.table(name)
+            statuses = await _dropped(self.site, [name], file)
+            if statuses[504]:
+                self.site.faults.append(f"the purge of {name} did not end within {PURGE_S} s")
+            self.ended += 1
+            self.longest = max(self.longest, time.perf_counter() - began)
+
+
+async def programs(site: Site) -> None:
+    """Programs of operators over the catalog with hostile tables in it: each ends with a report."""
+    for command in ("gc", "reconcile", "fsck"):
+        began = time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            str(ARCO), command, "--store", f"file:{site.folder}", "--warehouse", WAREHOUSE,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        printed, _ = await process.communicate()
+        print(f"`arco {command}` in {time.perf_counter() - began:.1f} s, exit code {process.returncode}", flush=True)
+        if process.returncode not in (0, 1) or b"Traceback" in printed:
+            site.faults.append(f"arco {command}: {printed[-1_000:].decode(errors='replace')}")
+
+
+PARTS: dict[str, Callable[[Site], Coroutine[object, object, None]]] = {
+    "bodies": bodies,
+    "metadata": metadata,
+    "purges": purges,
+    "programs": programs,
+}
+
+
+async def run(at_once: int, parts: Sequence[str]) -> Sequence[str]:
+    """Runs the parts, and returns what broke a bound."""
+    faults: list[str] = []
+    print(f"| {' | '.join(HEADINGS)} |\n| --- | --- |{' --: |' * (len(HEADINGS) - 2)}")
     with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
+        store, delays = Path(folder) / "store", DelayFile(Path(folder) / "delay")
         options = ("--purge-undrop-window", "PT0S", "--allowed-location", f"file:{folder}/store/alien")
-        with ArcoServer(f"file:{store}", Path(folder) / "log", *options) as server:
+        program = (sys.executable, "-m", "tools.bench.loop_delay", f"{folder}/delay")
+        with ArcoServer(f"file:{store}", Path(folder) / "log", *options, program=program) as server:
             async with aiohttp.ClientSession(server.uri, timeout=TIMEOUT) as client:
-                site = Site(server, store, client, at_once)
+                site = Site(server, store, client, delays, at_once)
                 await site.send("POST", f"{PREFIX}/namespaces", dumps({"namespace": ["db"]}))
                 for name in ("ordinary", "t"):
                     await site.table(name)
-                print("| case | s | health p50 ms | p99 | longest | commits beside | refused | VmHWM MB | answers |")
-                print("| --- | --: | --: | --: | --: | --: | --: | --: | --- |")
-                await report(site, "nothing", idle(5))
-                for part, work in (("bodies", bodies), ("metadata", metadata), ("purges", purges)):
+                await site.report("nothing", idle(3))
+                purger = Purger(site)
+                task = asyncio.create_task(purger.run())
+                for part, work in PARTS.items():
                     if part in parts:
                         await work(site)
-                await report(site, "nothing", idle(5))
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                print(f"{purger.ended} other purges ended meanwhile, the longest after {purger.longest:.1f} s")
+                if not purger.ended:
+                    site.faults.append("no other purge ended")
+                faults += site.faults
+    if "callers" in parts:
+        faults += await hostile_callers.run(at_once)
+    return faults
 
 
-def main() -> None:
+def main() -> int:
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
+    every = [*PARTS, "callers"]
     parser.add_argument("--at-once", type=int, default=4, help="how many of each document are sent at once")
-    parser.add_argument("--parts", nargs="+", default=["bodies", "metadata", "purges"], help="bodies, metadata, purges")
+    parser.add_argument("--parts", nargs="+", default=every, choices=every, help="what is sent")
     arguments = parser.parse_args()
-    asyncio.run(run(arguments.at_once, arguments.parts))
+    faults = asyncio.run(run(arguments.at_once, arguments.parts))
+    for fault in faults:
+        sys.stderr.write(f"{fault}\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

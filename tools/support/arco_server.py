@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,12 +18,20 @@ START_S = 30.0
 class ArcoServer:
     """`arco serve` over `store`, in a process of its own, at another port each time it is started.
 
-    `options` are more of its options; `descriptors` is how many files it may open. A context that starts it, and ends
+    `options` are more of its options; `descriptors` is how many files it may open; `program` is
+    what runs in place of `arco`. A context that starts it, and ends
     it by a kill: nothing may depend on a better end.
     """
 
-    def __init__(self, store: str, log: Path, *options: str, descriptors: int | None = None) -> None:
-        usual = [str(ARCO), "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
+    def __init__(
+        self,
+        store: str,
+        log: Path,
+        *options: str,
+        descriptors: int | None = None,
+        program: Sequence[str] = (str(ARCO),),
+    ) -> None:
+        usual = [*program, "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
         self._command = [*usual, "--workers", "1", *options]
         self._log = log
         self._descriptors = descriptors

@@ -4,23 +4,30 @@ them; tests/docs/test_bounds.py holds them to their bounds."""
 import gzip
 import zlib
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from arco_catalog.authentication.claims import MAX_TOKEN
 from arco_catalog.http.options import MAX_BODY_BYTES
 from arco_catalog.http.requests import MAX_VALUES
 from arco_catalog.iceberg.commit import MAX_UPDATES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.lineage import MAX_EVENT_BYTES
 from arco_catalog.operations.policies.policies import MAX_CONTENT_BYTES
-from arco_catalog.state.lineage import MAX_DATASETS
+from arco_catalog.planning import governance
+from arco_catalog.planning.semantic_models import MAX_MODEL_BYTES
+from arco_catalog.state.lineage import MAX_DATASETS, MAX_NAME
 from arco_catalog.state.memory import MAX_METADATA_BYTES, max_metadata_values
-from arco_catalog.upkeep.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
-from tools.support.avro_files import avro_file, varint
 
 Make = Callable[[], bytes]
+
+
+class Grow(Protocol):
+    """Makes the worst of a valid metadata file."""
+
+    def __call__(self, document: bytes, max_bytes: int = MAX_METADATA_BYTES) -> bytes: ...
+
+
 SPARE = 64
 """Values, and bytes, that are left for what stands around the repeated part."""
-METADATA_VALUES = max_metadata_values(MAX_METADATA_BYTES)
 
 
 def padded(unit: bytes, size: int, head: bytes = b'{"x":[', tail: bytes = b"1]}") -> bytes:
@@ -50,32 +57,46 @@ BODIES: Mapping[str, Make] = {
 """Bodies of a commit."""
 
 
-def _metadata(unit: bytes, values: int, each: int) -> Callable[[bytes], bytes]:
-    def grown(document: bytes) -> bytes:
-        return document[:-1] + b',"x":[' + unit * ((values - 2_000) // each) + b"1]}"
+def _metadata(unit: bytes, each: int, values: int | None = None) -> Grow:
+    """A field of values, as many as the bound allows unless a number is given."""
+
+    def grown(document: bytes, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
+        count = max_metadata_values(max_bytes) - 2_000 if values is None else values
+        return document[:-1] + b',"x":[' + unit * (count // each) + b"1]}"
 
     return grown
 
 
-def _long(document: bytes) -> bytes:
-    room = MAX_METADATA_BYTES - len(document) - SPARE
-    return document[:-1] + b',"x":"' + b"\\n" * (room // 2) + b'"}'
+def _strings(length: int) -> Grow:
+    """Strings of escapes, which take longest to write, each with this many bytes at most."""
+
+    def grown(document: bytes, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
+        room, parts = max_bytes - len(document) - SPARE, list[bytes]()
+        while room > SPARE:
+            size = min(length, room - SPARE)
+            parts.append(b'"' + b"\\n" * (size // 2) + b'"')
+            room -= len(parts[-1]) + 1
+        return document[:-1] + b',"x":[' + b",".join(parts) + b"]}"
+
+    return grown
 
 
-def _keys(document: bytes) -> bytes:
-    members = b",".join(b'{"k%07d":1}' % number for number in range((METADATA_VALUES - 2_000) // 2))
-    return document[:-1] + b',"x":[' + members + b"]}"
+def _keys(document: bytes, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
+    count = (max_metadata_values(max_bytes) - 2_000) // 2
+    return document[:-1] + b',"x":[' + b",".join(b'{"k%07d":1}' % number for number in range(count)) + b"]}"
 
 
-METADATA: Mapping[str, Callable[[bytes], bytes]] = {
-    "empty arrays": _metadata(b"[],", METADATA_VALUES, 2),
+METADATA: Mapping[str, Grow] = {
+    "empty arrays": _metadata(b"[],", 2),
     "objects of one, each with its own name": _keys,
-    "short strings": _metadata(b'"abc",', METADATA_VALUES, 1),
-    "arrays within each other": _metadata(b"[" * 500 + b"]" * 500 + b",", METADATA_VALUES, 501),
-    "one string": _long,
-    "45 MB of empty arrays": _metadata(b"[],", 30_000_000, 2),
+    "short strings": _metadata(b'"abc",', 1),
+    "arrays within each other": _metadata(b"[" * 500 + b"]" * 500 + b",", 501),
+    "strings of 8 MB": _strings((8 << 20) - 2),
+    "one string": _strings(MAX_METADATA_BYTES),
+    "45 MB of empty arrays": _metadata(b"[],", 2, 30_000_000),
 }
-"""What a metadata file is replaced with: each is given the bytes of a valid one. The last is beyond the bounds."""
+"""What a metadata file is replaced with: each is given the bytes of a valid one, and how many bytes it may have. The
+last is beyond the bounds."""
 
 
 def unpacking_to_more() -> bytes:
@@ -90,46 +111,21 @@ def packed(document: bytes) -> bytes:
     return gzip.compress(document, 9, mtime=0)
 
 
-MANIFESTS: JsonObject = {
-    "type": "record",
-    "name": "manifest_file",
-    "fields": [{"name": "manifest_path", "type": "string"}, {"name": "manifest_length", "type": "long"}],
+EVENT: JsonObject = {
+    "eventType": "COMPLETE",
+    "eventTime": "2026-11-24T00:00:00Z",
+    "run": {"runId": "01876d9b-8a3c-7a51-a1f5-0d5a6c1f3b2e"},
+    "job": {"namespace": "j", "name": "j"},
+    "producer": "https://example.com",
+    "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
 }
-
-
-def avro(schema: JsonObject, blocks: list[tuple[int, bytes]]) -> bytes:
-    """A file of blocks packed with deflate, each with the number of records that it states."""
-    return avro_file(schema, [(count, _deflated(data)) for count, data in blocks], "deflate")
-
-
-def _deflated(data: bytes) -> bytes:
-    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
-    return packer.compress(data) + packer.flush()
-
-
-LISTS: Mapping[str, Make] = {
-    "as many records as a file may have, of two bytes": lambda: avro(
-        MANIFESTS, [(1_000_000, bytes(2_000_000))] * (MAX_FILE_RECORDS // 1_000_000)
-    ),
-    "blocks of 64 MB in records of 4 MB": lambda: avro(
-        MANIFESTS, [(16, (varint((4 << 20) - 5) + b"x" * ((4 << 20) - 5) + b"\0") * 16)] * 8
-    ),
-    "a block that unpacks to more than it may": lambda: avro(MANIFESTS, [(1, bytes(2 * MAX_BLOCK_BYTES))]),
-    "a count of a billion": lambda: avro(MANIFESTS, [(10**9, b"\0\0")]),
-}
-"""Manifest lists of a table whose files are purged."""
 
 
 def event() -> bytes:
     """An OpenLineage event with as many datasets as it may have."""
     datasets: list[JsonValue] = [{"namespace": "s", "name": f"d{number}"} for number in range(MAX_DATASETS)]
     whole: JsonObject = {
-        "eventType": "COMPLETE",
-        "eventTime": "2026-11-24T00:00:00Z",
-        "run": {"runId": "01876d9b-8a3c-7a51-a1f5-0d5a6c1f3b2e"},
-        "job": {"namespace": "j", "name": "j"},
-        "producer": "https://example.com",
-        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        **EVENT,
         "inputs": datasets,
         "outputs": datasets,
     }
@@ -142,6 +138,39 @@ def policy() -> bytes:
     return dumps({"name": "p", "type": "custom", "content": "[" * MAX_CONTENT_BYTES})
 
 
-def tokens() -> list[str]:
-    """Tokens of the greatest length: brackets, blanks, dots, and a signature that is all there is."""
-    return ["W1tb" * (MAX_TOKEN // 4), "e30." * (MAX_TOKEN // 4), "." * MAX_TOKEN, f"e30.{'W1tb' * 4_000}.AAAA"]
+def event_of_names() -> bytes:
+    """An OpenLineage event whose names are as long as they may be."""
+    datasets: list[JsonValue] = [{"namespace": "s", "name": f"{n}" + "d" * (MAX_NAME - 8)} for n in range(900)]
+    return dumps({**EVENT, "inputs": datasets})
+
+
+SEMANTIC_MODELS: Mapping[str, Make] = {
+    "a text of brackets": lambda: _model("[" * MAX_MODEL_BYTES),
+    "a text of small values": lambda: _model('{"a":[' + "[]," * ((MAX_MODEL_BYTES - 20) // 3) + "1]}"),
+    "as many data sets as there is room for": lambda: _model(
+        '{"datasets":[' + ",".join(['{"name":"d","source":"db.t"}'] * (MAX_MODEL_BYTES // 30)) + "]}"
+    ),
+    "more than a text may have": lambda: _model(" " * (MAX_MODEL_BYTES + 1)),
+}
+
+
+def _model(text: str) -> bytes:
+    return dumps({"name": "m", "document": {"version": "0.1.1", "semantic_model": text}})
+
+
+GOVERNANCE: Mapping[str, Make] = {
+    "as many changes as a request may have": lambda: dumps(
+        {f"arco.tag.{number}": None for number in range(governance.MAX_CHANGES)}
+    ),
+    "changes without end": lambda: dumps({f"arco.tag.{number}": "x" for number in range(200_000)}),
+    "a name of 1 MB": lambda: dumps({"arco.tag." + "x" * (1 << 20): "y"}),
+    "numbers of columns": lambda: dumps({f"arco.column.{'9' * 10}.tag.{number}": "x" for number in range(1_000)}),
+}
+TASK_BODIES: Mapping[str, Make] = {
+    "properties without end": lambda: dumps(
+        {"operation_type": "SYNCHRONOUS_TABLE_PURGE", "config": {f"k{number}": "v" for number in range(200_000)}}
+    ),
+    "levels without end": lambda: dumps({"table_identity": {"namespace_levels": ["n"] * 400_000}}),
+    "brackets": lambda: b"[" * 400_000,
+}
+"""Bodies for the delegation service."""

@@ -42,8 +42,6 @@ and each purge reads what other tables have."""
 SLICE_RECORDS: Final = 4_096
 SLICE_BYTES: Final = 1 << 20
 """How many records, and bytes of records, are decoded at a time."""
-IN_PLACE_BYTES: Final = 4 << 10
-"""As much as this is decoded without a thread."""
 
 ReadRange = Callable[[int, int], Awaitable[bytes]]
 """Bytes of a file from a place on: fewer at the end, none behind it."""
@@ -56,7 +54,8 @@ async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[S
     place, ended = 0, False
     while True:
         if parser.missing == 0:
-            if records := await off_loop(SMALL_BYTES if parser.pending > IN_PLACE_BYTES else 0, parser.read):
+            # A thread also for a few bytes: a block of a hundred may unpack to 64 MB.
+            if records := await off_loop(SMALL_BYTES, parser.read):
                 yield records
         elif ended:
             break

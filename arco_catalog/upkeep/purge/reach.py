@@ -28,6 +28,12 @@ _LOG = logging.getLogger(__name__)
 
 MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
 ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
+MAX_NAME_LENGTH = 16 << 10
+"""Characters of a file's name in a manifest or a list: no store has a longer one."""
+MAX_LIST_BYTES = 64 << 20
+"""Memory for the manifests that one list names, all of which are read at once: a quarter of a million."""
+NAME_BYTES = 128
+"""Of that memory, for a manifest besides the letters of its name."""
 MAX_QUOTED = 1_000
 """Characters of a location that an error quotes."""
 
@@ -209,13 +215,22 @@ async def is_announced(session: Session, entity: str, location: str) -> bool:
 
 
 async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> list[ReachedFile]:
-    """Reads the manifests in a manifest list. A list that does not exist is added to `gone`. Raises `CorruptFile`."""
+    """Reads the manifests in a manifest list. A list that does not exist is added to `gone`. Raises `CorruptFile`, also
+    for a list whose names take more memory than any table needs."""
     found: list[ReachedFile] = []
+    size = 0
     async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
         async for records in blocks:
             for record in records:
                 manifest = _text(record, "manifest_path", location)
                 found.append(ReachedFile(manifest, _integer(record, "manifest_length")))
+                size += NAME_BYTES + len(manifest)
+            if size > MAX_LIST_BYTES:
+                found.clear()
+                raise CorruptFile(
+                    f"the manifest list {location} can't be read: it names manifests of more than "
+                    f"{MAX_LIST_BYTES >> 20} MiB together"
+                )
     return found
 
 
@@ -303,13 +318,15 @@ async def records_of(
     except (Unreadable, BadRequest, InvalidKey) as error:
         raise CorruptFile(
             f"the file {location[:MAX_QUOTED]} can't be read, so the files that it names would be left behind: {error}"
-        ) from error
+        ) from error.with_traceback(None)  # whose frames have a block, of 64 MB at most
 
 
 def _text(record: JsonObject, name: str, where: str) -> str:
     value = record.get(name)
     if not isinstance(value, str):
         raise CorruptFile(f"the file {where} can't be read: an entry has no {name}")
+    if len(value) > MAX_NAME_LENGTH:
+        raise CorruptFile(f"the file {where} can't be read: {name} of an entry has {len(value):,} characters")
     return value
 
 

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject
@@ -12,9 +13,11 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.purge_chunks import Chunk, Position, Stage, links_to, read_chunk, write_chunk
 from arco_catalog.state.purge_progress import Phase, Progress
+from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.tasks.execution import Execution, TaskFailed
 from arco_catalog.upkeep.purge.inventory import StoredInventory
 from arco_catalog.upkeep.purge.reach import (
+    NAME_BYTES,
     Reached,
     ReachedFile,
     file_before,
@@ -200,14 +203,14 @@ class InventoryWalk:
         `MAX_COMPARED` lists names is left out."""
         for each in self._position.compared:
             listed = await manifests_in(self._execution, each, [])
-            self._seen.update((_digest(manifest.location), 0) for manifest in listed)
+            await off_loop(NAME_BYTES * len(listed), partial(self._note_manifests, listed))
         number = 0
         async with aclosing(StoredInventory(self._execution, self.last).chunks(self._position.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._position.lists if chunk.id == self._position.chunk else 0
                 for lists in batches(chunk.lists[done:], AT_ONCE):
                     for manifests in await gather(*(self._manifests(each) for each in lists)):
-                        self._add_manifests(manifests, number)
+                        await off_loop(NAME_BYTES * len(manifests), partial(self._add_manifests, manifests, number))
                         number += 1
                     done += len(lists)
                     compared = (*self._position.compared, *lists)[-MAX_COMPARED:]
@@ -219,6 +222,9 @@ class InventoryWalk:
 
     async def _manifests(self, location: str) -> Sequence[ReachedFile]:
         return await manifests_in(self._execution, location, self._buffer.missing)
+
+    def _note_manifests(self, manifests: Sequence[ReachedFile]) -> None:
+        self._seen.update((_digest(manifest.location), 0) for manifest in manifests)
 
     def _add_manifests(self, manifests: Sequence[ReachedFile], number: int) -> None:
         for manifest in manifests:

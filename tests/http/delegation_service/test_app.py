@@ -19,9 +19,10 @@ from arco_catalog.state.task_log import StoredTask, read_task
 from arco_catalog.upkeep.delegation_service import service
 from arco_catalog.upkeep.delegation_service.payload import TASK_TYPES
 from arco_catalog.upkeep.delegation_service.service import DelegationService
-from tests.http.delegation_service.conftest import TASKS, Http, changed
+from tests.http.delegation_service.conftest import SYNCHRONOUS, TASKS, Http, changed
 from tests.http.delegation_service.openapi import DOCUMENT, SCHEMAS
 from tests.support.foreign_tables import ForeignTable, foreign_table
+from tools.support import worst_documents as worst
 
 REQUIRED = {  # of Apache Polaris's proposal
     "TaskPayload": ["common_payload", "operation_parameters"],
@@ -264,3 +265,11 @@ async def test_a_service_that_can_not_open_its_catalogs_does_not_blame_the_calle
     assert "other-team" not in str(answer.json)
     assert "other-team" in caplog.text
     assert table.files() == before
+
+
+@pytest.mark.parametrize("name", worst.TASK_BODIES)
+@pytest.mark.parametrize("path", [TASKS, SYNCHRONOUS])
+async def test_the_worst_tasks_are_refused(http: Http, path: str, name: str) -> None:
+    answer = await http.client().send("POST", path, worst.TASK_BODIES[name](), {})
+    assert answer.status in (400, 413)
+    assert len(answer.body) < 10_000

@@ -2,16 +2,22 @@
 
 import asyncio
 import sys
+import threading
 import tracemalloc
 import zlib
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.upkeep.purge import avro
+from arco_catalog.tasks.execution import Sessions
+from arco_catalog.upkeep.purge import avro, reach
 from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
-from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS
+from arco_catalog.upkeep.purge.avro_codecs import unpack_with
+from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS, CorruptFile, manifests_in
+from tools.support import worst_avro
 from tools.support.avro_files import avro_file, varint
 from tools.support.manifests import manifest, manifest_list
 
@@ -151,3 +157,48 @@ async def test_a_codec_that_is_not_installed_is_an_error_that_names_it(
         pytest.skip("this Python has the codec itself")
     with pytest.raises(Unreadable, match=f"the codec '?{codec}"):
         await blocks(one_block(_record(PATH), 1, b"\0", codec), MANIFEST_FIELDS)
+
+
+@pytest.mark.parametrize("name", worst_avro.REFUSED)
+async def test_hostile_files_are_refused_for_their_own_reason(name: str) -> None:
+    body = worst_avro.REFUSED[name]()
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unreadable):
+            await blocks(body, MANIFEST_FIELDS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= 3 * avro.MAX_BLOCK_BYTES
+
+
+async def test_blocks_are_unpacked_by_a_thread_however_few_bytes_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[threading.Thread] = set()
+    unpack = unpack_with("bzip2")
+
+    def noted(data: bytes, limit: int) -> bytes:
+        threads.add(threading.current_thread())
+        return unpack(data, limit)
+
+    monkeypatch.setattr(avro, "unpack_with", lambda codec: noted)
+    assert await blocks(manifest(PATHS[:3], codec="bzip2"))
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"), [("MAX_LIST_BYTES", "names manifests of more than"), ("MAX_NAME_LENGTH", "has 9 characters")]
+)
+async def test_the_names_in_a_manifest_list_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
+) -> None:
+    class Files:
+        async def read_range(self, location: str, start: int, length: int) -> bytes:
+            return manifest_list(["a" * 9] * 50)[start : start + length]
+
+    execution = cast(Sessions, SimpleNamespace(session=lambda: SimpleNamespace(files=Files())))
+    assert len(await manifests_in(execution, "s3://b/list.avro")) == 50
+    monkeypatch.setattr(reach, limit, 8)
+
+    with pytest.raises(CorruptFile, match=reason):
+        await manifests_in(execution, "s3://b/list.avro")

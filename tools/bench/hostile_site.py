@@ -1,0 +1,149 @@
+"""A server under hostile documents, and what others see of it meanwhile: the ground of tools/bench/hostile.py."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from tools.bench.loop_delay import DelayFile
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+from tools.support.request_bodies import schema, set_property
+
+MB = 1 << 20
+JSON = {"Content-Type": "application/json"}
+PREFIX = f"/v1/{WAREHOUSE}"
+DB = f"{PREFIX}/namespaces/db"
+PAUSE_S = 0.02
+TIMEOUT = aiohttp.ClientTimeout(total=300)
+REFUSALS = frozenset({200, 201, 204, 400, 401, 404, 409, 413, 415, 431, 503})
+"""Statuses that a hostile request may get. A metadata file that its table's writers have spoilt is an error of 500."""
+MAX_LOOP_DELAY_S = 0.15
+"""On a machine without other work 0.1: what threads without Python's lock do meanwhile counts, too."""
+MAX_MEMORY = 1_280 * MB
+"""The sum of docs/bounds.md: at rest, the accounts, and a document beyond each of two."""
+HEADINGS = (
+    "document",
+    "answers",
+    "s",
+    "longest /health, ms",
+    "loop delay, ms",
+    "peak memory, MB",
+    "commits",
+    "refused",
+)
+
+
+@dataclass
+class Others:
+    """What other clients saw during a case."""
+
+    waits: list[float] = field(default_factory=list)
+    commits: int = 0
+    refused: int = 0
+
+
+@dataclass
+class Site:
+    """The server, its folder, and a client for what is hostile. `faults` are the cases that broke a bound."""
+
+    server: ArcoServer
+    folder: Path
+    client: aiohttp.ClientSession
+    delays: DelayFile
+    at_once: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Credentials of a client, for a server that needs them."""
+    faults: list[str] = field(default_factory=list)
+
+    async def send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> int:
+        """Sends a request, and returns the status; 0 if the connection broke."""
+        given = JSON | {**self.headers} if headers is None else headers
+        try:
+            async with self.client.request(method, path, data=body, headers=given) as answer:
+                await answer.read()
+                return answer.status
+        except aiohttp.ClientError:
+            return 0
+
+    async def crowd(self, make: Callable[[], Coroutine[object, object, int]]) -> Counter[int]:
+        """Sends the request several times at once."""
+        return Counter(await asyncio.gather(*(make() for _ in range(self.at_once))))
+
+    async def table(self, name: str) -> Path:
+        """Makes a table, and returns the path of its metadata file."""
+        body = dumps({"name": name, "schema": schema("x")})
+        async with self.client.post(f"{DB}/tables", data=body, headers=JSON | {**self.headers}) as answer:
+            made: JsonObject = await answer.json()
+            assert answer.status == 200, made
+            return Path(str(made["metadata-location"]).removeprefix("file://"))
+
+    async def report(
+        self, name: str, case: Coroutine[object, object, Counter[int]], *, spoilt: bool = False, reset: bool = False
+    ) -> None:
+        """Runs a case, and prints a line. Statuses are checked; with `spoilt` 500 is one of them, and with `reset` a
+        connection may be ended."""
+        began = time.perf_counter()
+        async with self._others() as seen:
+            statuses = await case
+        seconds, delay = time.perf_counter() - began, self.delays.worst
+        memory = self.server.memory("VmHWM")
+        answers = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
+        row = (name, answers, f"{seconds:.1f}", f"{max(seen.waits) * 1e3:.0f}", f"{delay * 1e3:.0f}")
+        print(f"| {' | '.join(row)} | {memory / MB:.0f} | {seen.commits} | {seen.refused} |", flush=True)
+        allowed = REFUSALS | ({500} if spoilt else set()) | ({0} if reset else set())
+        if not allowed.issuperset(statuses):
+            self.faults.append(f"{name}: answers {answers}")
+        if delay > MAX_LOOP_DELAY_S:
+            self.faults.append(f"{name}: the event loop was late by {delay * 1e3:.0f} ms")
+        if memory > MAX_MEMORY:
+            self.faults.append(f"{name}: {memory / MB:.0f} MB")
+
+    @asynccontextmanager
+    async def _others(self) -> AsyncIterator[Others]:
+        """Reads and commits for as long as the context lasts."""
+        seen = Others()
+        _reset_peak(self.server.pid)
+        self.delays.reset()
+        tasks = [asyncio.create_task(self._read_health(seen)), asyncio.create_task(self._commit(seen))]
+        try:
+            await asyncio.sleep(0.1)
+            yield seen
+            await asyncio.sleep(0.1)
+        finally:
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _read_health(self, seen: Others) -> None:
+        async with aiohttp.ClientSession(self.server.uri, timeout=TIMEOUT) as client:
+            while True:
+                began = time.perf_counter()
+                async with client.get("/health") as answer:
+                    await answer.read()
+                seen.waits.append(time.perf_counter() - began)
+                await asyncio.sleep(PAUSE_S)
+
+    async def _commit(self, seen: Others) -> None:
+        """Commits to a table of its own."""
+        async with aiohttp.ClientSession(self.server.uri, timeout=TIMEOUT, headers={**self.headers}) as client:
+            while True:
+                body = dumps(set_property("a", str(seen.commits)))
+                async with client.post(f"{DB}/tables/ordinary", data=body, headers=JSON) as answer:
+                    await answer.read()
+                seen.commits += answer.status == 200
+                seen.refused += answer.status != 200
+                await asyncio.sleep(PAUSE_S)
+
+
+def _reset_peak(pid: int) -> None:
+    """Has VmHWM count from here."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
