@@ -46,18 +46,18 @@ class Attempts:
         self.written = set()
 
     def time_current(self) -> None:
-        """The current attempt is planned now, if it was not yet: by now the store has told its time."""
+        """Gives the current attempt its time, unless it has one. By now an answer of the store has shown its clock."""
         if not self.current.now_ms:
             self.current = self.current.at(self._session.now_ms())
             self._correction_ms = self._correction()
 
     def _correction(self) -> int:
-        """By how much the machine's clock is set right, for what is kept."""
+        """By how much stored times differ from the machine's clock."""
         return self._session.now_ms() - self._session.runtime.now_ms()
 
     @property
     def is_mistimed(self) -> bool:
-        """Whether what the store has told since makes the time in what the current attempt wrote wrong."""
+        """Whether later answers of the store show that the time in the current attempt's writes is wrong."""
         return abs(self._correction() - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:

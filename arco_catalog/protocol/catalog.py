@@ -44,14 +44,14 @@ from storage_backends.wrappers.request import RequestStore
 T = TypeVar("T")
 
 NotifyWorkers = Callable[[str, int], Awaitable[None]]
-"""Tells workers, at best effort, that a task of the catalog with this root is due in so many milliseconds."""
+"""Notifies workers, at best effort, that a task of the catalog with this root is due in so many milliseconds."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
+    """What an operator may set. `spill` limits the size of the registry's index before parts of it are spilled.
     `read_only_because` and `lacks` are what its store turned out not to honour, and not to have. `has_grants` is
     whether its registry may hold roles and grants, as that of every catalog of a realm may; `external`, whether its
     tables are another catalog's, and follow that. Locations of tables may overlap by `allow_location_overlap`,
@@ -184,8 +184,7 @@ class Session:
         )
 
     async def head(self) -> RegistryState:
-        """The registry's HEAD as it is now, if it allows what the request asks. Raises as `Access.judge`
-        does."""
+        """The registry's HEAD as it is now, if it allows the request. Raises as `Access.judge` does."""
         head = await self.with_rights(self.state.head())
         await self.judge(head)
         return head
@@ -198,7 +197,7 @@ class Session:
         return result
 
     async def judge(self, head: RegistryState) -> None:
-        """Returns if this HEAD allows what the request asks. Raises as `Access.judge` does."""
+        """Returns if this HEAD allows the request. Raises as `Access.judge` does."""
         if self.is_restricted:
             await self.access.judge(self.state, head)
         self.judged_on = head
@@ -208,7 +207,7 @@ class Session:
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
-        """Computes the identity of a request with a key, beside the event loop if its body is long: `marker` needs it.
+        """Computes the identity of a request with a key, in a worker thread if its body is long: `marker` needs it.
         Raises `BadRequest`."""
         if self.request.key is not None and self._identity is None:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)
@@ -231,7 +230,7 @@ class Session:
             raise Unavailable(f"Nothing was changed: {error}") from error
 
     def now_ms(self) -> int:
-        """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
+        """The time for stored records: that of the machine's clock, corrected by the clock of the store."""
         return self.catalog.clock.now_ms(self.runtime.now_ms())
 
     def attempt(self, rank: str | None = None) -> Attempt:

@@ -1,8 +1,8 @@
 """Removes metadata files that left a table's log (`write.metadata.delete-after-commit.enabled`).
 
-A file is removed only if this very table made it, as its log, its name and its folder show, if nobody else is known to
-have files around it, and if the table, not a registration, has the claim on it (docs/decisions/0022). This is best
-effort, after the commit: a failure is counted, and the file stays as an orphan.
+A file is removed only if this very table made it, as its log, its name and its folder show, if no other entity is
+known to have files around it, and if the table, not a registration, has the claim on it (docs/decisions/0022). This is
+best effort, after the commit: a failure is counted, and the file stays as an orphan.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ AT_ONCE = 16
 
 
 async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
-    """Removes these files, which left the entity's log, except those that somebody else may need. A copy of another
+    """Removes these files, which left the entity's log, except those that another entity may need. A copy of another
     catalog removes none (docs/recovery.md#copies)."""
     state = session.state
     try:
@@ -37,7 +37,7 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
 
 
 async def claim_for_removal(session: Session, entity: str, file: Location) -> bool:
-    """Whether a metadata file that an entity made may be removed: nobody else holds a folder around it, and no
+    """Whether a metadata file that an entity made may be removed: no other entity holds a folder around it, and no
     registration has claimed it. None can from then on. Raises `StoreError`, and `CatalogError`."""
     state = session.state
     index = (await state.head()).index

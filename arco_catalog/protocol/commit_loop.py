@@ -47,7 +47,7 @@ class CommitLoop(Generic[V]):
         self.attempts = attempts
         self.access = session.access
         self.rights_changed = False
-        """Whether the realm says anything else of the caller than what the plan was judged by."""
+        """Whether the caller's rights in the realm differ from those of the plan."""
         self.next_slot_unchecked = False
         """Whether the version that the plan relies on was read after our claim, and the next slot not read since
         (docs/design/commit.md#rule-1)."""
@@ -56,7 +56,7 @@ class CommitLoop(Generic[V]):
         """A pause that waits for the search for evidence."""
 
     async def run(self, freshness: Freshness) -> Answer:
-        """Tries until something is decided. Raises `Superseded` when somebody else decides."""
+        """Tries until something is decided. Raises `Superseded` when another sending decides."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -123,7 +123,7 @@ class CommitLoop(Generic[V]):
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
-        """Whether the caller may do it by what the realm says now, and by the newest HEAD that was seen."""
+        """Whether the caller may still do it, by the rights in the realm now and by the newest HEAD that was seen."""
         if not self.access.is_restricted:
             return True
         head = self.session.state.cached_head() or planned

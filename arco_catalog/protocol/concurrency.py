@@ -70,7 +70,7 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items, so many at a time: what is done beside each other is bounded."""
+    """The items, so many at a time, so that a bounded number of steps run concurrently."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch

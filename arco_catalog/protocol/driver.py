@@ -1,7 +1,7 @@
 """Carries out one mutation exactly once: begins it, joins another sending of it, or takes over from one
 (docs/design/commit.md, docs/design/idempotency.md).
 
-arco_catalog/operations/README.md tells each step, its guard, and what happens when the process dies there.
+arco_catalog/operations/README.md lists each step, its guard, and what happens when the process dies there.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
             raise driver.nothing_changed(unknown.message) from unknown
         raise
     except CatalogChanged:
-        raise  # whoever made the request makes it again at once, with the same attempts to pass over
+        raise  # the handler runs again at once, with the same attempts to pass over
     except Unavailable as error:
         if driver.attempts.any_in_doubt:
             raise CommitStateUnknown(error.message, "undecided") from error
@@ -153,9 +153,9 @@ class Driver(Generic[V]):
         return await evidence.fence(self.session, earlier)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
-        """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
-        such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
-        `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
+        """Handles a call that the store refused for certain: the credentials do not allow it, or the store can't hold
+        such a key. Returns if that may be answered as a definite failure: it is in the final slot, or there is no key.
+        Raises `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
         unknown = CommitStateUnknown(
             f"The object store refused a step of what may have been done: {error}", "forbidden"
         )

@@ -15,7 +15,7 @@ from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from storage_backends import Applied
 
-FORGOTTEN = "Too much has happened since to tell whether the change was made"
+FORGOTTEN = "Too much has happened since to find out whether the change was made"
 
 
 def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
@@ -82,7 +82,7 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
     transactions, and moves everything else that they name to a fresh version.
 
     Raises `CommitStateUnknown` if none is seen to have committed and the evidence of one is lost, or a pointer is gone,
-    which counts as fenced and tells nothing, or an undecided intent stands in the way for too long: all others are
+    which counts as fenced and is no evidence, or an undecided intent stands in the way for too long: all others are
     fenced by then.
     """
     state, runtime = session.state, session.runtime
@@ -124,7 +124,7 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
             raise CommitStateUnknown(
-                f"Whether the change was made is unknown: the pointer of entity {entity}, which would tell, no longer "
+                f"Whether the change was made is unknown: the pointer of entity {entity}, the evidence, no longer "
                 "exists. Look whether the change is there before you make it again",
                 "evidence-lost",
             )

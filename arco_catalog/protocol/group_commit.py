@@ -4,7 +4,7 @@ HEAD takes one compare-and-swap at a time, so of concurrent requests all but one
 while one is under way. Then one of them, the leader, replans the changes of all that wait on the newest HEAD, each
 on what those before it left, and makes one registry commit of them.
 
-No request is refused here. A request whose replanned change differs is told that its compare-and-swap was refused,
+No request is refused here. A request whose replanned change differs gets the outcome of a refused compare-and-swap,
 and falls back to the driver, which reads again as after any lost compare-and-swap.
 """
 
@@ -129,7 +129,7 @@ class GroupCommitter:
             self._preparing -= 1
 
     async def commit(self, member: PendingCommit, own: PreparedCommit | None) -> Applied | PreconditionFailed:
-        """Commits a request's change: by its own commit if it wrote one and nobody else waits, else in a batch.
+        """Commits a request's change: by its own commit if it wrote one and no other request waits, else in a batch.
 
         Refused means, as after any compare-and-swap, that its own id may be in HEAD all the same. Raises
         `CommitStateUnknown` if the deadline passes while the outcome is unknown, `StoreUnavailable` if nothing was

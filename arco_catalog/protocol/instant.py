@@ -1,7 +1,7 @@
 """One instant of the registry: HEAD, and which of the transactions that it waits for had committed then.
 
 A name that a transaction creates is an intent until it is settled, and counts as soon as the transaction's one object
-says `committed` (docs/design/transaction.md). Whoever puts several names together must take one decision for all names
+says `committed` (docs/design/transaction.md). A reader of several names must take one decision for all names
 of a transaction, and must not see one transaction's commit and miss another's that came before it.
 """
 
@@ -19,14 +19,14 @@ from arco_catalog.state.transaction import committed
 ROUNDS = 100
 """How often HEAD is read: again for each time that a transaction commits between it and the look at its decision."""
 AT_ONCE = 32
-"""Decisions read beside each other."""
+"""Decisions that are read concurrently."""
 
 
 async def one_instant(
     session: Session, counts: Callable[[str, JsonObject], bool]
 ) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
-    """HEAD, the transactions on which the entries that `counts` says depend, and those of them that had committed when
-    HEAD was read.
+    """HEAD, the transactions on which the entries that `counts` selects depend, and those of them that had committed
+    when HEAD was read.
 
     A commit counts if it was known before HEAD was read. One that is learned after may have been made after, when HEAD
     had moved on: then HEAD is read once more. What is undecided after HEAD was read was so before. Raises `Unavailable`

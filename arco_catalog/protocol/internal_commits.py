@@ -57,7 +57,7 @@ async def change_registry(
 
 @dataclass(frozen=True, slots=True)
 class HeadChange:
-    """A change of the registry: HEAD with new values beside its index, the detail for its history, and edits of the
+    """A change of the registry: HEAD with new values outside of its index, the detail for its history, and edits of the
     index."""
 
     head: RegistryState

@@ -21,7 +21,7 @@ one lease it bounds what HEAD holds of them."""
 A_RUN = 1_000
 """Transactions that one run looks at, at most, the oldest first."""
 AT_ONCE = 32
-"""Decisions read beside each other, and settled by one registry commit."""
+"""Decisions that are read concurrently, and settled by one registry commit."""
 
 
 async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callable[[], bool] = lambda: False) -> int:
@@ -33,8 +33,8 @@ async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callab
     for batch in batches(waiting, AT_ONCE):
         if should_stop():
             break
-        told = await gather(*(_outcome(session, transaction) for transaction in batch))
-        decided = {each: committed for each, committed in zip(batch, told, strict=True) if committed is not None}
+        outcomes = await gather(*(_outcome(session, transaction) for transaction in batch))
+        decided = {each: committed for each, committed in zip(batch, outcomes, strict=True) if committed is not None}
         if not decided:
             continue
         try:

@@ -1,5 +1,5 @@
-"""Lookups in the registry's index, whose older parts are segments: what a computation says that it needs is read before
-it goes on (state/needs.py)."""
+"""Lookups in the registry's index, with segments as older parts: those that a computation needs are read
+before it goes on (state/needs.py)."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ROUNDS = 1_000
 """How often one need may turn out to want more segments. Each time it gets further, and no index has so many in its
 way."""
 AHEAD = 8
-"""Segments read beside each other where many are needed."""
+"""Segments that are read concurrently where many are needed."""
 
 
 @dataclass(frozen=True, slots=True)

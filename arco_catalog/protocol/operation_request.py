@@ -69,8 +69,8 @@ class OperationRequest:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer that the host
     can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
-    `role_session` tells apart those who assumed the same role, if a role is the principal; `name` is the principal's in
-    its realm, if it has one; `id` is what telemetry calls the request; `hold` is what the request takes of the
+    `role_session` distinguishes callers who assumed the same role, if a role is the principal; `name` is the
+    principal's in the realm, if it has one; `id` is the request's in telemetry; `hold` is what the request takes of the
     process's memory; `attempts` are its own whose slots were sent to its key's marker. `key_text` is the
     header as it came, from which `key` is resolved by `key_settings`, those of the catalog; `key_policy` is the
     server's, which is recorded where the catalog has no record."""
@@ -97,7 +97,7 @@ class OperationRequest:
 
     @property
     def by(self) -> JsonObject:
-        """What records say of who asked."""
+        """The caller, as records show it."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
@@ -105,7 +105,7 @@ class OperationRequest:
 
     @property
     def asked(self) -> JsonObject:
-        """What records say of the request itself. The hash names its key's marker; the key is nobody's business."""
+        """The request itself, as records show it. The hash names the key's marker; the key may be a secret."""
         known: JsonObject = {} if self.id is None else {"id": self.id}
         keyed: JsonObject = {} if self.key is None else {"idempotency_key_hash": self.key_hash()}
         return {"method": self.method, "path": self.path, **known, **keyed}

@@ -1,7 +1,7 @@
 """Reserves locations for a table in the registry, before a commit that names them moves the table's pointer
 (planning/reserved_locations.py).
 
-The commit may then fail, and leave a reservation that nobody uses. The table's next reservation first gives that back,
+The commit may then fail, and leave a reservation that is not used. The table's next reservation first gives that back,
 once no commit can rely on it any more (docs/decisions/0023).
 """
 
@@ -31,7 +31,7 @@ from arco_catalog.state.registry import RegistryState
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
     """Makes a registry commit that adds these locations to those that the entity holds, and these folders to those that
-    it borrows from. Its operation id is a fresh one that no slot names, so nobody takes it for evidence of the request.
+    it borrows from. The operation id is a fresh one that no slot names, so it is never evidence of the request.
     Raises `BadRequest` if a location is taken, if the files of a folder are being deleted, or if the entity would hold
     too many.
 
@@ -107,7 +107,7 @@ class Reservation:
     async def give_back(self) -> Collection[str]:
         """Gives back what was reserved for commits that were never made. Returns the locations that commits have named.
 
-        First the registry says that the locations are leaving: a commit that validates its name from now on does not
+        First the registry marks the locations as leaving: a commit that validates its name from now on does not
         rely on them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer
         by now, and so named the locations, or can't move it any more. Then the registry removes what was not named.
         """

@@ -96,7 +96,7 @@ class RestrictedAccess(Access):
 class CatalogAccess(RestrictedAccess):
     """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
     reads the realm's registry, of which `judged` remembers what was found; `hides` is whether the catalog seems not to
-    exist to whoever has no privilege in it."""
+    exist to a caller without a privilege in it."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class CatalogAccess(RestrictedAccess):
         cached = self._realm.cached_head() if freshness is not Freshness.FRESH else None
         if cached is not None:
             self.standing, _ = await self._found(cached)
-        if cached is None or self.standing is None:  # what is cached may be old: nobody is turned away by it
+        if cached is None or self.standing is None:  # a cached HEAD may be old: no caller is refused by it
             await self._read_now()
 
     async def page_key(self) -> bytes | None:
@@ -152,7 +152,7 @@ class CatalogAccess(RestrictedAccess):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         if self.standing is None:
-            raise gone()
+            raise no_such_principal()
         if not self._exists:
             raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
         required = tuple(self.requirements)
@@ -168,9 +168,9 @@ class CatalogAccess(RestrictedAccess):
         except NoSuchWarehouse as hidden:
             if self._hides:
                 raise
-            told = without_privileges(standing, self._catalog)
-            told.denied = hidden.denied
-            raise told from None
+            error = without_privileges(standing, self._catalog)
+            error.denied = hidden.denied
+            raise error from None
 
     def judge_loaded(self, index: Index) -> bool:
         if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
@@ -242,7 +242,7 @@ class RealmAccess(RestrictedAccess):
     async def judge(self, state: State, head: RegistryState) -> None:
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         if standing is None:
-            raise gone()
+            raise no_such_principal()
         self._judge(standing)
 
     def judge_loaded(self, index: Index) -> bool:
@@ -275,26 +275,26 @@ async def check_principal(realm: State, identity: Identity) -> None:
     """Returns if there is such a principal. Raises `UnknownPrincipal`."""
     head = await realm.head()
     if await carry_out(realm, head.index, standing_of(head.index, identity)) is None:
-        raise gone()
+        raise no_such_principal()
 
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
-    """What a caller is told of a catalog that does not exist: only those who may list catalogs learn that it does not.
+    """The error for a catalog that does not exist: only callers who may list catalogs learn that it does not.
     Raises `UnknownPrincipal`."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:
-        raise gone()
+        raise no_such_principal()
     if Privilege.CATALOG_LIST in standing.service and not standing.must_rotate:
         return NotFound(f"Catalog does not exist: {name}")
     return denied(without_privileges(standing, name), Privilege.CATALOG_LIST.value, "realm")
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
-    """What a caller is told who has no privilege in a catalog, where it need not seem to be missing."""
+    """The error for a caller without a privilege in a catalog, where it need not seem to be missing."""
     return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 
-def gone() -> UnknownPrincipal:
-    """What somebody is told whose principal, or secret, no longer exists."""
+def no_such_principal() -> UnknownPrincipal:
+    """The error for a caller with a principal, or a secret, that no longer exists."""
     return UnknownPrincipal("The principal of this token, or the secret it was given for, does not exist (any more)")

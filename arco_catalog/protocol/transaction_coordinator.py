@@ -69,7 +69,7 @@ class TransactionCoordinator(CommitExecution):
         self.pending = Decision(pending.document, outcome.version, 0)
 
     async def place_intents(self) -> None:
-        """Places all intents concurrently. If one can't be placed, aborts this attempt for certain, so that nobody
+        """Places all intents concurrently. If one can't be placed, aborts this attempt for certain, so that no request
         waits for it and its names are free again, and raises `AttemptAborted`."""
         steps = [self.place_on_pointer(*move) for move in self.plan.moves]
         if self.names_commit is not None:
@@ -85,7 +85,7 @@ class TransactionCoordinator(CommitExecution):
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts at best effort, so that nobody has to wait for our lease."""
+        """Aborts at best effort, so that no request has to wait for our lease."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -93,7 +93,7 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
-        """Cleans up after an abort: removes our names from the registry, where nobody else may ever look for them."""
+        """Cleans up after an abort: removes our names from the registry, where no other request may ever read them."""
         self.leftover += self.placed
         if self.names_commit is not None:
             await try_to_settle(self.session, {self.plan.id: False})
@@ -163,7 +163,7 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the commit that settles names", error)
 
     async def settle_intents(self) -> None:
-        """Settles all intents. Whoever meets one that is left does the same."""
+        """Settles all intents. A request that meets one which is left does the same."""
 
         async def settle_pointer(placed: Pointer) -> None:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)

@@ -14,7 +14,7 @@ from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.protocol.rights import CatalogAccess, gone
+from arco_catalog.protocol.rights import CatalogAccess, no_such_principal
 from arco_catalog.state.index import Edits, Index, Namespace
 from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.needs import Steps, immediately
@@ -74,7 +74,7 @@ def a_principal_that_is_gone_refused_without_a_final_slot(patch: pytest.MonkeyPa
     async def read(self: CatalogAccess, freshness: Freshness) -> None:
         await rightly(self, freshness)
         if self.standing is None:
-            raise gone()
+            raise no_such_principal()
 
     patch.setattr(CatalogAccess, "read", read)
 
