@@ -23,7 +23,7 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Relation
 from arco_catalog.upkeep.fsck.files import Scope, look_at_manifests, look_at_table, settle
 from arco_catalog.upkeep.fsck.findings import Finding
-from arco_catalog.upkeep.fsck.report import Gathered, Report
+from arco_catalog.upkeep.fsck.report import FindingCollector, Report
 from arco_catalog.upkeep.fsck.table_files import Look, Manifest
 from arco_catalog.upkeep.fsck.tally import Tally
 from reconciler.catalog_config import CatalogConfig
@@ -51,7 +51,7 @@ class Looked:
 
     task: Task
     look: Look
-    looked_at: int
+    examined: int
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class FsckProgress:
 
     tables: int = 0
     done: int = 0
-    looked_at: int = 0
+    examined: int = 0
     findings: int = 0
     up_to: str = ""
 
@@ -80,7 +80,7 @@ class _Run:
 
     examination: Examination
     tell: Callable[[Finding], None]
-    gathered: Gathered
+    gathered: FindingCollector
     progress: FsckProgress
     order: Sequence[Relation]
     """All tables that are looked at."""
@@ -133,17 +133,17 @@ async def fsck(
         now = FsckProgress()
 
         def of_driver(examination: Examination) -> None:
-            now.looked_at = examination.looked_at
+            now.examined = examination.examined
             progress(now)
 
         examination = Examination(session, progress=of_driver)
-        run = _Run(examination, tell, Gathered(), now, [])
+        run = _Run(examination, tell, FindingCollector(), now, [])
         async for finding in check_stored(examination, scope):
             run.add(finding)
         require_known(examination, scope)
         examination.progress = lambda examination: None
         run.order = scope.of(examination)
-        now.tables, now.looked_at = len(run.order), examination.looked_at
+        now.tables, now.examined = len(run.order), examination.examined
         work = partial(look_at_part, config, manifests)
         queue = deque(cut_by([Task(relation) for relation in run.order], part))
         losses = Losses()
@@ -153,7 +153,7 @@ async def fsck(
                 losses.note(each.lost)
                 queue.extendleft(await _take(run, each, manifests))
                 progress(now)
-        return Report(run.gathered.findings(), [], now.looked_at)
+        return Report(run.gathered.findings(), [], now.examined)
 
 
 async def _take(run: _Run, part: Part[Task, Looked], most: int) -> list[Sequence[Task]]:
@@ -162,7 +162,7 @@ async def _take(run: _Run, part: Part[Task, Looked], most: int) -> list[Sequence
         return await _again(run, part.items, part.lost)
     more: list[Sequence[Task]] = []
     for done in part.done:
-        run.progress.looked_at += done.looked_at
+        run.progress.examined += done.examined
         more += await _took(run, done, most)
     return more
 
@@ -233,7 +233,7 @@ async def _look_at_part(config: CatalogConfig, most: int, tasks: Sequence[Task])
                 found = await look_at_manifests(examination, task.relation, task.manifests)
             else:
                 found = await look_at_table(examination, task.relation, most)
-            return Looked(task, found, examination.looked_at)
+            return Looked(task, found, examination.examined)
 
         done: list[Looked] = []
         for batch in batches(tasks, BESIDE):

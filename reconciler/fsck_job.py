@@ -64,6 +64,6 @@ class _Progress:
             return
         on = f"; --after {progress.up_to} goes on from here" if progress.up_to and not ended else ""
         sys.stderr.write(
-            f"{progress.looked_at:,} objects looked at, the files of {progress.done:,} of {progress.tables:,} tables, "
+            f"{progress.examined:,} objects looked at, the files of {progress.done:,} of {progress.tables:,} tables, "
             f"{progress.findings:,} findings{escaped(on)}\n"
         )

@@ -29,7 +29,7 @@ from arco_catalog.upkeep.fsck.examination import Examination, Findings
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.fsck.findings import Finding, Repair
 from arco_catalog.upkeep.fsck.realm import check_realm
-from arco_catalog.upkeep.fsck.report import ORDER, Gathered, Outcome, Repaired, Report
+from arco_catalog.upkeep.fsck.report import ORDER, FindingCollector, Outcome, RepairResult, Report
 from arco_catalog.upkeep.fsck.service import check_service
 from arco_catalog.upkeep.pace import Pace
 from storage_backends import StoreError
@@ -74,13 +74,13 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
                     if not await session.state.has_any():
                         raise await no_warehouse(session, options.store)
                 await checking.catalog(session)
-        return Report(checking.found.findings(), checking.repaired, checking.looked_at)
+        return Report(checking.found.findings(), checking.repaired, checking.examined)
 
     report = carry_out(work)
     if as_json:
         print(json_text(report.to_json()))
     else:
-        print(as_text(report.found, report.looked_at))
+        print(as_text(report.found, report.examined))
         if wanted.repair:
             print(repairs_as_text(report.repaired, apply=wanted.apply))
     return 0 if report.ok else 1
@@ -91,9 +91,9 @@ class _Checking:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self.found = Gathered()
-        self.repaired: list[Repaired] = []
-        self.looked_at = 0
+        self.found = FindingCollector()
+        self.repaired: list[RepairResult] = []
+        self.examined = 0
 
     @property
     def writes(self) -> bool:
@@ -129,18 +129,18 @@ class _Checking:
             self.found.add(finding)
             if self._wanted.repair and finding.repair is not None:
                 to_mend.append((finding, finding.repair))
-        self.looked_at += examination.looked_at
+        self.examined += examination.examined
         for finding, repair in to_mend:
             self.repaired.append(await self._mended(examination.session, finding, repair))
 
-    async def _mended(self, session: Session, finding: Finding, repair: Repair) -> Repaired:
+    async def _mended(self, session: Session, finding: Finding, repair: Repair) -> RepairResult:
         if not self._wanted.apply:
-            return Repaired(finding, Outcome.PLANNED)
+            return RepairResult(finding, Outcome.PLANNED)
         try:
             mended = await repair(another(session))
         except (StoreError, CatalogError) as error:
-            return Repaired(finding, Outcome.FAILED, str(error))
-        return Repaired(finding, Outcome.MENDED if mended else Outcome.NOT_NEEDED)
+            return RepairResult(finding, Outcome.FAILED, str(error))
+        return RepairResult(finding, Outcome.MENDED if mended else Outcome.NOT_NEEDED)
 
 
 async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
@@ -176,13 +176,13 @@ class Progress:
         """A line, unless there was one just before."""
         if self._pace.is_due():
             at = f", now at the files of {examination.at}" if examination.at else ""
-            print(f"arco: {examination.looked_at:,} objects looked at so far{at}", file=sys.stderr, flush=True)
+            print(f"arco: {examination.examined:,} objects looked at so far{at}", file=sys.stderr, flush=True)
 
 
-def as_text(found: Sequence[Finding], looked_at: int) -> str:
+def as_text(found: Sequence[Finding], examined: int) -> str:
     """The findings, the worst first, and what to do about each kind."""
     if not found:
-        return f"{looked_at:,} objects were looked at. Nothing is wrong."
+        return f"{examined:,} objects were looked at. Nothing is wrong."
     counts = Counter(finding.code for finding in found)
     shown: Counter[Code] = Counter()
     lines: list[tuple[str, ...]] = []
@@ -196,11 +196,11 @@ def as_text(found: Sequence[Finding], looked_at: int) -> str:
     severities = Counter(finding.diagnosis.severity for finding in found)
     told = ", ".join(f"{severities[each]:,} {each}{'' if severities[each] == 1 else 's'}" for each in ORDER)
     return "\n".join(
-        [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{looked_at:,} objects were looked at: {told}."]
+        [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{examined:,} objects were looked at: {told}."]
     )
 
 
-def repairs_as_text(repaired: Sequence[Repaired], *, apply: bool) -> str:
+def repairs_as_text(repaired: Sequence[RepairResult], *, apply: bool) -> str:
     """What became of repairs, or what would."""
     if not repaired:
         return "\nNothing of this is mended by --repair."

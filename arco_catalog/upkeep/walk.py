@@ -2,7 +2,7 @@
 
 It goes from the pointer back along the pending receipts (each has its base's location and time), which no trimmed log
 can cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
-pending one, so whoever writes it writes the same bytes at the same path: the walk may be killed anywhere, run twice at
+pending one, so every writer writes the same bytes at the same path: the walk may be killed anywhere, run twice at
 once, and beside live writers (docs/design/reconciliation.md#reconciler).
 
 A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves

@@ -87,8 +87,8 @@ def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> N
     progress = Progress(lambda: next(times))
     examination = Examination(CatalogFixture().session())
 
-    for looked_at in (10, 20, 30):
-        examination.looked_at = looked_at
+    for examined in (10, 20, 30):
+        examination.examined = examined
         examination.at = "db.t"
         progress.told(examination)
 
@@ -158,7 +158,7 @@ async def test_files_are_looked_at_where_that_is_asked_for(folder: Path) -> None
 
     assert (plain.code, later.code) == (0, 0)
     assert (ended.code, [each["code"] for each in json.loads(ended.out)["findings"]]) == (1, ["data-file-missing"])
-    assert (unknown.code, "there is no table db.x" in unknown.err) == (1, True)
+    assert (unknown.code, "Table does not exist: db.x" in unknown.err) == (1, True)
 
 
 @pytest.mark.parametrize(

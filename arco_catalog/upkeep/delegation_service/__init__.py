@@ -1,1 +1,3 @@
-"""The delegation service: purges tables for catalogs, ours or others (docs/design/tasks.md#delegation)."""
+"""The delegation service: purges tables for any catalog (docs/design/tasks.md#delegation).
+
+Due: submission.py. Done: executor.py. Report: service.py. Job: `arco delegation-service`."""

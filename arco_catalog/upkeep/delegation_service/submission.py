@@ -11,8 +11,8 @@ from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.storage import CREDENTIALS_NEEDED
 
-TRIES = 10
-"""How often a task is looked at anew because somebody else has changed it."""
+MAX_TRIES = 10
+"""Reads of a task that other processes change, before the outcome is undecided."""
 
 
 async def bind_key(session: Session, task: str) -> bool:
@@ -40,7 +40,7 @@ async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, a
     and goes on from its checkpoint; with `again`, when its key was sent before, only one that lacks credentials. Raises
     `StoreError`."""
     task = purge.task_id(caller)
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         stored = await read_task(session.state, task)
         following = _next(session, purge, caller, stored, again=again)
         if following is None:
@@ -53,7 +53,7 @@ async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, a
 
 
 def lacks_credentials(task: Task) -> bool:
-    """Whether a task has failed since nobody had its credentials any more."""
+    """Whether a task has failed because its credentials were lost with its process."""
     return task.status is Status.FAILURE and (task.summary or "").startswith(CREDENTIALS_NEEDED)
 
 

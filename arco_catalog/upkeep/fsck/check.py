@@ -1,4 +1,4 @@
-"""A whole check of one catalog."""
+"""Checks one catalog completely."""
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
@@ -10,8 +10,8 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
-    """All findings, as they are made: of what the catalog itself has stored, and with `data` of the files of these
-    tables. Raises `StoreError` if the store stops answering."""
+    """Yields all findings about the catalog's stored state, and with `data` about the files of these tables. Raises
+    `StoreError` if the store stops answering."""
     async for finding in check_stored(examination, data):
         yield finding
     if data is not None:
@@ -20,8 +20,8 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 
 
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
-    """Findings of what the catalog itself has stored; where tables were chosen of the registry alone, which leads to
-    them. Raises `StoreError`."""
+    """Yields all findings about the catalog's stored state; about the registry alone if `data` selects some tables.
+    Raises `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):
@@ -29,7 +29,7 @@ async def check_stored(examination: Examination, data: Scope | None = None) -> F
 
 
 def require_known(examination: Examination, data: Scope) -> None:
-    """Raises `NoSuchTable` for a table that was asked for and that the registry, which could be read, does not have."""
+    """Raises `NoSuchTable` for a selected table that the registry does not have, unless the registry can't be read."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
     if unknown and examination.index_read:
-        raise NoSuchTable(f"there is no table {min(unknown)}")
+        raise NoSuchTable(f"Table does not exist: {min(unknown)}")

@@ -1,22 +1,22 @@
-"""What a check of a catalog may find: a code for each inconsistency (what each means is in diagnoses.py)."""
+"""The codes of the inconsistencies that a check may find. Their meaning is in diagnoses.py."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """The severity of an inconsistency."""
 
     ERROR = "error"
-    """Something that a client may ask for can't be read, or is not what was committed."""
+    """An object that clients need can't be read, or is not the committed one."""
     WARNING = "warning"
-    """Nothing is lost to clients; something else is, or may be."""
+    """Another object is lost or may be lost. Clients lose nothing."""
     NOTE = "note"
-    """Left behind by something that died. It takes room."""
+    """An object that a dead process left behind. It takes space and does no harm."""
 
 
 class Code(StrEnum):
-    """One kind of inconsistency each. The names are public: scripts go by them."""
+    """A kind of inconsistency. The values are public: scripts use them."""
 
     MANIFEST_MISSING = "manifest-missing"
     MANIFEST_UNREADABLE = "manifest-unreadable"
@@ -99,7 +99,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a code means, what to do, and what `--repair` does; nothing where that is empty."""
+    """The meaning of a code, its remedy, and the effect of `--repair`, which is empty if there is none."""
 
     severity: Severity
     meaning: str

@@ -1,4 +1,4 @@
-"""What each code of a check means, and what mends it: the table in docs/fsck.md."""
+"""The meaning and the remedy of each code of a check: the table in docs/fsck.md."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from arco_catalog.upkeep.fsck.codes import Code, Diagnosis, Severity
 _RESTORE = "restore the object from an older version of it, or from a backup"
 _NONE = "none is needed"
 _ROLL_BACK = "restore the file; or expire the snapshot, or roll the table back to another"
-_REPORT = "report it: this is a fault"
+_REPORT = "report it: this is a defect"
 _RECEIPTS = (
     "delete it and the reconciler's checkpoints (operational/reconciler/), then run `arco reconcile`: it writes "
     "committed ones again"
@@ -16,7 +16,7 @@ _RECEIPTS = (
 DIAGNOSES: Mapping[Code, Diagnosis] = {
     Code.MANIFEST_MISSING: Diagnosis(
         Severity.ERROR,
-        "HEAD of the registry is gone, so no name can be resolved; the commits that led to it are there",
+        "HEAD of the registry is gone, so no name can be resolved; the commits of its history exist",
         "stop all writers, then run `arco restore` (of a realm: `arco restore --realm-registry`)",
     ),
     Code.MANIFEST_UNREADABLE: Diagnosis(
@@ -31,20 +31,22 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.COMMIT_UNCONFIRMED: Diagnosis(
         Severity.WARNING,
-        "a commit was built on HEAD, and nothing tells whether it became HEAD: its writer died before the swap, or "
+        "a commit is a child of HEAD, and no record proves whether it became HEAD: its writer died before the swap, or "
         "HEAD is an older one",
         f"{_NONE} unless manifest.json was restored; then compare the commit with what clients know",
     ),
     Code.COMMIT_MISSING: Diagnosis(
         Severity.WARNING,
-        "a commit of the registry's history is gone: late retries that ask whether they committed get no answer, pages "
-        "that were begun on it end",
-        "of HEAD itself: copy manifest.json to this key; of an older one: restore it",
-        "of HEAD itself: writes it again from manifest.json",
+        "a commit of the registry's history is gone: the outcome of late retries stays unknown, and listings that "
+        "began on it end",
+        "for HEAD itself: copy manifest.json to this key; for an older one: restore it",
+        "for HEAD itself: writes it again from manifest.json",
     ),
     Code.COMMIT_UNREADABLE: Diagnosis(Severity.WARNING, "a commit of the registry's history is damaged", _RESTORE),
     Code.COMMIT_FOREIGN: Diagnosis(
-        Severity.WARNING, "a commit is not the one that its key names, or HEAD's differs from HEAD", _RESTORE
+        Severity.WARNING,
+        "a commit object has another id than its key, or that of HEAD differs from HEAD",
+        _RESTORE,
     ),
     Code.SEGMENT_MISSING: Diagnosis(
         Severity.ERROR, "a part of the registry's index is gone: the names in it can't be resolved", _RESTORE
@@ -53,11 +55,9 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         Severity.ERROR, "a part of the registry's index is damaged: the names in it can't be resolved", _RESTORE
     ),
     Code.SEGMENT_FOREIGN: Diagnosis(
-        Severity.ERROR, "a part of the registry's index is not what HEAD says of it in size, order or range", _RESTORE
+        Severity.ERROR, "a part of the registry's index differs from HEAD in its size, order or range", _RESTORE
     ),
-    Code.ENTRY_UNREADABLE: Diagnosis(
-        Severity.ERROR, "an entry of the registry's index lacks what such an entry has", _REPORT
-    ),
+    Code.ENTRY_UNREADABLE: Diagnosis(Severity.ERROR, "an entry of the registry's index lacks a field", _REPORT),
     Code.PARENT_MISSING: Diagnosis(
         Severity.ERROR,
         "a name lies in a namespace that does not exist, so it can't be listed",
@@ -74,22 +74,22 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         'restore the object, or write one: {"version":1,"properties":{}}',
     ),
     Code.VALUE_FOREIGN: Diagnosis(
-        Severity.ERROR, "the properties of a namespace are not those that were written there, by their digest", _RESTORE
+        Severity.ERROR, "the properties of a namespace differ from the digest in their key", _RESTORE
     ),
     Code.HOLD_MISSING: Diagnosis(
         Severity.ERROR,
-        "a table's location is not kept for it: another table could be made in it",
+        "a table's location is not reserved for it: another table could be created there",
         _REPORT,
     ),
     Code.HOLD_STRAY: Diagnosis(
         Severity.WARNING,
-        "a location is kept for something that has no name: nothing can be made in it",
+        "a location is reserved for an entity without a name: no table can be created there",
         _REPORT,
     ),
     Code.LOAN_MISFIT: Diagnosis(
         Severity.ERROR,
-        "the entry of a table and the list of borrowed folders do not tell alike what it takes from elsewhere: a purge "
-        "there may take its files",
+        "the entry of a table and the list of borrowed folders differ: a purge of a folder's owner may delete files of "
+        "the table",
         _REPORT,
     ),
     Code.POINTER_MISSING: Diagnosis(
@@ -104,17 +104,17 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.POINTER_FOREIGN: Diagnosis(
         Severity.ERROR,
-        "a pointer is that of another table or view",
+        "a pointer object is of another table or view",
         "stop all writers of the table, then run `arco restore`",
     ),
     Code.POINTER_OLDER: Diagnosis(
         Severity.ERROR,
-        "a pointer is an older one: a commit is known to have replaced the file that it names",
+        "a pointer is an older version: a commit is known to have replaced its metadata file",
         "stop all writers of the table; restore the newest version of the object, or run "
         "`arco restore --pointer ENTITY=FILE --replace` with the newest file that `arco receipts` lists",
     ),
     Code.POINTER_STRAY: Diagnosis(
-        Severity.NOTE, "a pointer to which no name leads: a create or a register that died", _NONE
+        Severity.NOTE, "a pointer without a name: the create or registration did not finish", _NONE
     ),
     Code.METADATA_MISSING: Diagnosis(
         Severity.ERROR,
@@ -128,15 +128,15 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.METADATA_FOREIGN: Diagnosis(
         Severity.ERROR,
-        "the current metadata file of a table or view is not what was committed: its pointer tells other facts of it",
-        "restore the file that belongs there",
+        "the current metadata file of a table or view is not the committed one: it differs from its pointer",
+        "restore the committed file",
     ),
     Code.METADATA_OUT_OF_REACH: Diagnosis(
         Severity.WARNING,
-        "the current metadata file lies in no store of this catalog, is larger than it reads, or has a name with an "
+        "the current metadata file is in no store of this catalog, is larger than its maximum, or has a name with an "
         "empty level ('//'), for which it has no key",
-        "give --allowed-location and ARCO_MAX_METADATA as the servers have them; give a table with an empty level in "
-        "its location another one",
+        "set --allowed-location and ARCO_MAX_METADATA as for the servers; move a table with an empty level in its "
+        "location",
     ),
     Code.MANIFEST_LIST_MISSING: Diagnosis(
         Severity.ERROR,
@@ -147,65 +147,62 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         Severity.ERROR, "the manifest list of a snapshot is damaged, so the snapshot can't be read", _ROLL_BACK
     ),
     Code.MANIFEST_FILE_MISSING: Diagnosis(
-        Severity.ERROR, "a manifest is gone that a snapshot needs: what it names can't be read", _ROLL_BACK
+        Severity.ERROR, "a manifest of a snapshot is gone: its files can't be found", _ROLL_BACK
     ),
     Code.MANIFEST_FILE_UNREADABLE: Diagnosis(
-        Severity.ERROR, "a manifest is damaged: what it names can't be read", _ROLL_BACK
+        Severity.ERROR, "a manifest is damaged: its files can't be found", _ROLL_BACK
     ),
     Code.MANIFEST_FILE_FOREIGN: Diagnosis(
-        Severity.ERROR, "a manifest has another length than its manifest list says", _ROLL_BACK
+        Severity.ERROR, "a manifest has another length than in its manifest list", _ROLL_BACK
     ),
-    Code.DATA_FILE_MISSING: Diagnosis(
-        Severity.ERROR, "a data or delete file is gone that a snapshot needs", _ROLL_BACK
-    ),
+    Code.DATA_FILE_MISSING: Diagnosis(Severity.ERROR, "a data or delete file of a snapshot is gone", _ROLL_BACK),
     Code.DATA_FILE_FOREIGN: Diagnosis(
-        Severity.ERROR, "a data or delete file has another size than its manifest says", _ROLL_BACK
+        Severity.ERROR, "a data or delete file has another size than in its manifest", _ROLL_BACK
     ),
     Code.STATISTICS_MISSING: Diagnosis(
         Severity.WARNING, "a statistics file is gone: queries are planned without it", "compute the statistics again"
     ),
     Code.STATISTICS_FOREIGN: Diagnosis(
         Severity.WARNING,
-        "a statistics file has another size than the table's metadata says",
+        "a statistics file has another size than in the table metadata",
         "compute the statistics again",
     ),
     Code.LOGGED_FILE_MISSING: Diagnosis(
         Severity.WARNING,
-        "an earlier metadata file is gone that the table's log names: nobody can go back to it",
+        "an earlier metadata file in the table's log is gone: the table can't be rolled back to it",
         "restore the file, if its time may be needed",
     ),
     Code.LOGGED_FILE_UNREADABLE: Diagnosis(
         Severity.WARNING,
-        "an earlier metadata file that the table's log names is damaged: nobody can go back to it",
+        "an earlier metadata file in the table's log is damaged: the table can't be rolled back to it",
         "restore the file, if its time may be needed",
     ),
     Code.LOGGED_FILE_FOREIGN: Diagnosis(
         Severity.WARNING,
-        "an earlier metadata file is not the one that the table's log tells of, by its time or its table",
+        "an earlier metadata file differs from the table's log in its time, or is of another table",
         "restore the file, if its time may be needed",
     ),
     Code.FILES_ELSEWHERE: Diagnosis(
         Severity.NOTE,
-        "a table names files outside of its locations, and of what the registry says that it borrows: whose they "
-        "are may delete them",
-        f"{_NONE}, unless a purge of what lies there is wanted: that would take them from this table",
+        "a table refers to files outside of its locations and of its borrowed folders: their owner may delete them",
+        f"{_NONE}, unless a table at that location is to be purged: the purge would delete them",
     ),
     Code.FILES_OUT_OF_REACH: Diagnosis(
         Severity.NOTE,
-        "a table names files in no store of this catalog, or by names with an empty level ('//'), '.' or '..', for "
+        "a table refers to files in no store of this catalog, or by names with an empty level ('//'), '.' or '..', for "
         "which it has no keys: they can't be checked",
-        "give --allowed-location as the servers have it; leave files with such names in place, and do not expire "
-        "snapshots for them",
+        "set --allowed-location as for the servers; leave files with such names in place, and do not expire snapshots "
+        "for them",
     ),
     Code.FILES_UNCHECKED: Diagnosis(
         Severity.ERROR,
-        "not all files of a table were looked at: the task on Spark that did so failed, or was killed",
-        "run `arco fsck --data --table TABLE`, which says what it fails at",
+        "not all files of a table were checked: the task on Spark failed, or was killed",
+        "run `arco fsck --data --table TABLE`, which reports the error",
     ),
     Code.RECEIPT_MISSING: Diagnosis(
         Severity.WARNING,
-        "a commit has no committed receipt: its writer died before it, or the receipt is gone",
-        "run `arco reconcile`; of a receipt that is gone, `arco fsck --repair --apply`",
+        "a commit has no committed receipt: its writer died before writing it, or the receipt is gone",
+        "run `arco reconcile`; for a receipt that is gone, `arco fsck --repair --apply`",
         "writes it, as the reconciler does",
     ),
     Code.RECEIPT_UNREADABLE: Diagnosis(
@@ -215,7 +212,7 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.RECEIPT_FOREIGN: Diagnosis(
         Severity.WARNING,
-        "a receipt is not the one that its key names",
+        "a receipt is of another commit than its key",
         _RECEIPTS,
     ),
     Code.MARKER_UNREADABLE: Diagnosis(
@@ -225,20 +222,18 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.MARKER_FOREIGN: Diagnosis(
         Severity.WARNING,
-        "a slot of a marker is that of another: its answer is of an attempt which this key never made",
+        "a slot is of another marker: it has the answer of an attempt that this key never made",
         _RESTORE,
     ),
     Code.MARKER_GAP: Diagnosis(
         Severity.WARNING,
-        "a slot of a marker is gone, with later ones there: a retry could be carried out twice",
+        "a slot of a marker is gone, and later ones exist: a retry could be executed twice",
         _RESTORE,
     ),
     Code.TRANSACTION_UNREADABLE: Diagnosis(
         Severity.ERROR, "a transaction's decision is damaged: tables that wait for it can't be written", _RESTORE
     ),
-    Code.TRANSACTION_FOREIGN: Diagnosis(
-        Severity.ERROR, "a transaction's decision is that of another transaction", _RESTORE
-    ),
+    Code.TRANSACTION_FOREIGN: Diagnosis(Severity.ERROR, "a transaction's decision is of another transaction", _RESTORE),
     Code.TRANSACTION_UNDECIDED: Diagnosis(
         Severity.NOTE,
         "a transaction's coordinator died before its decision; the next write of one of its tables aborts it",
@@ -246,36 +241,36 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.TRANSACTION_MISSING: Diagnosis(
         Severity.ERROR,
-        "a table or a name waits for a transaction whose decision is gone: it counts as aborted, whatever it was",
-        "restore the object from an older version of it before anybody writes the table or uses the name",
+        "a table or a name waits for a transaction whose decision is gone: it counts as aborted, even if it committed",
+        "restore the object from an older version of it before a client writes the table or uses the name",
     ),
     Code.INTENT_LEFT: Diagnosis(
         Severity.NOTE,
         "a name waits for a transaction that is decided: its coordinator died before it could settle the name",
         "none is needed: the next request for the name settles it, or `arco reconcile`",
-        "settles the name as the decision says",
+        "settles the name by the decision",
     ),
     Code.CLAIM_MISSING: Diagnosis(
         Severity.WARNING,
-        "nothing keeps the file that a table or view was registered from: the table that made it may remove it",
+        "the file that a table or view was registered from has no claim: the table that created it may remove it",
         _RESTORE,
-        "claims the file again, unless it was claimed for its removal",
+        "claims the file again, unless it was claimed for removal",
     ),
     Code.CLAIM_UNREADABLE: Diagnosis(
         Severity.WARNING,
         "the claim on a metadata file is damaged: the file can be neither registered nor removed",
         _RESTORE,
     ),
-    Code.CLAIM_FOREIGN: Diagnosis(Severity.WARNING, "the claim on a metadata file is that of another file", _RESTORE),
+    Code.CLAIM_FOREIGN: Diagnosis(Severity.WARNING, "the claim on a metadata file is of another file", _RESTORE),
     Code.ROLE_MISFIT: Diagnosis(
         Severity.ERROR,
-        "a grant, or who has a role or an id, is not told alike from both sides: what is listed may not hold",
-        "make the grant or the assignment again, or end it; and report it: this is a fault",
+        "the two entries of a grant, of a role's assignment or of an id differ: listed rights may not apply",
+        "make the grant or the assignment again, or revoke it; and report it: this is a defect",
     ),
     Code.PAGE_KEY_UNREADABLE: Diagnosis(
         Severity.ERROR,
-        "what a realm seals page tokens with is damaged: no listing gets beyond its first page",
-        "delete the object: the next listing makes another, and those under way begin anew",
+        "the key that seals a realm's page tokens is damaged: listings end after their first page",
+        "delete the object: the next listing creates another, and listings under way start again",
     ),
     Code.CATALOG_MISSING: Diagnosis(
         Severity.ERROR,
@@ -285,11 +280,11 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     Code.CATALOG_OUT_OF_REACH: Diagnosis(
         Severity.WARNING,
         "a catalog of the realm was not checked: its locations are not allowed here",
-        "give --allowed-location as the servers have it",
+        "set --allowed-location as for the servers",
     ),
     Code.CATALOG_STRAY: Diagnosis(
         Severity.NOTE,
-        "a folder holds the state of a catalog that has no name: it was dropped, or its making died",
+        "a folder has the state of a catalog without a name: it was dropped, or its creation did not finish",
         "none is needed; to bring the catalog back, run `arco catalogs undrop NAME --folder FOLDER`",
     ),
     Code.CATALOG_COPY: Diagnosis(
@@ -298,37 +293,39 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "none is needed; when the original no longer exists, run `arco adopt`",
     ),
     Code.CHECKPOINT_UNREADABLE: Diagnosis(
-        Severity.NOTE, "what reconcilers or purges remember of tables is damaged: they read once more", _NONE
+        Severity.NOTE,
+        "records of reconcilers or purges about tables are damaged: they read these again",
+        _NONE,
     ),
     Code.FLOOR_UNREADABLE: Diagnosis(
         Severity.WARNING,
-        "what says up to where receipts, or commits of the registry, were collected is damaged: no more are collected",
-        "delete it: what was collected is missed until `arco reconcile` has written receipts again, from metadata, or "
-        "`arco gc --delete` the floor of the registry",
+        "the floor below which receipts or registry commits were collected is damaged: no more are collected",
+        "delete it: collected receipts count as missing until `arco reconcile` has written them again, from metadata; "
+        "`arco gc --delete` writes the floor of the registry again",
     ),
     Code.TASK_MISFIT: Diagnosis(
         Severity.ERROR,
-        "a tombstone and the task that is to purge it do not lead to each other: the table is never purged",
+        "a tombstone and the task of its purge do not refer to each other: the table is never purged",
         _REPORT,
     ),
     Code.TASK_MISSING: Diagnosis(
         Severity.ERROR,
-        "all versions of a task are gone, and its purge has begun: how far it came is not known any more",
+        "all versions of a task are gone, and its purge has begun: its checkpoint is lost",
         "stop all workers; restore the objects",
     ),
     Code.TASK_UNREADABLE: Diagnosis(
         Severity.ERROR,
-        "a version of a task is damaged: if it is the last, nobody can go on with the task",
+        "a version of a task is damaged: if it is the last, no worker can continue the task",
         _RESTORE,
     ),
     Code.TASK_FOREIGN: Diagnosis(
         Severity.ERROR,
-        "a version of a task is not the one that its key names, or cannot follow the one before it",
+        "a version of a task has another number or task than its key, or cannot follow the one before it",
         _RESTORE,
     ),
     Code.TASK_GAP: Diagnosis(
         Severity.WARNING,
-        "a version of a task is gone, with later ones there: what happened in between can't be told any more",
+        "a version of a task is gone, and later ones exist: a part of the task's history is lost",
         "none is needed; the object may be restored from an older version of it",
     ),
     Code.TASK_OLDER: Diagnosis(
@@ -338,40 +335,40 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     ),
     Code.TASK_STRAY: Diagnosis(
         Severity.NOTE,
-        "a purge is due that the registry does not name (any more): the drop was undone, or never made",
-        "run `arco tasks run`, which ends it without deleting anything",
+        "a purge is due that the registry does not name: the drop was undone, or did not commit",
+        "run `arco tasks run`, which ends it and deletes no file",
     ),
     Code.HINT_MISSING: Diagnosis(
         Severity.WARNING,
-        "no hint leads to a task that has not ended: nobody will find it",
+        "a task that has not ended has no hint: no worker finds it",
         "run `arco fsck --repair --apply`, or `arco tasks run TASK`",
         "puts the hint again",
     ),
     Code.HINT_LEFT: Diagnosis(
         Severity.NOTE,
-        "a hint leads to a task that has ended",
+        "a task that has ended has a hint",
         "none is needed: the next worker that meets it removes it",
         "removes the hint",
     ),
     Code.HINT_STRAY: Diagnosis(
         Severity.NOTE,
-        "a hint leads to no task, and the registry names none: a drop that did not commit",
+        "a hint has no task, and the registry names none: the drop did not commit",
         "none is needed: the next worker that meets it removes it",
     ),
     Code.TOMBSTONE_OLDER: Diagnosis(
         Severity.ERROR,
-        "the registry tells of a purge that is yet to be done, and its task has succeeded: HEAD is an older one",
+        "the registry has a purge that is not done, and its task has succeeded: HEAD is an older version",
         "stop all writers; restore the newest version of manifest.json",
     ),
     Code.PURGE_FAILED: Diagnosis(
         Severity.WARNING,
-        "a purge failed after it may have deleted files: nothing else can be made at the table's location",
-        "look why with `arco tasks show TASK`; then run `arco tasks retry TASK`",
+        "a purge failed after it may have deleted files: no table can be created at the location",
+        "run `arco tasks show TASK` for the reason, then `arco tasks retry TASK`",
     ),
     Code.OBJECT_UNKNOWN: Diagnosis(
         Severity.WARNING,
-        "an object that no version of the catalog writes there",
-        "find out who wrote it: nobody but the catalog should have that right",
+        "an object with a key that no version of the catalog writes",
+        "find its writer: the catalog alone should have the right to write there",
     ),
 }
-"""What each code means."""
+"""The diagnosis of each code."""

@@ -1,4 +1,4 @@
-"""The entries of the registry's index: the segments that hold them, and whether they fit together."""
+"""Examines the registry's index: its segments, its entries, and whether the entries are consistent."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
@@ -21,20 +21,20 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.roles import Roles
 
 DIGEST_CHARACTERS = 16
-"""Of the digest at the end of a value's id. Values of earlier versions have none."""
+"""Length of the digest at the end of a value's id. Values of previous versions have none."""
 
 Entry = tuple[str, JsonObject]
 
 
 @dataclass
-class _Seen:
-    """What the entries tell, until all were read. Holds are pairs of an entity and a location."""
+class _IndexFacts:
+    """Facts from the entries, collected until all are read. Pairs are of an entity and a location."""
 
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     parents: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Namespaces that names lie in, each with one of these names."""
+    """Namespaces of entries, each with one of its entries."""
     values: dict[str, tuple[ValueKind, str]] = field(default_factory=dict)
-    """Values of entities, each with the kind and name of what it describes."""
+    """Values of entities, each with the kind and name of the entity."""
     held: set[tuple[str, str]] = field(default_factory=set)
     released: set[tuple[str, str]] = field(default_factory=set)
     live: set[tuple[str, str]] = field(default_factory=set)
@@ -45,12 +45,12 @@ class _Seen:
     held_for_purge: set[tuple[str, str]] = field(default_factory=set)
     roles: Roles = field(default_factory=Roles)
     tasks: dict[str, str] = field(default_factory=dict)
-    """Tasks, each with the key of the tombstone that its entry leads to."""
+    """Tasks, each with the key of the tombstone in its entry."""
 
 
 async def examine_entries(examination: Examination, index: Index) -> Findings:
-    """All findings about the index of HEAD. The relations that it names are left in the examination."""
-    seen = _Seen()
+    """Yields all findings about the index of HEAD, and adds its relations to the examination."""
+    seen = _IndexFacts()
     complete = True
     async for item in _entries(examination, index):
         if isinstance(item, Finding):
@@ -62,7 +62,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
         except InternalError as error:
             yield Finding(Code.ENTRY_UNREADABLE, item[0].replace("\n", " "), error.message)
     examination.index_read = complete
-    if complete:  # else what is missed here may be in a segment that can't be read
+    if complete:  # otherwise a missing entry may be in an unreadable segment
         for finding in _misfits(examination, seen):
             yield finding
 
@@ -85,7 +85,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
         yield finding
 
 
-def _note(examination: Examination, seen: _Seen, key: str, entry: JsonObject) -> None:
+def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObject) -> None:
     kind, _, rest = key.partition("\n")
     parent, _, name = rest.partition("\n")
     levels = tuple(parent.split("\t")) if parent else ()
@@ -108,7 +108,7 @@ def _note(examination: Examination, seen: _Seen, key: str, entry: JsonObject) ->
             elif has_pointer(entry):
                 known = _relation(relation, dotted(levels, name), LIVE, key)
                 examination.relations[relation.entity] = known
-            _ = relation.governance  # which raises for what is none
+            _ = relation.governance  # parsed to raise for an invalid one
         case "tombstone":
             relation, stone = RelationEntry(entry), Tombstone(entry)
             places = {(relation.entity, location) for location in relation.locations}
@@ -148,11 +148,11 @@ def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation
     return Relation(entry.entity, entry.kind, name, state, key, entry.locations, entry.borrowed)
 
 
-def _misfits(examination: Examination, seen: _Seen) -> list[Finding]:
-    """Entries that don't fit each other. A purge that has begun holds what its tombstone names."""
+def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
+    """Inconsistencies between entries. A purge that has begun reserves the locations of its tombstone."""
     where = examination.paths.manifest
     missing = [
-        Finding(Code.PARENT_MISSING, where, f"{name} lies in no namespace")
+        Finding(Code.PARENT_MISSING, where, f"{name} is in no namespace")
         for parent, name in seen.parents.items()
         if parent not in seen.namespaces
     ]
@@ -168,13 +168,13 @@ def _misfits(examination: Examination, seen: _Seen) -> list[Finding]:
             Finding(Code.LOAN_MISFIT, where, f"{folder}, by entity {entity}")
             for entity, folder in sorted(_normal(seen.borrows) ^ seen.lent)
         ),
-        *(Finding(Code.TASK_MISFIT, where, f"task {task}") for task in _misled(examination, seen)),
-        *(Finding(Code.ROLE_MISFIT, where, told) for told in seen.roles.misfits()),
+        *(Finding(Code.TASK_MISFIT, where, f"task {task}") for task in _mismatched_tasks(examination, seen)),
+        *(Finding(Code.ROLE_MISFIT, where, misfit) for misfit in seen.roles.misfits()),
     ]
 
 
-def _misled(examination: Examination, seen: _Seen) -> list[str]:
-    """Tasks that lead to no tombstone which waits for them, or that no entry leads from."""
+def _mismatched_tasks(examination: Examination, seen: _IndexFacts) -> list[str]:
+    """Tasks whose entry and tombstone do not refer to each other."""
     waiting = {task: stone.key for task, stone in examination.purges.items()}
     return sorted(task for task in {*waiting, *seen.tasks} if waiting.get(task) != seen.tasks.get(task))
 
@@ -184,7 +184,7 @@ def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Entry | Finding, None]:
-    """All entries in order, a segment at a time, or what is wrong with the segment that should have them."""
+    """Yields all entries in order, segment by segment, and a finding for each segment that can't be used."""
     for key_range in index.key_ranges(""):
         segment = None
         if key_range.ref is not None:
@@ -214,6 +214,6 @@ async def _segment(examination: Examination, key_range: KeyRange) -> Segment | F
     ends = key_range.high is None or not keys or keys[-1] < key_range.high
     if segment.size != ref.size or not (ordered and within and ends):
         return Finding(
-            Code.SEGMENT_FOREIGN, key, f"{len(keys):,} entries, {segment.size:,} bytes; HEAD says {ref.size:,}"
+            Code.SEGMENT_FOREIGN, key, f"{len(keys):,} entries, {segment.size:,} bytes; {ref.size:,} bytes in HEAD"
         )
     return segment

@@ -1,5 +1,5 @@
-"""The files of live tables, as `--data` looks at them: a table after the other, or dealt out to other processes
-(table_files.py says what one look is)."""
+"""Examines the files of live tables for `--data`, one table after the other, or parts of tables in other processes.
+Table_files.py examines one table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,34 +9,34 @@ from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.upkeep.fsck.examination import LIVE, Examination, Findings, Relation
 from arco_catalog.upkeep.fsck.table_files import Look, Manifest, TableFiles
 
-LOOKS = 3
-"""How often a table is looked at because it was changed while it was looked at."""
+MAX_LOOKS = 3
+"""Examinations of a table that changes while it is examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which tables' files are looked at, by their names in order: these, or all; only those behind `after`."""
+    """The tables to examine: `tables`, or all; and only tables with a name after `after`."""
 
     tables: frozenset[str] = frozenset()
     after: str = ""
 
     @property
     def is_part(self) -> bool:
-        """Whether tables were chosen: then nothing else of the catalog is looked at."""
+        """Whether some tables are selected. Then the check examines nothing else."""
         return bool(self.tables or self.after)
 
     def has(self, relation: Relation) -> bool:
-        """Whether this one is looked at."""
-        wanted = not self.tables or relation.name in self.tables
-        return relation.kind == "table" and relation.state == LIVE and wanted and relation.name > self.after
+        """Whether a relation is in the scope."""
+        is_selected = not self.tables or relation.name in self.tables
+        return relation.kind == "table" and relation.state == LIVE and is_selected and relation.name > self.after
 
     def of(self, examination: Examination) -> Sequence[Relation]:
-        """Those of the registry that are looked at, in order."""
+        """The relations of the registry in the scope, in order."""
         return sorted(filter(self.has, examination.relations.values()), key=lambda each: each.name)
 
 
 async def examine_files(examination: Examination, scope: Scope) -> Findings:
-    """All findings about them, a table after the other."""
+    """Yields all findings about the files of these tables, one table after the other."""
     for relation in scope.of(examination):
         examination.at = relation.name
         for finding in (await look_at_table(examination, relation)).tally.findings(relation):
@@ -44,13 +44,13 @@ async def examine_files(examination: Examination, scope: Scope) -> Findings:
     examination.at = ""
 
 
-async def look_at_table(examination: Examination, relation: Relation, most: int | None = None) -> Look:
-    """What is wrong with the files of a table that nobody changed meanwhile: snapshots expire beside us, and their
-    files go. Of a table with more manifests than `most` the rest is left to who deals it out, who also has to `settle`
-    what came of it."""
+async def look_at_table(examination: Examination, relation: Relation, max_manifests: int | None = None) -> Look:
+    """Examines the files of a table, again if the table has changed, since the files of expired snapshots are deleted.
+    Of a table with more than `max_manifests` manifests the rest is in `left`: the caller examines it, and calls
+    `settle` with the sum."""
     looks = 1
     while True:
-        look = await _look(examination, relation, most)
+        look = await _look(examination, relation, max_manifests)
         settled = look if look.left else await settle(examination, relation, look, looks)
         if settled is not None:
             return settled
@@ -58,32 +58,32 @@ async def look_at_table(examination: Examination, relation: Relation, most: int 
 
 
 async def look_at_manifests(examination: Examination, relation: Relation, manifests: Sequence[Manifest]) -> Look:
-    """What is wrong with these manifests of a table, and with the files that they name."""
+    """Examines these manifests of a table, and the files in them."""
     files = TableFiles(examination, relation)
     await files.look_at_manifests(manifests)
     return Look(files.tally)
 
 
 async def settle(examination: Examination, relation: Relation, look: Look, looks: int) -> Look | None:
-    """What a whole look at a table comes to, after so many: itself; nothing, where the registry no longer has the table
-    as it had; or None, if the table was changed meanwhile, and is to be looked at again."""
+    """Decides about a complete look at a table, the `looks`-th: returns it if the table is unchanged, an empty one if
+    the registry no longer has the table in that state, and None if the table has changed and must be examined again."""
     if not look.tally:
         return look
     try:
         now = await examination.session.state.pointer(relation.entity)
     except InternalError:
         return Look()
-    if (now is None or now.version != look.version) and looks < LOOKS:
+    if (now is None or now.version != look.version) and looks < MAX_LOOKS:
         return None
     return look if await examination.is_still(relation) else Look()
 
 
-async def _look(examination: Examination, relation: Relation, most: int | None) -> Look:
+async def _look(examination: Examination, relation: Relation, max_manifests: int | None) -> Look:
     state = examination.session.state
     try:
         pointer = await state.pointer(relation.entity)
         if pointer is None or pointer.entity != relation.entity:
-            return Look()  # told where pointers are looked at
-        return await TableFiles(examination, relation).look(await resolve_for_read(state, pointer), most)
+            return Look()  # a finding of the examination of pointers
+        return await TableFiles(examination, relation).look(await resolve_for_read(state, pointer), max_manifests)
     except InternalError:
         return Look()

@@ -1,4 +1,4 @@
-"""What a check of a catalog finds, and what may be done about it without a thought."""
+"""Findings of a check, and their repairs."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,18 +10,18 @@ from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
 
 
 class Repair(Protocol):
-    """What mends one finding, safe beside live writers and however old the finding is by then."""
+    """Repairs one finding. Safe while clients write, and for a finding of any age."""
 
     async def __call__(self, session: Session) -> bool:
-        """Looks again, and mends what is still to be mended. Returns whether it did. Raises `StoreError`, and
-        `CatalogError`."""
+        """Reads the object again, and repairs it if that is still necessary. Returns whether it did. Raises
+        `StoreError`, and `CatalogError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One inconsistency: its code, the key or location of the object, what was found there, and the repair, where there
-    is one that is safe whatever the reason was."""
+    """One inconsistency: its code, the key or location of the object, a description, and a repair if there is one that
+    is safe for every possible cause."""
 
     code: Code
     where: str
@@ -30,11 +30,11 @@ class Finding:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """What it means, and what to do."""
+        """The diagnosis of the code."""
         return DIAGNOSES[self.code]
 
     def to_json(self) -> JsonObject:
-        """For `--json`."""
+        """The fields of the finding in `--json`."""
         diagnosis = self.diagnosis
         return {
             "code": self.code,

@@ -1,4 +1,4 @@
-"""A realm's own registry: its catalogs, principals and principal roles; and folders of catalogs that have no name."""
+"""Examines a realm's registry: catalogs, principals and principal roles; and folders of catalogs without a name."""
 
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
@@ -8,7 +8,7 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 
 
 async def check_realm(examination: Examination) -> Findings:
-    """All findings about the realm itself, whose catalogs are checked one by one. Raises `StoreError`."""
+    """Yields all findings about the realm itself, without its catalogs. Raises `StoreError`."""
     async for finding in examine_registry(examination):
         yield finding
     async for finding in examine_records(examination):

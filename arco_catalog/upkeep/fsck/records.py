@@ -1,5 +1,4 @@
-"""Records beside the registry and the pointers: receipts, markers, transactions, claims, checkpoints, floors; and what
-is none of these."""
+"""Examines receipts, markers, transactions, claims, checkpoints and floors, and reports objects of no known kind."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,15 +24,15 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import WriteReceipt
 
 KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery")
-"""Kinds of objects that are looked at elsewhere, or nowhere: what a recovery replaced may be anything."""
+"""Kinds of objects that other parts examine, and copies that a recovery made, which are not examined."""
 OF_SERVICE = ("task", "marker")
-"""Kinds of objects that the delegation service has, and no others."""
+"""The kinds of objects that the delegation service has."""
 CATALOGS = "catalogs/"
-"""Where the catalogs of a realm are."""
+"""The folder with the catalogs of a realm."""
 
 
 async def examine_records(examination: Examination) -> Findings:
-    """All findings about them, in one listing of the state folder."""
+    """Yields all findings about these records, in one listing of the state folder."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
@@ -71,11 +70,11 @@ async def examine_records(examination: Examination) -> Findings:
 
 
 def _unknown(key: str) -> Finding:
-    return Finding(Code.OBJECT_UNKNOWN, key, "nothing of ours is called so there")
+    return Finding(Code.OBJECT_UNKNOWN, key, "no object of the catalog has such a key")
 
 
 def _is_report(paths: Paths, key: str) -> bool:
-    """Whether a report of an engine may have this key. Reports are of use to people alone, and not read here."""
+    """Whether a report of an engine may have this key. Reports are not examined further."""
     return key.startswith(paths.reports) and key.endswith(".json") and paths.read_report_day(key) is not None
 
 
@@ -113,15 +112,15 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
     except InternalError as error:
         return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
     stage = receipt.COMMITTED if f"/{receipt.COMMITTED}/" in key else receipt.PENDING
-    said = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
-    if key != examination.paths.receipt(stage, name, ms) or document.get("type") != said:
+    expected = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
+    if key != examination.paths.receipt(stage, name, ms) or document.get("type") != expected:
         return [Finding(Code.RECEIPT_FOREIGN, key, f"it is the receipt of {location} of entity {entity}")]
     pointer = examination.current.get(entity)
     if stage == receipt.PENDING or base is None or pointer is None:
         return []
     if pointer.metadata.location == base.location and await _still_current(examination, entity, base.location):
-        told = f"it names {base.location}, which {location} replaced"
-        return [Finding(Code.POINTER_OLDER, examination.paths.pointer(entity), told)]
+        description = f"it names {base.location}, which {location} replaced"
+        return [Finding(Code.POINTER_OLDER, examination.paths.pointer(entity), description)]
     settled = found.now_ms - found.written_ms > examination.settling_ms
     if not settled or base.location == pointer.registered_from or examination.relations[entity].state == PURGING:
         return []
@@ -138,22 +137,22 @@ async def _examine_lineage_event(examination: Examination, key: str) -> Sequence
         return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
     if key.endswith(f"/{event_name(found.body)}.json"):
         return []
-    return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the one that was kept there")]
+    return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the stored one")]
 
 
 async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
-    """Whether the commit of a file that another has replaced has its receipt, too."""
+    """Examines whether the commit of a replaced file has a receipt."""
     path = examination.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
     if path in examination.receipts or await examination.read(path) is not None:
         return []
     if await examination.may_be_collected(entity, file):
         return []
-    told = f"entity {entity}: {file.location}"
-    return [Finding(Code.RECEIPT_MISSING, path, told, WriteReceipt(entity, file))]
+    description = f"entity {entity}: {file.location}"
+    return [Finding(Code.RECEIPT_MISSING, path, description, WriteReceipt(entity, file))]
 
 
 async def _still_current(examination: Examination, entity: str, location: str) -> bool:
-    """Whether a pointer, read after the receipt, still names a file."""
+    """Whether the pointer of an entity, read after the receipt, still names a file."""
     state = examination.session.state
     pointer = await state.pointer(entity)
     return pointer is not None and (await resolve_for_read(state, pointer)).metadata.location == location
@@ -183,11 +182,11 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
         return []
     try:
         document = parse_record(found.body, key)
-        file, said = text(document, "file"), text(document, "claim")
+        file, claim = text(document, "file"), text(document, "claim")
     except InternalError as error:
         return [Finding(Code.CLAIM_UNREADABLE, key, error.message)]
-    if said not in set(Claim):
-        return [Finding(Code.CLAIM_UNREADABLE, key, f"it has an unknown value {said!r}")]
+    if claim not in set(Claim):
+        return [Finding(Code.CLAIM_UNREADABLE, key, f"it has an unknown value {claim!r}")]
     return (
         [] if key == examination.paths.metadata_claim(file) else [Finding(Code.CLAIM_FOREIGN, key, f"it is on {file}")]
     )
@@ -244,7 +243,7 @@ async def _examine_page_key(examination: Examination, key: str) -> Sequence[Find
 
 
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
-    """The slots of one key, from the first to the last that was listed: what is not there in between was lost."""
+    """Examines the slots of one key, from the first to the last listed one: a missing slot between them was lost."""
     findings: list[Finding] = []
     before: Slot | None = None
     for number in range(max(numbers) + 1):
@@ -253,7 +252,7 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
         if found is None:
             if await examination.read(f"{marker}/{max(numbers)}.json") is None:
                 break  # the collector is at it: slots go from the last to the first
-            findings.append(Finding(Code.MARKER_GAP, key, f"slot {max(numbers)} is there"))
+            findings.append(Finding(Code.MARKER_GAP, key, f"slot {max(numbers)} exists"))
             continue
         try:
             slot = Slot.parse(found, key)
@@ -264,8 +263,8 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
             findings.append(Finding(Code.MARKER_FOREIGN, key, f"it is of attempt {slot.attempt}"))
         commit = examination.unconfirmed.get(slot.attempt) if slot.final else None
         if commit is not None and await examination.head_stands():
-            told = f"{key} has the answer that commit {commit} gave, which was built on it: copy that commit"
-            findings.append(Finding(Code.MANIFEST_OLDER, examination.paths.manifest, told))
+            description = f"{key} has the answer of commit {commit}, a child of HEAD: copy that commit"
+            findings.append(Finding(Code.MANIFEST_OLDER, examination.paths.manifest, description))
         before = slot
     return findings
 

@@ -1,4 +1,4 @@
-"""The registry: HEAD, the commits that led to it, and those that were built on it."""
+"""Examines the registry: HEAD, the commits of its history, and commits on HEAD that may have become HEAD."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames
 
 NEWEST = 100
-"""How many of the newest commits are looked at for one that is known to have been HEAD."""
+"""Newest commits that are searched for one that is known to have been HEAD."""
 
 
 async def examine_registry(examination: Examination) -> Findings:
@@ -42,8 +42,8 @@ async def examine_registry(examination: Examination) -> Findings:
         since_ms = head.at_ms - examination.settling_ms
         own, examination.head_sequence = text(head.document, "id"), head.sequence
     except InternalError as error:
-        told = await _last_known_head(examination, commits)
-        yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {told}")
+        last_known = await _last_known_head(examination, commits)
+        yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {last_known}")
         return
     if head.copy_of is not None:
         yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
@@ -64,12 +64,11 @@ async def examine_registry(examination: Examination) -> Findings:
 
 
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
-    """Whether the commits that HEAD lists are there, and say what they should; and so on, back to the first, or to the
-    first that has not been collected."""
+    """Examines the commits of HEAD's history, back to the first commit, or to the first that was not collected."""
     try:
         floor = await read_registry_floor(examination.session.state)
     except InternalError:
-        floor = head.sequence  # nothing else is known to be missing; that object is told with the others
+        floor = head.sequence  # the floor is unknown; the damaged object is a finding of the records
 
     async def look(commit: str) -> Sequence[Finding]:
         key = examination.paths.registry_commit(commit)
@@ -81,7 +80,7 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
             named = text(parse_record(found.body, key), "id")
         except InternalError as error:
             return [Finding(Code.COMMIT_UNREADABLE, key, error.message)]
-        return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it says that it is commit {named}")]
+        return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}")]
 
     listing: RegistryState | None = head
     while listing is not None:
@@ -96,7 +95,7 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:
-    """Names that wait for transactions: all of them are decided within minutes, or their objects are gone."""
+    """Examines names that wait for transactions: an old transaction must be decided, and its object must exist."""
     state = examination.session.state
 
     async def look(transaction: str) -> Sequence[Finding]:
@@ -108,7 +107,7 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
                 return []
             if transaction not in pending_transactions((await state.head()).index):
                 return []
-        except InternalError:  # told beside all other transactions
+        except InternalError:  # a finding of the examination of transactions
             return []
         if decision is None:
             return [Finding(Code.TRANSACTION_MISSING, key, "a name waits for it")]
@@ -119,7 +118,8 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
 
 
 async def _examine_successors(examination: Examination, head: str, late: Sequence[str]) -> Findings:
-    """Commits that were built on HEAD. Of those that lost their swap HEAD is no parent: it moved on without them."""
+    """Examines commits with HEAD as their parent. A commit that lost its swap has another parent, since HEAD has
+    moved."""
     built = await _documents(examination, late)
     followed = {optional_text(commit, "parent") for commit in built}
     settled = ulid_of(examination.session.now_ms() - examination.settling_ms, bytes(10))
@@ -128,7 +128,7 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
         if commit.get("parent") != head:
             continue
         if name in followed:
-            found = f"commit {name} was built on it, and another on that: copy the last, {_last(built, name)}"
+            found = f"commit {name} is a child of it, and has a child itself: copy the last one, {_last(built, name)}"
             yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
         elif name < settled:
             examination.unconfirmed |= {
@@ -136,11 +136,11 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
                 for operation in sequence(commit, "operations")
                 if isinstance(operation, dict)
             }
-            yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it was built on HEAD")
+            yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it is a child of HEAD")
 
 
 def _last(built: Sequence[JsonObject], first: str) -> str:
-    """The last commit of those built on one that others were built on."""
+    """The last commit with a child, in the line of descendants of a commit."""
     last = first
     for _ in built:
         after = [str(commit.get("id")) for commit in built if commit.get("parent") == last]
@@ -152,7 +152,7 @@ def _last(built: Sequence[JsonObject], first: str) -> str:
 
 
 async def _last_known_head(examination: Examination, commits: Sequence[str]) -> str:
-    """What the newest commits tell of HEAD: one on which another was built was HEAD once."""
+    """Describes the last known HEAD by the newest commits: a commit with a child was HEAD."""
     newest = await _documents(examination, sorted(commits)[-NEWEST:])
     parents = {commit.get("parent") for commit in newest}
     known = [commit for commit in newest if commit.get("id") in parents]
@@ -160,11 +160,12 @@ async def _last_known_head(examination: Examination, commits: Sequence[str]) -> 
         return "no commit is known to have been HEAD"
     last = max(known, key=lambda commit: integer(commit, "sequence"))
     after = sorted(str(commit["id"]) for commit in newest if commit.get("parent") == last["id"])
-    return f"the last commit known to have been HEAD is {last['id']}; built on it, and perhaps HEAD: {', '.join(after)}"
+    children = ", ".join(after)
+    return f"the last commit known to have been HEAD is {last['id']}; one of its children may be HEAD: {children}"
 
 
 async def _documents(examination: Examination, commits: Sequence[str]) -> Sequence[JsonObject]:
-    """Those of these commits that can be read."""
+    """Reads these commits. Returns those that can be read."""
     there: list[JsonObject] = []
     for batch in batches(commits, AT_ONCE):
         states = await gather(*(_commit(examination, commit) for commit in batch))
@@ -173,7 +174,7 @@ async def _documents(examination: Examination, commits: Sequence[str]) -> Sequen
 
 
 async def _commit(examination: Examination, commit: str) -> RegistryState | None:
-    """A commit, None if it can't be read, which is found elsewhere."""
+    """Reads a commit; None if it can't be read, which is another finding."""
     key = examination.paths.registry_commit(commit)
     found = await examination.read(key)
     try:

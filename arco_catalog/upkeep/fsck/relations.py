@@ -87,7 +87,7 @@ async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[F
 
 async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
     location, session = pointer.metadata.location, examination.session
-    examination.looked_at += 1
+    examination.examined += 1
     try:
         document = await session.files.parse(location)
     except UnreadableMetadata as error:
@@ -134,7 +134,7 @@ async def _examine_manifest_lists(examination: Examination, relation: Relation, 
     """A list outside of all stores of this catalog can't be looked at, and is left alone."""
 
     async def gone(location: str) -> str | None:
-        examination.looked_at += 1
+        examination.examined += 1
         try:
             return None if await examination.session.files.exists(location) else location
         except BadRequest:
@@ -154,7 +154,7 @@ async def _examine_manifest_lists(examination: Examination, relation: Relation, 
 async def _examine_receipt(examination: Examination, relation: Relation, file: MetadataFile) -> list[Finding]:
     key = commit_key(relation.entity, file.location)
     path = examination.paths.receipt(receipt.COMMITTED, key, file.ms)
-    examination.looked_at += 1
+    examination.examined += 1
     found = await examination.session.state.store.get(path)
     if isinstance(found, Found) or await examination.may_be_collected(relation.entity, file):
         return []

@@ -1,5 +1,5 @@
-"""What `arco fsck --repair --apply` does. Each repair looks again, goes through the protocol that writers go through,
-and comes to nothing if it is not needed (any more)."""
+"""The repairs of `arco fsck --repair --apply`. Each reads the object again, uses the protocol of writers, and does
+nothing if it is not necessary any more."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class PutHint:
-    """Puts a hint that leads to a task: one too many does no harm, and the next worker removes it."""
+    """Puts the hint of a task. A superfluous hint does no harm: the next worker removes it."""
 
     task: str
 
@@ -35,7 +35,7 @@ class PutHint:
 
 @dataclass(frozen=True, slots=True)
 class RemoveHint:
-    """Removes a hint of a task that has ended. It is so old that nobody is about to submit the task again behind it."""
+    """Removes the hint of an ended task. It is too old to be of a new submission of the task."""
 
     task: str
     key: str
@@ -66,7 +66,7 @@ class WriteReceipt:
 
 @dataclass(frozen=True, slots=True)
 class CopyHead:
-    """Writes the commit object of HEAD again, which is a copy of it. Of a commit that HEAD has left there is none."""
+    """Writes the commit object of HEAD again, which is a copy of HEAD. There is no copy of older commits."""
 
     commit: str
 
@@ -81,7 +81,7 @@ class CopyHead:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFile:
-    """Claims the file that a table was registered from: whichever claim is first stands."""
+    """Claims the file that a table was registered from. An existing claim stays."""
 
     entity: str
     file: str
@@ -96,8 +96,8 @@ class ClaimFile:
 
 @dataclass(frozen=True, slots=True)
 class SettleNames:
-    """Takes the intents of a transaction out of the registry, as its decision says. What is not decided by an object
-    that can be read is left to those who may decide it."""
+    """Settles the intents of a transaction in the registry by its decision. Does nothing without a readable
+    decision."""
 
     transaction: str
 

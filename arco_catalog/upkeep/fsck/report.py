@@ -1,4 +1,4 @@
-"""What came of a check: findings as they are gathered, what became of repairs, and how both are told to machines."""
+"""The report of a check: its findings, the outcomes of repairs, and their JSON documents."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,33 +10,33 @@ from arco_catalog.upkeep.fsck.codes import Code, Severity
 from arco_catalog.upkeep.fsck.findings import Finding
 
 ORDER = list(Severity)
-"""The worst first."""
-KEPT = 10_000
-"""Findings of one code that a report has; all are counted. Those that can be mended it has all."""
+"""Severities in the order of a report."""
+MAX_FINDINGS = 10_000
+"""Findings of one code in a report; all are counted. Findings with a repair are all in the report."""
 
 
-class Gathered:
-    """Findings of a whole catalog as they come, in bounded memory."""
+class FindingCollector:
+    """Collects the findings of a catalog in bounded memory."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
         self._counts: Counter[Code] = Counter()
 
     def add(self, finding: Finding) -> bool:
-        """Takes one in. Returns whether the report will have it; else it is only counted."""
+        """Adds a finding. Returns whether it will be in the report; otherwise it is only counted."""
         self._counts[finding.code] += 1
-        kept = finding.repair is not None or self._counts[finding.code] <= KEPT
+        kept = finding.repair is not None or self._counts[finding.code] <= MAX_FINDINGS
         if kept:
             self._found.append(finding)
         return kept
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of findings."""
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:
-        """The worst first; for those of a code that were only counted, how many they are."""
+        """The findings in the order of their severity, with one for each code that has more than the maximum."""
         left = self._counts - Counter(finding.code for finding in self._found)
         more = [Finding(code, "", f"and {count:,} more") for code, count in left.items()]
         return [*sorted(self._found, key=_by_severity), *more]
@@ -47,7 +47,7 @@ def _by_severity(finding: Finding) -> tuple[int, str, str]:
 
 
 class Outcome(StrEnum):
-    """What became of a repair."""
+    """The outcome of a repair."""
 
     PLANNED = "planned"
     MENDED = "mended"
@@ -56,36 +56,36 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
-    """A finding, and what became of its repair."""
+class RepairResult:
+    """A finding with the outcome of its repair."""
 
     finding: Finding
     outcome: Outcome
     error: str = ""
 
     def to_json(self) -> JsonObject:
-        """For `--json`."""
+        """The fields of the repair in `--json`."""
         finding = self.finding
         return {"code": finding.code, "where": finding.where, "outcome": self.outcome, "error": self.error or None}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of a check."""
+    """The report of a check."""
 
     found: Sequence[Finding]
-    repaired: Sequence[Repaired]
-    looked_at: int
+    repaired: Sequence[RepairResult]
+    examined: int
 
     @property
     def ok(self) -> bool:
-        """Whether no error is left, and no repair failed."""
+        """Whether there is no error without a repair, and no repair failed."""
         mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
         errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
         return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)
 
     def to_json(self) -> JsonObject:
-        """For machines: what `arco fsck --json` prints, and the job on Spark."""
+        """The document that `arco fsck --json` and the job on Spark print."""
         listed: list[JsonValue] = [finding.to_json() for finding in self.found]
         repairs: list[JsonValue] = [each.to_json() for each in self.repaired]
-        return {"ok": self.ok, "objects": self.looked_at, "findings": listed, "repairs": repairs}
+        return {"ok": self.ok, "objects": self.examined, "findings": listed, "repairs": repairs}

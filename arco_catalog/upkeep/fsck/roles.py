@@ -1,5 +1,5 @@
-"""Roles, grants, principals, and attachments of policies in a registry's index: each relation is kept from both sides,
-by one commit (docs/design/access.md#records, docs/design/polaris.md#rule-6)."""
+"""Roles, grants, principals, and attachments of policies in a registry's index. Each relation has an entry from both
+sides, written by one commit (docs/design/access.md#records, docs/design/polaris.md#rule-6)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from arco_catalog.state.realm import PrincipalEntry
 from arco_catalog.state.roles import RoleEntry
 
 OTHER_SIDE = {"grant": "granted", "usage": "assignee", "has-role": "member", "policy-attached": "policy-target"}
-"""Kinds of entries that tell of a relation, and those that tell of it from the other side."""
+"""Kinds of entries of relations, each with the kind of the entry from the other side."""
 LEADS = ("principal-id", "client", "subject")
-"""Kinds of entries that lead to a principal."""
+"""Kinds of entries that refer to a principal."""
 
 
 @dataclass
 class Roles:
-    """What the entries tell of them."""
+    """Collects these entries, and finds inconsistencies between them."""
 
     _sides: dict[str, dict[tuple[str, str], JsonObject]] = field(default_factory=lambda: defaultdict(dict))
     _roles: set[str] = field(default_factory=set)
@@ -26,7 +26,7 @@ class Roles:
     _leads: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, kind: str, parent: str, name: str, entry: JsonObject) -> None:
-        """Takes note of an entry, if it is of these. Raises `InternalError` for one that lacks something."""
+        """Adds an entry if it is of these kinds. Raises `InternalError` for an entry that lacks a field."""
         if kind in OTHER_SIDE or kind in OTHER_SIDE.values():
             self._sides[kind][parent, name] = entry
         elif kind in ("catalog-role", "principal-role"):
@@ -39,16 +39,16 @@ class Roles:
             self._leads[kind, name] = text(entry, "name")
 
     def misfits(self) -> Iterator[str]:
-        """What does not fit together, in a few words each."""
+        """Yields a description of each inconsistency."""
         for kind, other in OTHER_SIDE.items():
             one, another = self._sides[kind], self._sides[other]
             for left, right in sorted({*one, *((right, left) for left, right in another)}):
                 if (left, right) not in one or (right, left) not in another:
-                    yield f"{kind} of {left} and {right} is kept on one side only"
+                    yield f"{kind} of {left} and {right} has an entry on one side only"
         for (securable, role), entry in sorted(self._sides["grant"].items()):
             opposite = self._sides["granted"].get((role, securable))
             if opposite is not None and texts(entry, "privileges") != texts(opposite, "privileges"):
-                yield f"the two sides of the grant on {securable} to {role} name other privileges"
+                yield f"the two sides of the grant on {securable} to {role} have different privileges"
             if role not in self._roles:
                 yield f"a grant on {securable} is of role {role}, which does not exist"
         yield from self._misfits_of_principals()
@@ -66,4 +66,4 @@ class Roles:
                 expected["subject", each.subject] = name
         for kind, key in sorted({*expected, *self._leads}):
             if expected.get((kind, key)) != self._leads.get((kind, key)):
-                yield f"{kind} {key} does not lead to its principal"
+                yield f"{kind} {key} does not refer to its principal"

@@ -1,4 +1,4 @@
-"""What the delegation service has at a store's root: tasks, markers, and nothing else
+"""Checks the state of a delegation service: tasks and markers at the root of a store
 (docs/design/tasks.md#delegation)."""
 
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
@@ -7,8 +7,8 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check_service(examination: Examination) -> Findings:
-    """All findings about the service. No registry names its tasks: what a hint leads to is known by their versions
-    alone. Raises `StoreError`."""
+    """Yields all findings about the service. No registry names its tasks, so their versions alone decide about hints.
+    Raises `StoreError`."""
     async for finding in examine_tasks(examination):
         yield finding
     async for finding in examine_records(examination):

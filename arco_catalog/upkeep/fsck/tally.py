@@ -1,4 +1,4 @@
-"""What a look at the files of one table found: bounded, and added up where several processes looked."""
+"""The findings about the files of one table, in bounded memory; those of several processes can be added."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Relation
 from arco_catalog.upkeep.fsck.findings import Finding
 
-MOST = 100
-"""Findings of one code that are told of one table; all are counted."""
+MAX_FINDINGS = 100
+"""Findings of one code that a tally keeps for a table; all are counted."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Findings, the first of each code; how many of each there are; and how many files lie in which folders that are
-    not the table's, or that can't be reached."""
+    """The first findings of each code, the number of all of each code, and for folders outside of the table's
+    locations, or out of reach, their number of files."""
 
     found: list[Finding] = field(default_factory=list)
     counts: Counter[Code] = field(default_factory=Counter)
@@ -29,18 +29,18 @@ class Tally:
     def tell(self, finding: Finding) -> None:
         """Counts a finding."""
         self.counts[finding.code] += 1
-        if self.counts[finding.code] <= MOST:
+        if self.counts[finding.code] <= MAX_FINDINGS:
             self.found.append(finding)
 
     def add(self, other: "Tally") -> None:
-        """Adds what was found in another part of the table. What both tell of one file is one finding; of findings that
-        are only counted that can't be known."""
-        told = {(each.code, each.where) for each in self.found}
-        room = Counter(dict.fromkeys(other.counts, MOST))
+        """Adds the findings of another part of the table. Equal findings about one file count once, as far as both are
+        kept."""
+        known = {(each.code, each.where) for each in self.found}
+        room = Counter(dict.fromkeys(other.counts, MAX_FINDINGS))
         room.subtract(each.code for each in self.found)
         self.counts += other.counts
         for each in other.found:
-            if (each.code, each.where) in told:
+            if (each.code, each.where) in known:
                 self.counts[each.code] -= 1
             elif room[each.code] > 0:
                 room[each.code] -= 1
@@ -49,12 +49,12 @@ class Tally:
         self.unreachable += other.unreachable
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
-        """What is told of the table."""
+        """All findings about the table, with one for each code that has more than the maximum."""
         called = relation.called
         more = [
-            Finding(code, relation.name, f"{called}: and {count - MOST:,} more")
+            Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")
             for code, count in self.counts.items()
-            if count > MOST
+            if count > MAX_FINDINGS
         ]
         folders = [
             Finding(code, folder, f"{called}: {count:,} files")
@@ -62,6 +62,6 @@ class Tally:
                 (Code.FILES_ELSEWHERE, self.elsewhere),
                 (Code.FILES_OUT_OF_REACH, self.unreachable),
             )
-            for folder, count in counted.most_common(MOST)
+            for folder, count in counted.most_common(MAX_FINDINGS)
         ]
         return [*self.found, *more, *folders]

@@ -1,4 +1,4 @@
-"""Tasks: their versions, the hints that lead to them, and what the tombstones of purges say (docs/design/tasks.md)."""
+"""Examines tasks: their versions, their hints, and the tombstones of purges (docs/design/tasks.md)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ from storage_backends import Found
 
 
 @dataclass
-class _Listed:
-    """What was listed of one task: the numbers of its versions, and when its hints were written, by their keys."""
+class _TaskListing:
+    """The listing of one task: the numbers of its versions, and the times of its hints by their keys."""
 
     numbers: list[int] = field(default_factory=list)
     hints: dict[str, int] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last version of a task, and the store's times of it and of the answer."""
+    """The last version of a task, with the store's times of its write and of the read."""
 
     task: Task
     written_ms: int
@@ -38,9 +38,9 @@ class _Last:
 
 
 async def examine_tasks(examination: Examination) -> Findings:
-    """All findings about tasks. They are listed after HEAD was read: whatever it names was stored by then."""
+    """Yields all findings about tasks. They are listed after HEAD was read, so the listing has every task in HEAD."""
     began_ms = examination.session.now_ms()
-    listed: Mapping[str, _Listed] = defaultdict(_Listed)
+    listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
     paths = examination.paths
     async for each in examination.listed(paths.tasks):
         hint = paths.read_open_task(each.key)
@@ -55,7 +55,7 @@ async def examine_tasks(examination: Examination) -> Findings:
     for task in examination.purges:
         _ = listed[task]
 
-    async def look(item: tuple[str, _Listed]) -> Sequence[Finding]:
+    async def look(item: tuple[str, _TaskListing]) -> Sequence[Finding]:
         return await _Look(examination, *item, began_ms).findings()
 
     async for finding in examination.each([*listed.items()], look):
@@ -63,9 +63,9 @@ async def examine_tasks(examination: Examination) -> Findings:
 
 
 class _Look:
-    """One look at one task."""
+    """Examines one task."""
 
-    def __init__(self, examination: Examination, task: str, listed: _Listed, began_ms: int) -> None:
+    def __init__(self, examination: Examination, task: str, listed: _TaskListing, began_ms: int) -> None:
         self._examination = examination
         self._task = task
         self._listed = listed
@@ -84,7 +84,7 @@ class _Look:
         return self._examination.paths.task(self._task)
 
     async def _unstored(self) -> Sequence[Finding]:
-        """A task without a version: whoever meets its hint makes the first one."""
+        """Examines a task without a version: the worker that reads its hint writes the first one."""
         hints, tombstone = self._listed.hints, self._tombstone
         if tombstone is None:
             old = [key for key, written_ms in hints.items() if written_ms < self._lost_ms]
@@ -99,7 +99,8 @@ class _Look:
         return [self._hint_missing(_called(tombstone))]
 
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
-        """What is wrong with the versions, and the last one; None where that can't be read, or is gone by now."""
+        """Examines the versions. Returns the findings and the last version; None if it can't be read, or no longer
+        exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
         tasks: dict[int, Task] = {}
@@ -113,25 +114,26 @@ class _Look:
                 try:
                     task = tasks[number] = _parsed(stored, paths.task_version(self._task, number))
                 except (InternalError, MalformedJson) as error:
-                    told = error.message if isinstance(error, InternalError) else "its payload is no JSON"
-                    found.append(Finding(Code.TASK_UNREADABLE, paths.task_version(self._task, number), told))
+                    reason = error.message if isinstance(error, InternalError) else "its payload is no JSON"
+                    found.append(Finding(Code.TASK_UNREADABLE, paths.task_version(self._task, number), reason))
                     continue
                 if (task.id, task.number) != (self._task, number):
-                    told = f"it says that it is version {task.number} of task {task.id}"
-                    found.append(Finding(Code.TASK_FOREIGN, paths.task_version(self._task, number), told))
+                    reason = f"it is version {task.number} of task {task.id}"
+                    found.append(Finding(Code.TASK_FOREIGN, paths.task_version(self._task, number), reason))
                     del tasks[number]
                     continue
                 last = _Last(task, stored.written_ms, stored.now_ms)
         found += self._misfits(tasks)
-        first = 1 if last is None or last.task.status not in ENDED else numbers[0]  # the collector is at what ended
+        first = (
+            1 if last is None or last.task.status not in ENDED else numbers[0]
+        )  # a collection may be deleting an ended task
         gaps = sorted({*range(first, numbers[-1])} - {*numbers})
         return found + [
-            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"version {numbers[-1]} is there")
-            for gap in gaps
+            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"version {numbers[-1]} exists") for gap in gaps
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
-        """Versions that can't follow those before them."""
+        """Findings for versions that can't follow the ones before them."""
         return [
             Finding(
                 Code.TASK_FOREIGN,
@@ -143,11 +145,11 @@ class _Look:
         ]
 
     async def _judged(self, last: _Last) -> Sequence[Finding]:
-        """What the last version means beside the tombstone and the hints."""
+        """Compares the last version with the tombstone and the hints."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
-            told = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
-            return [Finding(Code.TASK_OLDER, self._where, told)]
+            reason = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
+            return [Finding(Code.TASK_OLDER, self._where, reason)]
         if task.status in ENDED:
             left = [
                 Finding(Code.HINT_LEFT, key, f"{task.status} of task {task.id}", RemoveHint(task.id, key))
@@ -172,11 +174,11 @@ class _Look:
             return [Finding(Code.PURGE_FAILED, self._where, f"{_called(tombstone)}: {task.summary}")]
         return [Finding(Code.TOMBSTONE_OLDER, self._examination.paths.manifest, f"{_called(tombstone)}: {self._where}")]
 
-    def _hint_missing(self, told: str) -> Finding:
-        return Finding(Code.HINT_MISSING, self._where, told, PutHint(self._task))
+    def _hint_missing(self, reason: str) -> Finding:
+        return Finding(Code.HINT_MISSING, self._where, reason, PutHint(self._task))
 
     async def _now(self) -> Tombstone | None:
-        """The tombstone that names the task now: other processes have gone on since HEAD was read."""
+        """The tombstone that names the task now, since other processes may have continued after HEAD was read."""
         state = self._examination.session.state
         index = (await state.head()).index
         return await carry_out(state, index, purge_of(index, self._task))
@@ -195,7 +197,7 @@ def _parsed(stored: Found, key: str) -> Task:
 
 
 def _fence(tombstone: Tombstone) -> int:
-    """The version of the task that wrote the tombstone last, 0 for none."""
+    """The version of the task that wrote the tombstone last; 0 if none did."""
     return tombstone.fence if "task_version" in tombstone.json else 0
 
 

@@ -146,8 +146,8 @@ class _Parser:
     def read(self) -> Sequence[JsonObject]:
         """Returns the next records, no more than a slice."""
         found: list[JsonObject] = []
-        steps, most_bytes = SLICE_RECORDS, SLICE_BYTES
-        while steps > 0 and most_bytes > 0:
+        steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
+        while steps > 0 and max_bytes > 0:
             mark = self._buffer.mark()
             try:
                 if self._records is None:
@@ -160,10 +160,10 @@ class _Parser:
                 self.missing = error.missing
                 break
             before = self._records.pending
-            decoded = self._records.decode(steps, most_bytes)
+            decoded = self._records.decode(steps, max_bytes)
             found += decoded
             steps -= 1 + len(decoded)  # a block without records is work, too
-            most_bytes -= before - self._records.pending
+            max_bytes -= before - self._records.pending
         return found
 
     def _read_header(self) -> "_Records":
@@ -207,7 +207,7 @@ class _Parser:
             raise Unreadable(f"a block has {count} records in {size} bytes")
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
-            raise Unreadable("a block does not end where the size says")
+            raise Unreadable("a block does not end at its stated size")
         records.open_block(count, data)
 
 
@@ -241,11 +241,11 @@ class _Records:
         if count == 0:
             self._data = b""
 
-    def decode(self, most: int, most_bytes: int) -> Sequence[JsonObject]:
+    def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
         """Returns the next records of the block, no more than so many, or one beyond so many bytes."""
         decoded: list[JsonObject] = []
-        end = self._place + most_bytes
-        while self.left and len(decoded) < most and self._place < end:
+        end = self._place + max_bytes
+        while self.left and len(decoded) < max_records and self._place < end:
             self._limit = min(len(self._data), self._place + MAX_RECORD_BYTES)
             decoded.append(self._decode_one())
             self.left -= 1

@@ -141,7 +141,7 @@ class Delegate:
         if len(issued) != 1:
             raise TaskFailed(
                 f"no credentials that expire can be made for {location.uri} alone, as the delegation service needs: "
-                "the catalog's storage configuration says what can"
+                "set a role or a delegated key in the catalog's storage configuration"
             )
         return TableCredentials(issued[0].config, issued[0].expires_ms)
 

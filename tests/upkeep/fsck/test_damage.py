@@ -108,7 +108,7 @@ async def test_head_that_is_gone_is_told_with_the_commit_that_is_known_to_have_b
 
     assert finding.code is Code.MANIFEST_MISSING
     assert f"known to have been HEAD is {document['parent']}" in finding.found
-    assert f"perhaps HEAD: {document['id']}" in finding.found
+    assert f"may be HEAD: {document['id']}" in finding.found
 
 
 async def test_head_that_is_cut_is_told_so(stored: Stored) -> None:
@@ -143,7 +143,7 @@ async def test_a_head_that_is_one_commit_too_old_is_told_by_the_answer_of_its_re
     found = await stored.found()
 
     assert {finding.code for finding in found} >= {Code.MANIFEST_OLDER}
-    assert any("has the answer that commit" in finding.found for finding in found)
+    assert any("has the answer of commit" in finding.found for finding in found)
 
 
 async def test_a_commit_on_head_of_which_nothing_else_tells_is_only_pointed_out(stored: Stored) -> None:

@@ -10,7 +10,7 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.fsck.findings import Finding
-from arco_catalog.upkeep.fsck.tally import MOST
+from arco_catalog.upkeep.fsck.tally import MAX_FINDINGS
 from storage_backends import ANY, Found
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
@@ -70,7 +70,7 @@ async def test_nothing_is_wrong_with_sound_files_and_each_is_looked_at(tables: T
     assert [each async for each in check(examination, Scope())] == []
     assert [each async for each in check(before)] == []
     # Two lists and two manifests, three data files, one of statistics, three earlier metadata files.
-    assert examination.looked_at - before.looked_at == 11
+    assert examination.examined - before.examined == 11
 
 
 async def test_files_are_looked_at_only_where_that_is_asked_for(tables: Tables) -> None:
@@ -172,14 +172,14 @@ async def test_names_that_engines_give_to_partitions_are_taken_by_their_letters(
 
 async def test_many_files_that_are_gone_are_counted(tables: Tables) -> None:
     other = await tables.fixture.table("other")
-    await append(tables.fixture, other, *(f"{number}.parquet" for number in range(MOST + 5)), name="other")
+    await append(tables.fixture, other, *(f"{number}.parquet" for number in range(MAX_FINDINGS + 5)), name="other")
     await tables.tell_lengths()
     for key in tables.keys(str(other.metadata_location).partition("/metadata/")[0].rpartition("/")[2]):
         if key.endswith(".parquet"):
             await tables.store.delete(key)
 
     found = await tables.found()
-    assert [each.code for each in found] == [Code.DATA_FILE_MISSING] * (MOST + 1)
+    assert [each.code for each in found] == [Code.DATA_FILE_MISSING] * (MAX_FINDINGS + 1)
     assert found[-1].found == "table db.other: and 5 more"
 
 

@@ -7,8 +7,8 @@ from arco_catalog.upkeep.fsck import report
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import LIVE, Relation
 from arco_catalog.upkeep.fsck.findings import Finding
-from arco_catalog.upkeep.fsck.report import Gathered, Report
-from arco_catalog.upkeep.fsck.tally import MOST, Tally
+from arco_catalog.upkeep.fsck.report import FindingCollector, Report
+from arco_catalog.upkeep.fsck.tally import MAX_FINDINGS, Tally
 
 TABLE = Relation("01J", "table", "db.t", LIVE, "relation")
 
@@ -22,8 +22,8 @@ def missing(number: int) -> Finding:
 
 
 def test_a_report_has_so_many_findings_of_a_code_and_all_that_can_be_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "KEPT", 3)
-    gathered = Gathered()
+    monkeypatch.setattr(report, "MAX_FINDINGS", 3)
+    gathered = FindingCollector()
 
     kept = [gathered.add(missing(number)) for number in range(5)]
     mendable = [gathered.add(Finding(Code.RECEIPT_MISSING, str(number), "", mend)) for number in range(5)]
@@ -37,18 +37,18 @@ def test_a_report_has_so_many_findings_of_a_code_and_all_that_can_be_mended(monk
 
 def test_parts_of_a_table_that_are_added_up_tell_what_one_look_does() -> None:
     whole, parts = Tally(), [Tally(), Tally()]
-    for number in range(MOST + 20):
+    for number in range(MAX_FINDINGS + 20):
         whole.tell(missing(number))
         parts[number % 2].tell(missing(number))
     for part in (whole, parts[0]):
         part.elsewhere["s3://elsewhere/t"] += 3
     parts[0].add(parts[1])
 
-    assert len(parts[0].found) == len(whole.found) == MOST
-    assert [each.found for each in parts[0].findings(TABLE)[MOST:]] == [
-        each.found for each in whole.findings(TABLE)[MOST:]
+    assert len(parts[0].found) == len(whole.found) == MAX_FINDINGS
+    assert [each.found for each in parts[0].findings(TABLE)[MAX_FINDINGS:]] == [
+        each.found for each in whole.findings(TABLE)[MAX_FINDINGS:]
     ]
-    assert [each.found for each in whole.findings(TABLE)[MOST:]] == [
+    assert [each.found for each in whole.findings(TABLE)[MAX_FINDINGS:]] == [
         "table db.t: and 20 more",
         "table db.t: 3 files",
     ]
