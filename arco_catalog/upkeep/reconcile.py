@@ -6,7 +6,7 @@ The walk (walk.py) has two drivers: asyncio here (`arco reconcile`, the schedule
 
 Entities take turns. Each run begins after the last entity of the run before. One turn walks at most `TURN` files of an
 entity; an entity with more files returns to the end of the queue. So every entity is walked however short the runs
-are, and none delays the others by its length or its errors.
+are, and none delays the others by length or errors.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ class Progress:
     incomplete: dict[str, bool] = field(default_factory=dict)
 
     def add(self, pointer: ListedPointer, done: WalkResult) -> None:
-        """Counts a turn, and records its checkpoint. An entity counts once, however many turns it takes."""
+        """Counts a turn, and records the checkpoint. An entity counts once, however many turns it takes."""
         counts, first = done.stats, pointer.entity not in self.incomplete
         counts.walked = int(first)
         counts.incomplete -= int(not first and self.incomplete[pointer.entity])
@@ -178,7 +178,7 @@ async def reconcile(
 
 
 class Deadline:
-    """Stops a run when `should_stop` returns true, or so long before its session's deadline that checkpoints can still
+    """Stops a run when `should_stop` returns true, or so long before the session's deadline that checkpoints can still
     be written."""
 
     def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:

@@ -1,6 +1,6 @@
 """The walk of one entity: writes the missing committed receipt of every metadata file that became current.
 
-It goes from the pointer back along the pending receipts (each has its base's location and time), which no trimmed log
+It goes from the pointer back along the pending receipts (each has the base's location and time), which no trimmed log
 can cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
 pending one, so every writer writes the same bytes at the same path: the walk may be killed anywhere, run twice at
 once, and beside live writers (docs/design/reconciliation.md#reconciler).
@@ -89,8 +89,8 @@ async def walk(
 
 
 async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
-    """Resolves the intent in a pointer, and returns whether its transaction is decided. A transaction without a
-    decision object is: if it committed, the pointer has moved, and its next listing has another version. A transaction
+    """Resolves the intent in a pointer, and returns whether the transaction is decided. A transaction without a
+    decision object is: if it committed, the pointer has moved, and the next listing has another version. A transaction
     whose lease has expired is aborted, since the walk of an idle table would otherwise never end."""
     if pointer.intent is None:
         return pointer, True

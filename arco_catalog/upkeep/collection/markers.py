@@ -20,7 +20,7 @@ from storage_backends import Listed
 
 MAX_SLOTS = 10_000
 MAX_FENCED = 500
-"""Unfinished markers that are fenced together, so that each of their targets is fenced once."""
+"""Unfinished markers that are fenced together, so that each target is fenced once."""
 
 Due = tuple[str, list[Listed]]
 """A marker that may be old enough: the prefix of its slots, and the slots that were listed."""

@@ -1,4 +1,4 @@
-"""Purges a delegated table: deletes the files that its metadata files refer to, inside its own locations. The operator
+"""Purges a delegated table: deletes the files that the metadata files refer to, inside its own locations. The operator
 must allow these, and no catalog of the deployment may have them (docs/design/tasks.md#delegation)."""
 
 from contextlib import aclosing
@@ -89,7 +89,7 @@ class DelegatedPurgeExecutor:
         return Finished(f"Purged {done.files} files", details)
 
     async def _locations(self, execution: Execution, progress: Progress) -> list[Location]:
-        """The table's own locations, from its metadata file, which is deleted last. Raises `TaskFailed` if the file is
+        """The table's own locations, from the metadata file, which is deleted last. Raises `TaskFailed` if the file is
         of another table, and `Forbidden` for a location that is not allowed."""
         file = self.purge.metadata_location
         files = execution.session().files

@@ -99,7 +99,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The meaning of a code, its remedy, and the effect of `--repair`, which is empty if there is none."""
+    """The meaning of a code, the remedy, and the effect of `--repair`, which is empty if there is none."""
 
     severity: Severity
     meaning: str

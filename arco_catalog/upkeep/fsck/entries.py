@@ -1,4 +1,4 @@
-"""Examines the registry's index: its segments, its entries, and whether the entries are consistent."""
+"""Examines the registry's index: segments, entries, and whether the entries are consistent."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
@@ -49,7 +49,7 @@ class _IndexFacts:
 
 
 async def examine_entries(examination: Examination, index: Index) -> Findings:
-    """Yields all findings about the index of HEAD, and adds its relations to the examination."""
+    """Examines the index of HEAD, and adds the relations in it to the examination."""
     seen = _IndexFacts()
     complete = True
     async for item in _entries(examination, index):

@@ -37,7 +37,7 @@ class Relation:
     name: str
     state: str
     key: str
-    """The key of its entry in the index."""
+    """The key of the entry in the index."""
     locations: tuple[str, ...] = ()
     borrowed: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class Examination:
     catalogs: set[str] = field(default_factory=set)
     """Folders with the state of the realm's named catalogs."""
     folders: dict[str, int] = field(default_factory=dict)
-    """Folders of catalogs that exist, with the time of their newest object."""
+    """Folders of catalogs that exist, with the time of the newest object."""
     receipts: set[str] = field(default_factory=set)
     """Keys of all receipts."""
     head_sequence: int = 0
@@ -141,7 +141,7 @@ class Examination:
                 return
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
-        """Calls `look` for each item, a bounded number concurrently, and yields the findings."""
+        """Calls `look` for each item, a bounded number concurrently, and yields the results."""
         for batch in batches(items, AT_ONCE):
             found = await gather(*(look(item) for item in batch))
             self.progress(self)

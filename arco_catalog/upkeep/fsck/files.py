@@ -36,7 +36,7 @@ class Scope:
 
 
 async def examine_files(examination: Examination, scope: Scope) -> Findings:
-    """Yields all findings about the files of these tables, one table after the other."""
+    """Examines the files of these tables, one table after the other."""
     for relation in scope.of(examination):
         examination.at = relation.name
         for finding in (await look_at_table(examination, relation)).tally.findings(relation):

@@ -1,4 +1,4 @@
-"""Findings of a check, and their repairs."""
+"""Inconsistencies that a check reports, and their repairs."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,7 +20,7 @@ class Repair(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One inconsistency: its code, the key or location of the object, a description, and a repair if there is one that
+    """One inconsistency: the code, the key or location of the object, a description, and a repair if there is one that
     is safe for every possible cause."""
 
     code: Code

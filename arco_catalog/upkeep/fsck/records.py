@@ -32,7 +32,7 @@ CATALOGS = "catalogs/"
 
 
 async def examine_records(examination: Examination) -> Findings:
-    """Yields all findings about these records, in one listing of the state folder."""
+    """Examines these records, in one listing of the state folder."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)

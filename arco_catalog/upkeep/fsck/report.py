@@ -1,4 +1,4 @@
-"""The report of a check: its findings, the outcomes of repairs, and their JSON documents."""
+"""The report of a check: inconsistencies, outcomes of repairs, and their JSON documents."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MAX_FINDINGS = 10_000
 
 
 class FindingCollector:
-    """Collects the findings of a catalog in bounded memory."""
+    """Collects what a check reports, in bounded memory."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
@@ -36,7 +36,7 @@ class FindingCollector:
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:
-        """The findings in the order of their severity, with one for each code that has more than the maximum."""
+        """Everything in the order of severity, with one entry for each code that has more than the maximum."""
         left = self._counts - Counter(finding.code for finding in self._found)
         more = [Finding(code, "", f"and {count:,} more") for code, count in left.items()]
         return [*sorted(self._found, key=_by_severity), *more]
@@ -57,7 +57,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """A finding with the outcome of its repair."""
+    """A finding with the outcome of the repair."""
 
     finding: Finding
     outcome: Outcome

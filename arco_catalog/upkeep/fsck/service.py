@@ -7,7 +7,7 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check_service(examination: Examination) -> Findings:
-    """Yields all findings about the service. No registry names its tasks, so their versions alone decide about hints.
+    """Examines the service. No registry names its tasks, so their versions alone decide about hints.
     Raises `StoreError`."""
     async for finding in examine_tasks(examination):
         yield finding

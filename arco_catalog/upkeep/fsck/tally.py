@@ -1,4 +1,4 @@
-"""The findings about the files of one table, in bounded memory; those of several processes can be added."""
+"""The inconsistencies of the files of one table, in bounded memory; those of several processes can be added."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Tally:
         self.unreachable += other.unreachable
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
-        """All findings about the table, with one for each code that has more than the maximum."""
+        """Everything about the table, with one entry for each code that has more than the maximum."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")

@@ -1,4 +1,4 @@
-"""Examines tasks: their versions, their hints, and the tombstones of purges (docs/design/tasks.md)."""
+"""Examines tasks: versions, hints, and the tombstones of purges (docs/design/tasks.md)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class _Last:
 
 
 async def examine_tasks(examination: Examination) -> Findings:
-    """Yields all findings about tasks. They are listed after HEAD was read, so the listing has every task in HEAD."""
+    """Examines tasks. They are listed after HEAD was read, so the listing has every task in HEAD."""
     began_ms = examination.session.now_ms()
     listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
     paths = examination.paths
@@ -99,7 +99,7 @@ class _Look:
         return [self._hint_missing(_called(tombstone))]
 
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
-        """Examines the versions. Returns the findings and the last version; None if it can't be read, or no longer
+        """Examines the versions. Returns inconsistencies and the last version; None if it can't be read, or no longer
         exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
@@ -133,7 +133,7 @@ class _Look:
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
-        """Findings for versions that can't follow the ones before them."""
+        """Reports versions that can't follow the ones before them."""
         return [
             Finding(
                 Code.TASK_FOREIGN,

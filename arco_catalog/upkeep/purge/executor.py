@@ -151,7 +151,7 @@ class _Purge:
         return _finished(progress, left)
 
     async def _prepare(self, tombstone: Tombstone) -> None:
-        """Marks the pointer as dropped, so that no commit can move it, and gives every commit its receipt
+        """Marks the pointer as dropped, so that no commit can move it, and gives every commit a receipt
         (docs/design/purge.md#rule-3). Raises `NotYet` while the drop can be undone, and `TaskFailed`."""
         execution = self._execution
         if tombstone.purge_after_ms > execution.taken_ms:

@@ -1,4 +1,4 @@
-"""Finds the files that an entity refers to: from its metadata files to manifest lists, manifests and data files
+"""Finds the files that an entity refers to: from metadata files to manifest lists, manifests and data files
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging

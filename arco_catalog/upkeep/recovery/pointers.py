@@ -171,7 +171,7 @@ def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit
 
 
 async def _resolve(session: Session, leaf: Commit) -> Commit | None:
-    """Adds the decision of its transaction to a commit as evidence; None if the transaction was aborted. Without a
+    """Adds the decision of the transaction to a commit as evidence; None if the transaction was aborted. Without a
     decision the commit is unchanged."""
     decision = None if leaf.attempt is None else await read_decision(session.state, leaf.attempt)
     if decision is None or decision.status == "pending":
