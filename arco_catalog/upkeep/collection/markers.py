@@ -1,4 +1,4 @@
-"""Collects markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
+"""Deletes markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Collects old reports of scans and commits. No record refers to them, so their age decides
+"""Deletes old reports of scans and commits. No record refers to them, so their age decides
 (docs/design/collection.md#how-it-works)."""
 
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from storage_backends import Listed
 
 
 async def collect_reports(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Collects reports that are older than the retention of receipts."""
+    """Deletes reports that are older than the retention of receipts."""
     await run_all(runner, run, entities, _batches(run))
 
 

@@ -16,7 +16,7 @@ MAX_FINDINGS = 10_000
 
 
 class FindingCollector:
-    """Collects what a check reports, in bounded memory."""
+    """Keeps what a check reports, in bounded memory."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []

@@ -18,7 +18,7 @@ LEADS = ("principal-id", "client", "subject")
 
 @dataclass
 class Roles:
-    """Collects these entries, and finds inconsistencies between them."""
+    """Records these entries, and finds inconsistencies between them."""
 
     _sides: dict[str, dict[tuple[str, str], JsonObject]] = field(default_factory=lambda: defaultdict(dict))
     _roles: set[str] = field(default_factory=set)

@@ -22,7 +22,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 
 class ComparedFiles:
-    """Compares the directories of one table's files with the places of a purge, and collects those outside the table's
+    """Compares the directories of one table's files with the places of a purge, and records those outside the table's
     own locations. Places and locations are normal forms."""
 
     def __init__(self, places: Collection[str], locations: Collection[str]) -> None:

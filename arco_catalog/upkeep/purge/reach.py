@@ -77,7 +77,7 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
 
 
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] | None = None) -> Reached:
-    """Collects the names in all metadata files of an entity: those of its log, of other files' logs, and those that
+    """Reads the names in all metadata files of an entity: those of its log, of other files' logs, and those that
     never became current. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`, as a log
     that can't be followed does."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
@@ -96,7 +96,7 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] |
 
 
 async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
-    """Collects the names in a metadata file and in the files of its log that `may_read` allows. Other files of the log
+    """Reads the names in a metadata file and in the files of its log that `may_read` allows. Other files of the log
     are neither read nor named. Raises `TaskFailed` as `reached_by` does."""
     reached, chain = Reached(), [location]
     logged = await _add(execution, location, reached)
@@ -108,7 +108,7 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
 
 
 async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str] | None = None) -> Reached:
-    """Collects the names in these metadata files alone, without the files of their logs. Files that can't be read are
+    """Reads the names in these metadata files alone, without the files of their logs. Files that can't be read are
     added to `corrupt`; without it they raise `TaskFailed`."""
     reached = Reached()
     for file in files:
