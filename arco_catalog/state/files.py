@@ -213,17 +213,11 @@ class Files:
         self._cache.put(location, CachedFile(version, body, values), len(body) + len(location))
         return body
 
-    async def parse(self, location: str) -> JsonObject:
-        """The document in a metadata file; a long one is parsed by a worker thread. Raises `UnreadableMetadata`, and as
-        `read` does."""
-        body = await self.read(location)
-        return await off_loop(len(body), partial(parse_metadata, body, location))
-
     async def extract(self, location: str, use: Callable[[JsonObject], T], *, current: bool = False) -> T:
         """What `use` returns or raises for the document in a metadata file, which is freed afterwards: the result has
         none of its arrays and objects but those of an outline. A long document is parsed and used by a worker thread.
         Memory is taken for it for so long: of the request, or of all background work. With `current` the file is one
-        that `read_current` reads. Raises as `parse` does."""
+        that `read_current` reads. Raises `UnreadableMetadata`, and as `read` does."""
         hold = self._hold if self._hold.counts else background_memory().hold()
         files = Files(self._mounts, self._cache, self._state, self._most, hold)
         try:

@@ -8,7 +8,7 @@ from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.upkeep.purge.avro import Unreadable
-from reconciler.compact.values import long_of, object_of, objects_of, text_of
+from reconciler.compact.values import long_of, object_of, objects_of, text_of, texts_of
 from reconciler.compact.version import Version
 from reconciler.live_files import SMALL, TARGET_BYTES, live_files, manifests_in
 from reconciler.system.definition import Row
@@ -61,18 +61,35 @@ class Health:
         return {name: long_of(count) for name, count in counts.items()}
 
 
-async def health_row(session: Session, version: Version, document: JsonObject) -> Row | None:
-    """The row of a version; None for a table without snapshot. Manifests that can't be read are told in the row. Raises
-    `StoreError`."""
+@dataclass(frozen=True, slots=True)
+class SnapshotManifests:
+    """The part of a table's metadata by which the manifests of its current snapshot are found. It has no arrays and
+    objects of the metadata, which may be freed."""
+
+    snapshots: int
+    target_bytes: int
+    snapshot: JsonObject
+
+
+def find_snapshot_manifests(version: Version, document: JsonObject) -> SnapshotManifests | None:
+    """Returns the part of a version's metadata that `health_row` needs; None for a table without snapshot."""
     snapshots = objects_of(document.get("snapshots"))
     current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), None)
     if version.snapshot_id is None or current is None:
         return None
-    said = object_of(document.get("properties")).get("write.target-file-size-bytes")
-    health = Health(long_of(said) or TARGET_BYTES)
+    target_bytes = long_of(object_of(document.get("properties")).get("write.target-file-size-bytes"))
+    snapshot: JsonObject = {"manifest-list": text_of(current.get("manifest-list"))}
+    if isinstance(current.get("manifests"), list):
+        snapshot["manifests"] = [*texts_of(current.get("manifests"))]
+    return SnapshotManifests(len(snapshots), target_bytes or TARGET_BYTES, snapshot)
+
+
+async def health_row(session: Session, version: Version, found: SnapshotManifests) -> Row:
+    """Returns the row of a version. Why a manifest can't be read is in the row. Raises `StoreError`."""
+    health = Health(found.target_bytes)
     counted: Mapping[str, object]
     try:
-        for manifest in await manifests_in(session, current):
+        for manifest in await manifests_in(session, found.snapshot):
             path = text_of(manifest.get("manifest_path"))
             if path is None:
                 continue
@@ -91,6 +108,6 @@ async def health_row(session: Session, version: Version, document: JsonObject) -
         "name": version.name,
         "snapshot_id": version.snapshot_id,
         "target_bytes": health.target_bytes,
-        "snapshots": len(snapshots),
+        "snapshots": found.snapshots,
         **counted,
     }

@@ -13,6 +13,7 @@ from pyiceberg.manifest import DataFile
 
 from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
 from arco_catalog.iceberg.json import MalformedJson
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state import receipt
@@ -23,13 +24,14 @@ from arco_catalog.state.watermarks import NAMESPACE
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.commits import commit_row, needs_metadata
 from reconciler.compact.events import event_rows
-from reconciler.compact.health import health_row
+from reconciler.compact.health import SnapshotManifests, find_snapshot_manifests, health_row
 from reconciler.compact.projection import project
 from reconciler.compact.reports import report_row
 from reconciler.compact.runs import event_rows as lineage_event_rows
 from reconciler.compact.tasks import task_row
 from reconciler.compact.values import text_of, texts_of
 from reconciler.compact.version import Lost, Metadata, Version
+from reconciler.system.definition import Row
 from reconciler.system.tables import CATALOG_EVENTS, COMMITS, FILES_HEALTH, LINEAGE_EVENTS, REPORTS, TASKS
 from reconciler.system.writing import Target, Writer
 from storage_backends import Found
@@ -70,18 +72,24 @@ class _Part:
         for batch in batches(items, AT_ONCE):
             await gather(*(tried(item) for item in batch))
 
-    async def metadata(self, location: str) -> Metadata:
-        """What a metadata file holds. One that can't be read is told: it is too large, or in none of our stores."""
+    async def metadata(self, location: str, use: Callable[[Metadata], T]) -> T:
+        """Returns what `use` makes of a metadata file: of the document, which is freed afterwards (`Files.extract`), or
+        of the reason why there is none. A file that can't be read, since it is too large or in no store of the catalog,
+        is added to `unreadable`."""
         self.read += 1
+        lost = Lost.UNREADABLE
         try:
-            return await self.session.files.parse(location)
+            return await self.session.files.extract(location, use)
         except NotFound as error:
-            if not await self.session.files.exists(location):
-                return Lost.GONE
-            self.unreadable.append(error.message)  # it is packed, and damaged
-        except (Refusal, InternalError) as error:
+            if await self.session.files.exists(location):
+                self.unreadable.append(error.message)  # it is packed, and damaged
+            else:
+                lost = Lost.GONE
+        except (Refusal, UnreadableMetadata) as error:
             self.unreadable.append(error.message)
-        return Lost.UNREADABLE
+        finally:
+            self.session.files.forget(location)
+        return use(lost)
 
     async def record(self, key: str) -> bytes | None:
         """A record of the catalog's, None if it is gone."""
@@ -114,8 +122,11 @@ def write_commits(
                 return
             location = text_of(said.get("metadata_location"))
             wanted = location is not None and needs_metadata(said)
-            metadata = await part.metadata(location) if wanted and location is not None else None
-            part.writer.add(COMMITS.name, commit_row(said, metadata, batch))
+            if wanted and location is not None:
+                row = await part.metadata(location, lambda metadata: commit_row(said, metadata, batch))
+            else:
+                row = commit_row(said, None, batch)
+            part.writer.add(COMMITS.name, row)
 
         await part.each(keys, one)
 
@@ -189,14 +200,17 @@ def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: S
 
     async def work(part: _Part) -> None:
         async def one(version: Version) -> None:
-            metadata = await part.metadata(version.metadata_location)
-            for table, row in project(version, metadata):
+            def use(metadata: Metadata) -> tuple[list[tuple[str, Row]], SnapshotManifests | None]:
+                rows = [*project(version, metadata)]
+                if not looks or not version.newest or version.is_view or isinstance(metadata, Lost):
+                    return rows, None
+                return rows, find_snapshot_manifests(version, metadata)
+
+            rows, manifests = await part.metadata(version.metadata_location, use)
+            for table, row in rows:
                 part.writer.add(table, row)
-            if looks and version.newest and not version.is_view and not isinstance(metadata, Lost):
-                health = await health_row(part.session, version, metadata)
-                if health is not None:
-                    part.writer.add(FILES_HEALTH.name, health)
-            part.session.files.forget(version.metadata_location)
+            if manifests is not None:
+                part.writer.add(FILES_HEALTH.name, await health_row(part.session, version, manifests))
 
         await part.each(versions, one)
 

@@ -1,10 +1,12 @@
 """Tables and views: their pointers, the metadata files that these name, and the manifest lists of their snapshots."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.planning.kinds import TABLES, VIEWS
 from arco_catalog.protocol.concurrency import batches, gather
@@ -89,7 +91,7 @@ async def _examine_file(examination: Examination, relation: Relation, pointer: P
     location, session = pointer.metadata.location, examination.session
     examination.examined += 1
     try:
-        document = await session.files.parse(location)
+        found = await session.files.extract(location, partial(_summarize, relation))
     except UnreadableMetadata as error:
         return [Finding(Code.METADATA_UNREADABLE, location, f"{relation.called}: {error.message}")]
     except (BadRequest, MetadataTooLarge) as error:
@@ -100,18 +102,34 @@ async def _examine_file(examination: Examination, relation: Relation, pointer: P
         return [Finding(code, location, f"{relation.called}: {error.message}")]
     finally:
         session.files.forget(location)
+    if isinstance(found, str):
+        return [Finding(Code.METADATA_FOREIGN, location, found)]
+    differs = [name for name, value in found.summary.items() if pointer.document.get(name, value) != value]
+    if relation.kind == "table" and found.updated_ms != pointer.metadata.ms:
+        differs.append("last-updated-ms")
+    if differs:
+        text = f"{relation.called}: it differs from its pointer in {', '.join(differs)}"
+        return [Finding(Code.METADATA_FOREIGN, location, text)]
+    return await _examine_manifest_lists(examination, relation, found.manifest_lists)
+
+
+@dataclass(frozen=True, slots=True)
+class _MetadataSummary:
+    """The values of a metadata file that an examination compares. It has no arrays of the document."""
+
+    summary: JsonObject
+    updated_ms: JsonValue
+    manifest_lists: Sequence[str]
+
+
+def _summarize(relation: Relation, document: JsonObject) -> _MetadataSummary | str:
+    """Returns the summary of a relation's metadata, or why it is none of that kind."""
     try:
         summary = SEMANTICS[relation.kind].summary(document)
     except (KeyError, TypeError, AttributeError) as error:  # a view's file where a table's should be, say
-        told = f"{relation.called}: it is no metadata of a {relation.kind} ({type(error).__name__}: {error})"
-        return [Finding(Code.METADATA_FOREIGN, location, told)]
-    differs = [name for name, value in summary.items() if pointer.document.get(name, value) != value]
-    if relation.kind == "table" and document.get("last-updated-ms") != pointer.metadata.ms:
-        differs.append("last-updated-ms")
-    if differs:
-        told = f"{relation.called}: it differs from its pointer in {', '.join(differs)}"
-        return [Finding(Code.METADATA_FOREIGN, location, told)]
-    return await _examine_manifest_lists(examination, relation, document) if relation.kind == "table" else []
+        return f"{relation.called}: it is no metadata of a {relation.kind} ({type(error).__name__}: {error})"
+    lists = [*table.manifest_lists(document)] if relation.kind == "table" else []
+    return _MetadataSummary(summary, document.get("last-updated-ms"), lists)
 
 
 async def _examine_claim(examination: Examination, relation: Relation, file: str) -> list[Finding]:
@@ -130,7 +148,7 @@ async def _is_there(examination: Examination, location: str) -> bool:
     return await examination.session.files.exists(location)
 
 
-async def _examine_manifest_lists(examination: Examination, relation: Relation, document: JsonObject) -> list[Finding]:
+async def _examine_manifest_lists(examination: Examination, relation: Relation, lists: Sequence[str]) -> list[Finding]:
     """A list outside of all stores of this catalog can't be looked at, and is left alone."""
 
     async def gone(location: str) -> str | None:
@@ -141,7 +159,7 @@ async def _examine_manifest_lists(examination: Examination, relation: Relation, 
             return None
 
     findings: list[Finding] = []
-    for batch in batches(table.manifest_lists(document), AT_ONCE):
+    for batch in batches(lists, AT_ONCE):
         missing = await gather(*map(gone, batch))
         findings += [
             Finding(Code.MANIFEST_LIST_MISSING, location, relation.called)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from arco_catalog.iceberg import table
@@ -66,15 +67,15 @@ class TableFiles:
 
     async def look(self, pointer: Pointer, most: int | None = None) -> Look:
         """Looks at what the metadata leads to; with `most`, at no more manifests than that."""
-        document = await self._document(pointer.metadata.location)
-        if document is None:
-            return Look(version=pointer.version)  # told where metadata files are looked at
-        await self._all(self._logged(entry, document) for entry in _own_log(document, pointer.registered_from))
-        await self._all(self._statistics(entry) for entry in _statistics(document))
+        named = await self._read_names(pointer)
+        if named is None:
+            return Look(version=pointer.version)  # the examination of metadata files has the finding
+        await self._all(self._logged(file, named.uuid) for file in named.logged)
+        await self._all(self._statistics(*each) for each in named.statistics)
         seen: set[str] = set()
         left: list[Manifest] = []
-        for snapshot in _objects(document, "snapshots"):
-            async with aclosing(self._manifests(snapshot)) as manifests:
+        for manifest_list in named.manifest_lists:
+            async with aclosing(self._manifests(manifest_list)) as manifests:
                 batch: list[Manifest] = []
                 async for manifest in manifests:
                     if manifest.path in seen:
@@ -95,9 +96,10 @@ class TableFiles:
     def _tell(self, code: Code, where: str, found: str = "") -> None:
         self.tally.tell(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
 
-    async def _document(self, file: str) -> JsonObject | None:
+    async def _read_names(self, pointer: Pointer) -> "_NamedFiles | None":
+        file = pointer.metadata.location
         try:
-            return await self._files.parse(file)
+            return await self._files.extract(file, partial(_named_files, registered_from=pointer.registered_from))
         except (UnreadableMetadata, NotFound, BadRequest, MetadataTooLarge):
             return None
         finally:
@@ -107,9 +109,9 @@ class TableFiles:
         for batch in batches(looks, AT_ONCE):
             await gather(*batch)
 
-    async def _logged(self, entry: JsonObject, now: JsonObject) -> None:
-        """Looks at an earlier metadata file: it has the time that the log tells, and is of the same table."""
-        file = str(entry["metadata-file"])
+    async def _logged(self, logged: "_LoggedFile", uuid: JsonValue) -> None:
+        """Compares an earlier metadata file with its entry in the log, and its table with the present one."""
+        file = logged.location
         self._note_place(file)
         async with self._slots:
             self._examination.look_at_one()
@@ -125,22 +127,20 @@ class TableFiles:
             except (BadRequest, MetadataTooLarge):
                 self.tally.unreachable[_folder(file)] += 1
             else:
-                if told != (entry.get("timestamp-ms"), now.get("table-uuid")):
+                if told != (logged.ms, uuid):
                     self._tell(Code.LOGGED_FILE_FOREIGN, file, f"it says that it is of {told[0]}, of table {told[1]}")
             finally:
                 self._files.forget(file)
 
-    async def _statistics(self, entry: JsonObject) -> None:
-        file, size = str(entry["statistics-path"]), entry.get("file-size-in-bytes")
+    async def _statistics(self, file: str, size: JsonValue) -> None:
         differs = await self._size_differs(file, size)
         if differs is None:
             self._tell(Code.STATISTICS_MISSING, file)
         elif differs:
             self._tell(Code.STATISTICS_FOREIGN, file, f"it does not have {size} bytes")
 
-    async def _manifests(self, snapshot: JsonObject) -> AsyncGenerator[Manifest, None]:
-        """The manifests of a snapshot, with the lengths that its list tells of them."""
-        listed, direct = snapshot.get("manifest-list"), snapshot.get("manifests")
+    async def _manifests(self, listed: str | Sequence[str]) -> AsyncGenerator[Manifest, None]:
+        """Yields the manifests of a manifest list with their lengths there, or those that a v1 snapshot names."""
         if isinstance(listed, str):
             self._note_place(listed)
             async with aclosing(
@@ -153,10 +153,9 @@ class TableFiles:
                             yield Manifest(manifest, length if isinstance(length, int) else None)
                         else:
                             self._tell(Code.MANIFEST_LIST_UNREADABLE, listed, "an entry has no path")
-        elif isinstance(direct, list):
-            for each in direct:
-                if isinstance(each, str):
-                    yield Manifest(each, None)
+        else:
+            for each in listed:
+                yield Manifest(each, None)
 
     async def _manifest(self, manifest: str, length: int | None) -> None:
         """Looks at a manifest, and at the files that it names."""
@@ -244,17 +243,51 @@ class _Reading:
     whole: bool = False
 
 
-def _own_log(document: JsonObject, registered_from: str | None) -> Sequence[JsonObject]:
-    """The earlier files that a table has itself made: what stands before the one that it was registered from, and that
-    one, are somebody else's."""
+class _LoggedFile(NamedTuple):
+    """An entry of a metadata log."""
+
+    location: str
+    ms: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedFiles:
+    """The files that a table's metadata names, without any array or object of the document, which is freed once this is
+    made. `manifest_lists` has the manifests of a v1 snapshot that has no list. `logged` are the table's own files:
+    those up to the one from which it was registered are another table's."""
+
+    uuid: JsonValue
+    logged: Sequence[_LoggedFile]
+    statistics: Sequence[tuple[str, JsonValue]]
+    manifest_lists: Sequence[str | Sequence[str]]
+
+
+def _named_files(document: JsonObject, *, registered_from: str | None) -> _NamedFiles:
     files = table.logged_files(document)
     first = files.index(registered_from) + 1 if registered_from in files else 0
-    return _objects(document, "metadata-log")[first:]
-
-
-def _statistics(document: JsonObject) -> Sequence[JsonObject]:
+    logged = [
+        _LoggedFile(str(entry["metadata-file"]), _scalar(entry.get("timestamp-ms")))
+        for entry in _objects(document, "metadata-log")[first:]
+    ]
     entries = [*_objects(document, "statistics"), *_objects(document, "partition-statistics")]
-    return [entry for entry in entries if isinstance(entry.get("statistics-path"), str)]
+    statistics = [
+        (path, _scalar(entry.get("file-size-in-bytes")))
+        for entry in entries
+        if isinstance(path := entry.get("statistics-path"), str)
+    ]
+    lists: list[str | Sequence[str]] = []
+    for snapshot in _objects(document, "snapshots"):
+        listed, direct = snapshot.get("manifest-list"), snapshot.get("manifests")
+        if isinstance(listed, str):
+            lists.append(listed)
+        elif isinstance(direct, list):
+            lists.append([each for each in direct if isinstance(each, str)])
+    return _NamedFiles(_scalar(document.get("table-uuid")), logged, statistics, lists)
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    """Returns the value; None for an array or object."""
+    return None if isinstance(value, list | dict) else value
 
 
 def _objects(document: JsonObject, name: str) -> Sequence[JsonObject]:

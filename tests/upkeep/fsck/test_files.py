@@ -5,6 +5,7 @@ import pytest
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES, Hold, Taken, background_memory
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
@@ -18,6 +19,7 @@ from tests.support.table_files import append, commit_files, key_of
 from tests.upkeep.fsck.conftest import statistics, tell_lengths, write_statistics
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.manifests import ENTRY_SCHEMA, avro, manifest
+from tools.support.request_bodies import set_property
 
 
 class Tables:
@@ -242,3 +244,21 @@ async def test_files_with_an_empty_level_in_their_names_are_not_called_missing(t
     [finding] = await tables.found()
     assert finding.code is Code.FILES_OUT_OF_REACH
     assert "2 " in finding.found
+
+
+async def test_metadata_is_read_within_the_memory_for_background_work(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = await tables.fixture.commit(set_property("long", "x" * SMALL_BYTES))
+    taken: list[int] = []
+    take = Hold.take
+
+    async def recorded(self: Hold, size: int) -> Taken:
+        assert self.counts
+        taken.append(size)
+        return await take(self, size)
+
+    monkeypatch.setattr(Hold, "take", recorded)
+    assert await tables.found() == []
+    assert taken.count(PARSED_WEIGHT * len(state.metadata)) == 2, "of the examination of metadata, and of that of files"
+    assert background_memory().used == 0
