@@ -44,8 +44,8 @@ class TextLines:
     async def export(self, request_log: RequestLog) -> None:
         """Writes the line."""
         store, error = request_log.store, request_log.error_type
-        asked = request_log.asked
+        request, status = request_log.request, request_log.status
         self._write(
-            f"{asked.method} {asked.path} {request_log.status}{f' {error}' if error else ''} {request_log.operation} "
+            f"{request.method} {request.path} {status}{f' {error}' if error else ''} {request_log.operation} "
             f"{1000 * (request_log.ended - request_log.began):.1f} ms, {store.calls} store calls {store.depth} deep"
         )

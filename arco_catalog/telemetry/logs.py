@@ -19,7 +19,7 @@ from storage_backends import StoreError
 OURS = ("arco_catalog", "storage_backends", "uvicorn")
 """Loggers whose level may be lowered. Others' debug lines show headers with signatures and tokens."""
 MAX_ERRORS = 20
-"""How many exceptions of a chain or a group are told."""
+"""How many exceptions of a chain or a group are logged."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 

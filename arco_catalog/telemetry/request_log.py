@@ -1,4 +1,4 @@
-"""The log of one request: what was asked, what came of it, and what was done for it."""
+"""The log of one request: its summary, that of its response, and the work done for it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from arco_catalog.telemetry.names import UNKNOWN
 from storage_backends.wrappers.measuring import Measurement
 
 CLIENT_GONE = 499
-"""The status logged for a request that was not answered: its client hung up before it was complete."""
+"""The status logged for a request without an answer: its client hung up before it was complete."""
 
 
 class TraceParent(NamedTuple):
@@ -20,8 +20,8 @@ class TraceParent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked, and by whom, as it may be repeated: ids and products, never free text.
+class RequestSummary:
+    """A request and its client, by ids and names of products, never by free text.
 
     `method` is one of HTTP's own, `path` is for people, `client` names the client's products. `invocation` is the id
     that the platform gave the call.
@@ -36,8 +36,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What was answered: `error_type` as the client got it, `size` in bytes."""
+class ResponseSummary:
+    """The answer: `error_type` as the client got it, `size` in bytes."""
 
     status: int
     error_type: str | None = None
@@ -48,12 +48,11 @@ class Answered:
 class RequestLog:
     """The log of one request. Seconds are of the clock that measured its store calls; `ended_ms` is wall-clock time.
 
-    Whoever serves the request sets the rest of the fields when it is over. `warehouse` is one that there is, whatever
-    the request named; `operation` and `route` are what took it; `error` is the class of what was raised. The principal
-    is among the `stats`.
+    The middleware sets the other fields when the request is over. `warehouse` is one that exists, or `-`; `operation`
+    and `route` are those that took it; `error` is the class of what was raised. The principal is among the `stats`.
     """
 
-    asked: Asked
+    request: RequestSummary
     request_id: str
     warehouse: str
     store: Measurement
@@ -61,7 +60,7 @@ class RequestLog:
     stats: RequestStats = field(init=False)
     operation: str = UNKNOWN
     route: str | None = None
-    answered: Answered | None = None
+    response: ResponseSummary | None = None
     error: str | None = None
     ended: float = 0.0
     ended_ms: int = 0
@@ -69,13 +68,13 @@ class RequestLog:
 
     def __post_init__(self) -> None:
         self.stats = RequestStats(self.store)
-        if self.asked.trace_parent is not None:
-            self.trace_id = self.asked.trace_parent.trace_id
+        if self.request.trace_parent is not None:
+            self.trace_id = self.request.trace_parent.trace_id
 
     @property
     def status(self) -> int:
-        """What was answered."""
-        return CLIENT_GONE if self.answered is None else self.answered.status
+        """The status of the answer."""
+        return CLIENT_GONE if self.response is None else self.response.status
 
     @property
     def failed(self) -> bool:
@@ -90,7 +89,7 @@ class RequestLog:
     @property
     def error_type(self) -> str | None:
         """The type of the error that the client got."""
-        return None if self.answered is None else self.answered.error_type
+        return None if self.response is None else self.response.error_type
 
     def facts(self) -> JsonObject:
         """All fields of the log, in one flat object. Names in capitals are CloudWatch's: dimensions and metrics."""
@@ -99,7 +98,7 @@ class RequestLog:
             "level": "error" if self.failed else "info",
             "Warehouse": self.warehouse,
             "Operation": self.operation,
-            "method": self.asked.method,
+            "method": self.request.method,
             "status": self.status,
             "Requests": 1,
             "ServerErrors": int(self.failed),
@@ -117,7 +116,7 @@ class RequestLog:
         }
         optional: tuple[tuple[str, JsonValue], ...] = (
             ("route", self.route),
-            ("answer_bytes", None if self.answered is None else self.answered.size),
+            ("answer_bytes", None if self.response is None else self.response.size),
             ("error_type", self.error_type),
             ("error", self.error),
             ("attempt", stats.attempt),
@@ -132,9 +131,9 @@ class RequestLog:
             ("ignored_claim", stats.ignored_claim or None),
             ("denied", None if stats.denied is None else stats.denied[0]),
             ("denied_on", None if stats.denied is None else stats.denied[1]),
-            ("invocation", self.asked.invocation),
+            ("invocation", self.request.invocation),
             ("trace_id", self.trace_id),
-            ("agent", self.asked.client),
+            ("agent", self.request.client),
         )
         for name, value in optional:
             if value is not None:

@@ -71,7 +71,7 @@ class Spans:
 
     async def export(self, request_log: RequestLog) -> None:
         """Makes the spans."""
-        parent = request_log.asked.trace_parent
+        parent = request_log.request.trace_parent
         context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 
         def wall_ns(seconds: float) -> int:

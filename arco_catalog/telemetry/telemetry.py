@@ -6,7 +6,7 @@ from itertools import count
 from typing import Protocol
 
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.telemetry.request_log import Asked, RequestLog
+from arco_catalog.telemetry.request_log import RequestLog, RequestSummary
 from storage_backends.wrappers.measuring import Measurement
 
 _LOG = logging.getLogger(__name__)
@@ -30,11 +30,11 @@ class Telemetry:
         self._process: str | None = None
         self._numbers = count(1)
 
-    def begin(self, asked: Asked, warehouse: str) -> RequestLog:
+    def begin(self, request: RequestSummary, warehouse: str) -> RequestLog:
         """Opens the log of a request that has just come in, before it is handled; `warehouse` is what is logged of one
         that names none."""
         store = Measurement()
-        return RequestLog(asked, asked.request_id or self._next_id(), warehouse, store, began=store.clock())
+        return RequestLog(request, request.request_id or self._next_id(), warehouse, store, began=store.clock())
 
     def _next_id(self) -> str:
         """An id for a request that has none: the process's own, and a number. It is made when it is first needed, for a
@@ -44,7 +44,7 @@ class Telemetry:
         return f"{self._process}-{next(self._numbers)}"
 
     async def export(self, request_log: RequestLog) -> None:
-        """Exports the log of a request that is over. It has been answered, so an exporter that fails is logged and
+        """Exports the log of a request that is over. It has its answer, so an exporter that fails is logged and
         nothing else."""
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:

@@ -5,7 +5,7 @@ from arco_catalog.http.requests import Handle, Request
 from arco_catalog.http.responses import Response
 from arco_catalog.protocol.request_stats import collect_stats
 from arco_catalog.telemetry.names import operation
-from arco_catalog.telemetry.request_log import Answered, Asked, RequestLog
+from arco_catalog.telemetry.request_log import RequestLog, RequestSummary, ResponseSummary
 from arco_catalog.telemetry.telemetry import Telemetry
 
 
@@ -19,7 +19,7 @@ class RequestTelemetry:
 
     async def handle(self, request: Request) -> Response:
         """Passes the request on, with an id. An exception is logged by its class and raised again."""
-        log = self._telemetry.begin(_asked(request), self._usual_warehouse)
+        log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
         try:
             with collect_stats(log.stats):
@@ -32,9 +32,9 @@ class RequestTelemetry:
             await self._telemetry.export(log)
 
 
-def _asked(request: Request) -> Asked:
+def _request_summary(request: Request) -> RequestSummary:
     headers = request.headers
-    return Asked(
+    return RequestSummary(
         method(request.method),
         path(request.raw_path),
         client=client_info(headers),
@@ -53,4 +53,4 @@ def _fill(log: RequestLog, request: Request) -> None:
         log.operation, log.route = operation(request.route.endpoint), request.route.template
     if request.response is not None:
         response = request.response
-        log.answered = Answered(response.status, response.error_type, len(response.body))
+        log.response = ResponseSummary(response.status, response.error_type, len(response.body))
