@@ -11,14 +11,14 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import (
+    Requires,
     another,
     carry_out,
     deployment,
-    looking,
     no_warehouse,
+    open_session,
     operator_request,
     saying_that_it_waits,
-    writing,
 )
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -69,7 +69,8 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
         if wanted.every:
             await _check_deployment(options, checking)
         else:
-            async with (writing if wanted.apply else looking)(options, "fsck", DAY_MS) as session:
+            requires = Requires.HEAD if wanted.apply else Requires.NOTHING
+            async with open_session(options, "fsck", DAY_MS, writes=wanted.apply, requires=requires) as session:
                 async with saying_that_it_waits(options.store):
                     if not await session.state.has_any():
                         raise await no_warehouse(session, options.store)

@@ -9,7 +9,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.output import facts
-from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.governance import (
@@ -49,9 +49,9 @@ def run(options: CatalogOptions, wanted: Wanted, *, writes: bool, as_json: bool)
 
     async def work() -> JsonObject:
         if not writes:
-            async with reading(options, "governance show") as session:
+            async with open_session(options, "governance show") as session:
                 return await _shown(session, wanted)
-        async with writing(options, "governance set") as session:
+        async with open_session(options, "governance set", writes=True) as session:
             return await _changed(session, wanted, patch)
 
     shown = carry_out(work)

@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, managing, reading
+from arco_catalog.cli.session import carry_out, managing, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
@@ -34,7 +34,7 @@ def run(
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
-        async with _realm(options) if of_realm else reading(options, "history") as session:
+        async with _realm(options) if of_realm else open_session(options, "history") as session:
             newest = None if at_ms is None else await registry_at(session, at_ms)
             async for operation in history(session, own=own, newest=newest):
                 found.append(operation)

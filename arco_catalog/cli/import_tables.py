@@ -13,7 +13,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.recorded_locations import record_locations
 from arco_catalog.state.index import Namespace
@@ -59,11 +59,14 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
         raise CliError("-P works only with `arco import catalog`")
-    opened = writing if options.apply else reading
+    writes = options.apply
 
     async def work() -> Report:
         report = Report(options.apply)
-        async with opened(catalog, "import", DAY_MS) as session, _source(catalog, options, only) as source:
+        async with (
+            open_session(catalog, "import", DAY_MS, writes=writes) as session,
+            _source(catalog, options, only) as source,
+        ):
 
             async def chosen() -> AsyncIterator[SourceTable]:
                 async for found in source.tables():

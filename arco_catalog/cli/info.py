@@ -5,7 +5,7 @@ from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import format_namespace, parse_identifier
 from arco_catalog.cli.output import facts, table
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.info import info
 from arco_catalog.state.fields import mapping, sequence, texts
@@ -20,7 +20,7 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
     namespace, table_name = parse_identifier(name)
 
     async def read() -> JsonObject:
-        async with reading(options, "info") as session:
+        async with open_session(options, "info") as session:
             return await info(session, namespace, table_name, snapshots)
 
     shown = carry_out(read)

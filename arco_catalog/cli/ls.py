@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
@@ -38,7 +38,7 @@ def run(
 
     async def read() -> tuple[list[JsonObject], bool]:
         found: list[JsonObject] = []
-        async with reading(options, "ls") as session:
+        async with open_session(options, "ls") as session:
             level: Level = partial(_level, session)
             if at_ms is not None:
                 level = Listing(session, await registry_at(session, at_ms), at_ms).level

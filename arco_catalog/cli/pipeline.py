@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from arco_catalog.cli.client_config import SCALA_OF_SPARK, spark_runtime, store_settings
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import all_state, carry_out, looking, no_warehouse, reading
+from arco_catalog.cli.session import Requires, all_state, carry_out, no_warehouse, open_session
 
 LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
@@ -65,9 +65,9 @@ async def _is_there(options: CatalogOptions, job: str) -> None:
         async with all_state(options, writes=False):
             return
     if job != "fsck":
-        async with reading(options, "pipeline"):
+        async with open_session(options, "pipeline"):
             return
-    async with looking(options, "pipeline") as session:
+    async with open_session(options, "pipeline", requires=Requires.NOTHING) as session:
         if not await session.state.has_any():
             raise await no_warehouse(session, options.store)
 

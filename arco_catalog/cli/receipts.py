@@ -10,7 +10,7 @@ from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.receipts import NamedEntity, entities_named, receipts_of
 from arco_catalog.protocol.catalog import Session
@@ -35,7 +35,7 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
     or of the entity whose id is given. What else had the name is said on stderr. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
-        async with reading(options, "receipts") as session:
+        async with open_session(options, "receipts") as session:
             return await _read(session, name, limit)
 
     told, note = carry_out(read)

@@ -3,7 +3,7 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
-from arco_catalog.cli.session import another, carry_out, writing
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.namespaces import create_namespace
@@ -23,7 +23,7 @@ def run(
     kind = "view" if view else "table"
 
     async def work() -> JsonObject:
-        async with writing(options, "register") as session:
+        async with open_session(options, "register", writes=True) as session:
             if parents:
                 await make_namespaces(session, namespace)
             answer = await (

@@ -9,7 +9,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.history import format_names
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, looking, mending, mending_realm
+from arco_catalog.cli.session import Requires, carry_out, mending_realm, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, sequence
@@ -81,9 +81,9 @@ async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> Asyn
     if of_realm:
         opened = mending_realm(options, "restore", DAY_MS, writes=not dry)
     elif dry:
-        opened = looking(options, "restore", DAY_MS)
+        opened = open_session(options, "restore", DAY_MS, requires=Requires.NOTHING)
     else:
-        opened = mending(options, "restore", DAY_MS)
+        opened = open_session(options, "restore", DAY_MS, writes=True, requires=Requires.STATE)
     async with opened as session:
         yield session
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
@@ -65,23 +66,43 @@ async def _stoppable(work: Callable[[], Coroutine[None, None, T]]) -> T:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
+class Requires(Enum):
+    """What must be in a catalog that a command opens: nothing, any of its state, or its HEAD."""
+
+    NOTHING = "nothing"
+    STATE = "state"
+    HEAD = "head"
+
+
 @asynccontextmanager
-async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session that must write nothing: not even the store's conditions are probed. Where the store has a realm, it is
-    with the realm's catalog of the name. Raises `NotThere` if there is no such store, realm or catalog."""
-    async with _store(options, probed=False) as catalog:
+async def open_session(
+    options: CatalogOptions,
+    command: str,
+    timeout_ms: int = TIMEOUT_MS,
+    *,
+    writes: bool = False,
+    requires: Requires = Requires.HEAD,
+) -> AsyncIterator[Session]:
+    """A session with a catalog; where the store has a realm, with the realm's catalog of the name. One that `writes`
+    opens a store that was probed; another writes nothing, not even the objects of a probe. Raises `NotThere` if there
+    is no such store, realm or catalog, or the catalog lacks what the command `requires`, and `CliError` over a store
+    that ignores conditions, if the session writes."""
+    if writes:  # first without a probe, which makes the folder of a store that is not there
+        async with open_session(options, command, timeout_ms, requires=requires):
+            pass
+    async with _store(options, probed=writes) as catalog:
         async with saying_that_it_waits(options.store):
             session = _session(await _named(catalog, options), command, timeout_ms)
-            await _require_warehouse(session, options.store)
+            if not writes:
+                await _require(session, options.store, requires)
         yield session
 
 
-@asynccontextmanager
-async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """The same, without a look whether anything is in the catalog. Raises `NotThere` if there is no such realm, or no
-    such catalog in it."""
-    async with _store(options, probed=False) as catalog:
-        yield _session(await _named(catalog, options), command, timeout_ms)
+async def _require(session: Session, url: str, requires: Requires) -> None:
+    if requires is Requires.HEAD:
+        await _require_warehouse(session, url)
+    if requires is Requires.STATE and not await session.state.has_any():
+        raise await no_warehouse(session, url)
 
 
 @asynccontextmanager
@@ -89,27 +110,6 @@ async def outside_realms(options: CatalogOptions, command: str, timeout_ms: int)
     """A session with the one catalog that a store without a realm has, whatever is there."""
     async with _store(options, probed=False, checks=True) as catalog:
         yield _session(catalog, command, timeout_ms)
-
-
-@asynccontextmanager
-async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session that may write. Raises `CliError` over a store that ignores conditions, and `NotThere` where there is
-    no such store, realm or catalog: only `arco serve`, `arco init` and `arco catalogs` make one."""
-    async with reading(options, command):
-        pass
-    async with _store(options, probed=True) as catalog:
-        yield _session(await _named(catalog, options), command, timeout_ms)
-
-
-@asynccontextmanager
-async def mending(options: CatalogOptions, command: str, timeout_ms: int) -> AsyncIterator[Session]:
-    """A session that may write, whether HEAD is there or not. Raises `CliError` over a store that ignores conditions,
-    and `NotThere` if there is no such realm, no such catalog in it, or nothing at all where the catalog should be."""
-    async with looking(options, command, timeout_ms) as session:
-        if not await session.state.has_any():
-            raise await no_warehouse(session, options.store)
-    async with _store(options, probed=True) as catalog:
-        yield _session(await _named(catalog, options), command, timeout_ms)
 
 
 @asynccontextmanager
@@ -167,7 +167,7 @@ async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOU
 
 @asynccontextmanager
 async def each_catalog(options: CatalogOptions, *, writes: bool) -> AsyncIterator[Sequence[DeployedCatalog]]:
-    """The catalogs of the realm, or the one of a store that has none. Raises as `reading` does, or as `writing`."""
+    """The catalogs of the realm, or the one of a store that has none. Raises as `open_session` does."""
     async with all_state(options, writes=writes) as inventory:
         yield inventory.catalogs
 

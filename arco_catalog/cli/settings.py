@@ -7,7 +7,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import facts
-from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations.recorded_locations import change_locations
 from arco_catalog.protocol.catalog import Session
@@ -43,8 +43,8 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
     """Prints the settings of a catalog, after the changes that are given. Raises `CliError`."""
 
     async def work() -> RegistryState:
-        opened = writing if changes.of_keys or changes.of_locations else reading
-        async with opened(options, "settings", TIMEOUT_MS) as session:
+        writes = bool(changes.of_keys or changes.of_locations)
+        async with open_session(options, "settings", TIMEOUT_MS, writes=writes) as session:
             if changes.of_locations:
                 await change_locations(session, added=changes.added, removed=changes.removed)
             if changes.of_keys:

@@ -5,7 +5,7 @@ from arco_catalog.cli.columns import columns, format_author, format_client, form
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import facts
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import relation_at
 from arco_catalog.operations.inspect import inspect_relation
@@ -20,7 +20,7 @@ def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_jso
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
-        async with reading(options, "show") as session:
+        async with open_session(options, "show") as session:
             if at_ms is not None:
                 return await relation_at(session, namespace, name, at_ms)
             return await inspect_relation(session, namespace, name)

@@ -9,7 +9,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, each_catalog, reading, writing
+from arco_catalog.cli.session import another, carry_out, each_catalog, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
@@ -42,7 +42,7 @@ def run_list(
         return selected and (listed.is_stuck or not stuck)
 
     async def work() -> list[ListedTask]:
-        async with reading(options, "tasks") as session:
+        async with open_session(options, "tasks") as session:
             return [found async for found in tasks(session) if matches(found)]
 
     found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
@@ -56,7 +56,7 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
     `CliError`."""
 
     async def work() -> int:
-        async with reading(options, "tasks", DAY_MS) as session:
+        async with open_session(options, "tasks", DAY_MS) as session:
             shown = 0
             while True:
                 listed = await require_task(another(session), task)
@@ -75,7 +75,7 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)
-        async with writing(options, "tasks", DAY_MS) as session:
+        async with open_session(options, "tasks", DAY_MS, writes=True) as session:
             delegate = delegate_from_env(options.environment, session.runtime)
             worker = task_worker(session.catalog, policies, delegate=delegate)
             if task is None:
@@ -135,7 +135,7 @@ def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
     """Submits a failed task again. Raises `CliError`."""
 
     async def work() -> ListedTask:
-        async with writing(options, "tasks") as session:
+        async with open_session(options, "tasks", writes=True) as session:
             return ListedTask(await retry_task(session, task, session.runtime), held=False)
 
     again = carry_out(work)

@@ -13,7 +13,7 @@ import pytest
 from arco_catalog.cli.bootstrap import storage_of
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
-from arco_catalog.cli.session import writing
+from arco_catalog.cli.session import open_session
 from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -55,7 +55,9 @@ class Store:
         """Drops all tables of `db`, and `db`, if the catalog has it."""
 
         async def drop() -> None:
-            async with writing(CatalogOptions(self.url, catalog, realm=self.realm), "test") as session:
+            async with open_session(
+                CatalogOptions(self.url, catalog, realm=self.realm), "test", writes=True
+            ) as session:
                 for name in ("t", "u"):
                     with suppress(NoSuchTable, NoSuchNamespace):
                         await drop_table(session, ("db",), name, purge=False)
@@ -68,7 +70,9 @@ class Store:
         """Drops `db` of a catalog."""
 
         async def drop() -> None:
-            async with writing(CatalogOptions(self.url, catalog, realm=self.realm), "test") as session:
+            async with open_session(
+                CatalogOptions(self.url, catalog, realm=self.realm), "test", writes=True
+            ) as session:
                 await drop_namespace(session, ("db",))
 
         asyncio.run(drop())
@@ -78,7 +82,7 @@ class Store:
 
         async def make() -> None:
             options = CatalogOptions(self.url, catalog, realm=self.realm)
-            async with writing(options, "test") as session:
+            async with open_session(options, "test", writes=True) as session:
                 if name == "t":
                     await create_namespace(session, ("db",), {})
                 await create_table(session, ("db",), {"name": name, "schema": schema("x")})
