@@ -1,7 +1,7 @@
-"""Object stores behind one protocol, `ObjectStore`. Imports no SDK until `open_store` is asked for one.
+"""Object stores behind one protocol, `ObjectStore`. Imports no SDK until `open_store` needs one.
 
 Examples:
-    A write has a condition, and an outcome that says whether it was applied:
+    A write has a condition, and an outcome that states whether it was applied:
 
     >>> import asyncio
     >>> from storage_backends.open import open_store

@@ -19,7 +19,7 @@ def growing_pause_s(random: float, attempt: int, base_s: float = BASE_S, cap_s: 
 
 
 def poll_pause_s(random: float, mean_s: float) -> float:
-    """Before another look at what somebody else is to finish: never nothing, since an early look is in vain."""
+    """Returns the pause before another check of another process's work: never zero, since an early check is in vain."""
     return pause_s(random, 1.5 * mean_s, 0.5 * mean_s)
 
 

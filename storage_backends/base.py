@@ -110,9 +110,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it. `in_order` says that the
-    store lists by key: who looks for the first keys only may stop then (docs/design/store.md#rule-4). `others` are the
-    names of objects that are not valid keys, such as `folder/`, which no other call of a store accepts."""
+    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it. `in_order` means that the
+    store lists by key: a caller that needs only the first keys may stop early (docs/design/store.md#rule-4). `others`
+    are the names of objects that are not valid keys, such as `folder/`, which no other call of a store accepts."""
 
     entries: Sequence[Listed]
     after: Cursor | None
@@ -128,7 +128,7 @@ class StoreError(Exception):
 class StoreUnavailable(StoreError):
     """A read, or the start of a write, failed for a reason that may pass: throttling, timeout, connection, 5xx.
 
-    `retry_after_s` is how long the store asks to wait before the request is sent again.
+    `retry_after_s` is the pause that the store requests before a retry.
     """
 
     retry_after_s: float = 0.0
@@ -145,8 +145,8 @@ class InvalidKey(StoreError):
 @dataclass(frozen=True, slots=True)
 class Deleted:
     """What became of a deletion of many objects. Those in `left` may be there still, each for its reason; a
-    `StoreError` says that it was not deleted. All others are gone. `now_ms` is the store's time, None if no answer
-    came."""
+    `StoreError` means that it was not deleted. All others are deleted. `now_ms` is the store's time, None without an
+    answer."""
 
     left: Mapping[str, Unknown | StoreError]
     now_ms: int | None
@@ -184,8 +184,8 @@ class ObjectStore(Protocol):
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Removes at most 1,000 objects (ValueError), whatever their versions, in as few requests as the store allows.
         What is missing is gone. Raises `InvalidKey` before anything is sent, and `StoreUnavailable` where nothing could
-        be; what else fails is told of each key. The caller may send again what is `Unknown`, if the keys are not used
-        again."""
+        be; other failures are reported for each key. The caller may send again what is `Unknown`, if the keys are not
+        used again."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

@@ -5,10 +5,10 @@
     projects/PROJECT/secrets/NAME[/versions/VERSION]      Google Secret Manager
     https://VAULT.vault.azure.net/secrets/NAME[/VERSION]  Azure Key Vault
 
-AWS is asked as the catalog asks S3, with the same credentials. For the other clouds their own libraries find the
-credentials; they are imported when a secret is read, and only that cloud's. They block, so they are called in threads.
-Sources: Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST reference, Get
-Secret.
+Requests to AWS use the client and the credentials of the catalog's S3 store. For the other clouds their libraries find
+the credentials; they are imported when a secret is read, and only that cloud's. They block, so they are called in
+threads. Sources: Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST
+reference, Get Secret.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ def is_reference(text: str) -> bool:
 
 async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
     """The newest version of a secret, or the one that the reference names; `environment` has the variables that name
-    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` if nobody
-    answers. No error quotes it."""
+    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` without an
+    answer. No error quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 

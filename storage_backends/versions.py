@@ -1,7 +1,7 @@
-"""What a bucket keeps of objects that were replaced or deleted, where it is told to keep versions.
+"""Previous versions of objects in a bucket with versioning.
 
-No catalog needs this, and `ObjectStore` has none of it: it serves to bring a prefix back to an earlier time.
-"""
+The catalog does not use them, and `ObjectStore` does not include them: they serve to restore a prefix to an earlier
+time."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass

@@ -167,4 +167,4 @@ class KeySource:
 
 
 def _unavailable() -> Unavailable:
-    return Unavailable("The keys that sign tokens cannot be read; the server's log says why")
+    return Unavailable("The keys that sign tokens cannot be read; the server's log has the reason")

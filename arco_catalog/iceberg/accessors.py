@@ -97,7 +97,8 @@ def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
 
 
 def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
-    """Every location that a request names, each once: the table's own, and those where engines are told to write.
+    """Every location that a request names, each once: the table's own, and those where its properties direct engines to
+    write.
 
     Allowed locations are held against these (docs/design/state.md#rule-2).
     """

@@ -28,7 +28,7 @@ def apply_commit(
     """The table's next metadata, None if the commit changes nothing. `base` is never changed.
 
     `base` is None if the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
-    in milliseconds since 1970; the result's own time is later than the base's whatever it says. `default_location` and
+    in milliseconds since 1970; the time in the result is always later than the time in the base. `default_location` and
     `new_uuid` are for creates that name none. `checkpoint` is called between updates.
 
     Raises what `checkpoint` does, `CommitFailed` if a requirement does not hold or the client has seen too old a
@@ -54,7 +54,7 @@ def apply_commit(
 
 
 def _initial_version(commit: Commit) -> int:
-    """A create starts at the version that it asks for first, not below it."""
+    """Starts a create at the version that it requests first, not below it."""
     versions = (update.format_version for update in commit.updates if isinstance(update, UpgradeFormatVersion))
     return next(versions, DEFAULT_FORMAT_VERSION)
 

@@ -1,4 +1,4 @@
-"""Where long work may be told to stop: the caller's deadline, without a clock in here."""
+"""Points at which long work checks the caller's deadline, without a clock in this package."""
 
 from collections.abc import Callable
 from typing import TypeAlias

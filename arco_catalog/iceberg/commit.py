@@ -46,7 +46,7 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
 
     Raises what `checkpoint` does, and `BadRequest`: for more requirements or updates than a commit may have; for
     unknown actions and requirements, with all of them named, before anything else is judged; for any value that is not
-    what the specification says, with its place; for requirements beside `assert-create`.
+    what the specification defines, with its place; for requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
     requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
@@ -77,14 +77,14 @@ def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
 
 def engine_of(commit: Commit) -> str | None:
     """Which engine made the snapshots that the commit adds, as the summaries of the first of them say: Spark and Flink
-    name themselves, Trino its query. None if no summary tells, or tells more than a name and a version."""
+    name themselves, Trino its query. None if no summary has it, or a summary has more than a name and a version."""
     summaries = (update.snapshot.get("summary") for update in commit.updates if isinstance(update, AddSnapshot))
     for summary in islice(summaries, SUMMARIES_READ):
         if isinstance(summary, dict):
             named = [summary.get(field) for field in ("engine-name", "engine-version")]
-            told = "/".join(part for part in named if isinstance(part, str))
-            if _ENGINE.fullmatch(told):
-                return told
+            engine = "/".join(part for part in named if isinstance(part, str))
+            if _ENGINE.fullmatch(engine):
+                return engine
             if "trino_query_id" in summary:
                 return "trino"
     return None
@@ -92,7 +92,7 @@ def engine_of(commit: Commit) -> str | None:
 
 @dataclass(frozen=True)
 class Named(Generic[T]):
-    """An array of a request, such as `updates`, whose objects each have a name that says how to read the rest.
+    """An array of a request, such as `updates`, whose objects each have a name that selects the parser of the rest.
     `readers` are the known names."""
 
     field: str

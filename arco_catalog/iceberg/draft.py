@@ -112,7 +112,7 @@ class TableDraft:
         return known[1]
 
     def finish(self, base_location: str | None) -> JsonObject | None:
-        """The document, None if it says the same as its base. Raises `BadRequest` if an invariant does not hold."""
+        """Returns the document, None if it equals its base. Raises `BadRequest` if an invariant is broken."""
         self._write_lookups_back()
         self._settle_snapshot_log()
         if self.metadata == self.base:

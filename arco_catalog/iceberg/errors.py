@@ -1,14 +1,14 @@
-"""Why a request cannot be answered as asked.
+"""The errors of requests.
 
     CatalogError
     +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
-    |   +-- BadRequest              the request is malformed, or asks for what is not allowed
+    |   +-- BadRequest              the request is malformed or not allowed
     |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
     |   |   +-- MetadataTooLarge    a metadata file is larger than this catalog takes
     |   +-- PayloadTooLarge         of the request
-    |   +-- AnswerTooLarge          what was asked for is more than the host can carry
+    |   +-- AnswerTooLarge          the answer is larger than the host can carry
     |   +-- Forbidden
-    |   +-- UnknownPrincipal        who asks was known, and is no longer
+    |   +-- UnknownPrincipal        the caller's principal was dropped
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NoSuchPolicy, NoSuchMapping
     |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment
@@ -19,7 +19,7 @@
     |   +-- NamespaceNotEmpty
     |   +-- CommitFailed            a requirement does not hold
     |   +-- Unprocessable
-    +-- NotAuthorized               what shows who asks is not accepted; never stored
+    +-- NotAuthorized               the caller's credentials are not accepted; never stored
     +-- TooManyRequests             of a kind that is bounded; nothing was done
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
@@ -33,11 +33,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 MESSAGE_LENGTH = 8 << 10
-"""Characters of a message: enough for the longest name of a namespace and more. Markers keep what clients are told."""
+"""Characters of a message: enough for the longest name of a namespace and more. Markers store the messages of
+answers."""
 
 
 class CatalogError(Exception):
-    """Root of everything that a client is told. `message` is for people, holds no secret, and is cut if it quotes a
+    """Root of all errors in answers to clients. `message` is for people, holds no secret, and is cut if it quotes a
     client at length."""
 
     def __init__(self, message: str) -> None:
@@ -55,7 +56,7 @@ class Refusal(CatalogError):
 
 
 class BadRequest(Refusal):
-    """The request is malformed or asks for what is not allowed."""
+    """The request is malformed or not allowed."""
 
 
 class IllegalArgument(BadRequest):
@@ -71,7 +72,7 @@ class PayloadTooLarge(Refusal):
 
 
 class UnsupportedMediaType(Refusal):
-    """The body is of another kind than the route takes, or nobody said of which."""
+    """The body has another content type than the route accepts, or none."""
 
 
 class AnswerTooLarge(Refusal):

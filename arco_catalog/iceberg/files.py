@@ -58,10 +58,10 @@ def files_that_left_the_log(
     old: JsonObject | None, new: JsonObject, *, old_file: str | None = None, registered_from: str | None = None
 ) -> list[str]:
     """Metadata files that may be deleted once `new` is committed: those that only `old` lists, and that the table made
-    itself. The file that it was `registered_from`, and whatever stands before that in its log, is somebody else's; so
-    is all that `old` lists where `old_file` is that file.
+    itself. The file that it was `registered_from`, and every file before that in its log, belongs to another catalog;
+    so is all that `old` lists where `old_file` is that file.
 
-    Empty unless the table asks for it (`write.metadata.delete-after-commit.enabled`).
+    Empty unless the table has `write.metadata.delete-after-commit.enabled`.
     """
     if old is None or not props.is_true(_properties(new), props.DELETE_AFTER_COMMIT):
         return []

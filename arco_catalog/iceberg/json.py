@@ -19,9 +19,9 @@ _MAYBE_BEYOND_64_BITS = (b":" + b"0" * 20, b":-" + b"0" * 19)
 
 
 LARGE_BYTES = 128 << 10
-"""orjson (3.13) leaves its results in the buffer that it wrote them to: 4 KB for 200 bytes, 64 KB for 9 KB. Whoever
-remembers one would remember all of that, so it is copied, unless it is large: of a large buffer, what was never
-written takes no memory."""
+"""orjson (3.13) leaves its results in the buffer that it wrote them to: 4 KB for 200 bytes, 64 KB for 9 KB. A
+cache of one would keep the whole buffer, so it is copied, unless it is large: the unwritten part of a large buffer
+takes no memory."""
 
 
 LONG_BYTES = 1 << 20

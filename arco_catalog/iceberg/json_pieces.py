@@ -135,7 +135,7 @@ def _is_heavy(run: list[object], budget: int) -> bool:
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object that nobody needs any more, part by part. Python frees whatever one step drops within
+    """Empties an array or object that is not needed any more, part by part. Python frees whatever one step drops within
     that step, with its global lock held; so each step drops little."""
     left = [document]
     while left:

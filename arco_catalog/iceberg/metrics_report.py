@@ -115,7 +115,7 @@ _COMMIT = record(
 
 
 def is_of_commit(report: JsonObject) -> bool:
-    """Whether a report is of a commit. The type is a text that clients may add to; then it is told by what it says."""
+    """Whether a report is of a commit. The type is a text that clients may add to; then its fields decide."""
     kind = report.get("report-type")
     return kind == COMMIT_REPORT or (kind != SCAN_REPORT and "sequence-number" in report)
 

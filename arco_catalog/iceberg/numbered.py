@@ -14,8 +14,8 @@ class Numbered(Generic[T]):
     """The objects by id, in their order, and the ids by what the objects mean. So each update of a commit costs the
     same, however many objects there are.
 
-    The meaning of an object is computed only when one of the same size is looked for: most schemas of a table differ in
-    size already.
+    The meaning of an object is computed only when an object of equal size is searched: most schemas of a table differ
+    in size already.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Numbered(Generic[T]):
 
     def _alike(self, wanted: T) -> dict[Hashable, dict[int, None]]:
         """The ids of all objects that have the size of `wanted`, by meaning, in order. `add` calls this before
-        it adds, so only the initial objects have to be looked through, once for all sizes."""
+        it adds, so only the initial objects have to be read, once for all sizes."""
         size = self._size(wanted)
         if size not in self._ids:
             alike: dict[Hashable, dict[int, None]] = {}

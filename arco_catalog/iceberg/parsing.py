@@ -1,11 +1,11 @@
-"""The bytes of a metadata file, parsed: nothing is asked of it but that it is a JSON object."""
+"""Parses the bytes of a metadata file, and checks only that it is a JSON object."""
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 
 
 class UnreadableMetadata(InternalError):
-    """A file that should hold metadata does not. An error of ours, unless somebody else named the file."""
+    """A file that should contain metadata does not. An internal error, unless a client named the file."""
 
 
 def parse_metadata(body: bytes, location: str) -> JsonObject:

@@ -38,7 +38,7 @@ def unpartitioned() -> PartitionSpec:
 
 
 def spec_meaning(spec: PartitionSpec) -> Hashable:
-    """The same for equal lists of source, transform and name; ids do not count."""
+    """Returns a key that is equal for equal lists of source, transform and name; ids do not count."""
     return tuple(_meaning(field) for field in spec["fields"])
 
 
@@ -113,7 +113,7 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
     """Checks the names of partition fields. Raises `BadRequest` if a name is empty or is used twice, or if it is the
     name of a column that is not the field's own source.
 
-    The reference asks this of every spec of a table, whenever it reads one.
+    The reference implementation requires this of every spec of a table, whenever it reads one.
     """
     taken: set[str] = set()
     for field in spec["fields"]:

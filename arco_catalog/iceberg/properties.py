@@ -81,7 +81,7 @@ def refuse_too_many(properties: object) -> None:
 
 
 def refuse_empty_paths(properties: Properties) -> None:
-    """Raises `BadRequest` if engines are told to write to the empty path: some take it for the root of the file
+    """Raises `BadRequest` if a property directs engines to the empty path: some take it for the root of the file
     system, others fail."""
     for name in (METADATA_PATH, *DATA_PATHS):
         if properties.get(name) == "":
@@ -96,7 +96,7 @@ def refuse_key_change(old: Properties, new: Properties) -> None:
 
 
 def check_new_table(properties: Properties, format_version: int, column_names: frozenset[str]) -> None:
-    """What is asked of a new table's properties only, so that old tables stay usable. Raises `BadRequest`."""
+    """Checks the properties of a new table only, so that old tables stay usable. Raises `BadRequest`."""
     for name in properties:
         column = name.removeprefix(METRICS_COLUMN_PREFIX)
         if column != name and column not in column_names:
@@ -120,7 +120,7 @@ def integer(properties: Properties, name: str, default: int) -> int:
 
 
 def is_true(properties: Properties, name: str) -> bool:
-    """Whether a property says `true`, in any case of letters."""
+    """Whether a property is `true`, in any case of letters."""
     return properties.get(name, "").lower() == "true"
 
 

@@ -1,6 +1,6 @@
-"""Is a metadata file that somebody registers one that a catalog can go on from? (REST spec, `registerTable`)
+"""Checks that a catalog can commit on a registered metadata file (REST spec, `registerTable`).
 
-What is asked is what every reader asks, and what later commits rely on. Whatever else the file holds is kept.
+It makes the checks of every reader, and those on which later commits rely. Other content of the file stays.
 """
 
 from collections.abc import Iterable, Mapping

@@ -222,7 +222,7 @@ def highest_id(columns: Columns) -> int:
 
 
 MAX_PROBLEMS = 20
-"""How many columns an error tells of: a schema may have tens of thousands of one unsupported type."""
+"""How many columns an error names: a schema may have tens of thousands of one unsupported type."""
 
 
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
@@ -284,8 +284,8 @@ def numbered_schemas(schemas: Iterable[Schema]) -> Numbered[Schema]:
 
 
 def schema_meaning(schema: Schema) -> Hashable:
-    """The same for equal columns (ids, names, types, docs, defaults, and whatever else they carry) and identifier
-    fields."""
+    """Returns a key that is equal for equal columns (ids, names, types, docs, defaults, and whatever else they carry)
+    and identifier fields."""
     fields = cast(JsonValue, [_normal(field) for field in schema["fields"]])
     return frozenset(schema.get("identifier-field-ids") or []), dumps(fields, sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Shapes of JSON values: each checks a value, gives it its static type, and says what was wrong and where.
+"""Shapes of JSON values: each checks a value, gives it its static type, and reports an error with its place.
 
 A shape is a function from a JSON value to the same value, typed. Known optional fields that are `null` mean the same
 as absent ones and are left out of what comes back (other readers refuse them); unknown fields are kept as they are.
@@ -24,7 +24,7 @@ class ShapeError(Exception):
         self.path = path
 
     def inside(self, step: str) -> "ShapeError":
-        """The same problem, seen from one level further out."""
+        """Returns the problem with its place extended by one outer level."""
         joint = "." if self.path and not self.path.startswith("[") else ""
         return ShapeError(self.problem, f"{step}{joint}{self.path}")
 

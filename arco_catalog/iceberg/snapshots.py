@@ -95,9 +95,9 @@ OPERATIONS = ("append", "replace", "overwrite", "delete")
 
 
 def check_summary(snapshot: Snapshot) -> None:
-    """A new snapshot says what was done, in one of four words; or `BadRequest`.
+    """Checks that a new snapshot names its operation, one of four; otherwise raises `BadRequest`.
 
-    The REST specification asks for it, and there are readers that refuse a whole table for one snapshot without.
+    The REST specification requires it, and some readers refuse a whole table for one snapshot without it.
     """
     operation = snapshot.get("summary", {}).get("operation")
     if operation not in OPERATIONS:
@@ -148,7 +148,7 @@ def retained_log(
 ) -> list[SnapshotLogEntry]:
     """The log without snapshots that were main only within the commit, and without history that has a gap.
 
-    Once snapshots are removed, an entry whose snapshot is gone ends what can be told of the time before it: with
+    Once snapshots are removed, an entry whose snapshot was removed ends the known history before it: with
     that one entry left out, its predecessor would seem to have been current for longer than it was.
     """
     kept: list[SnapshotLogEntry] = []

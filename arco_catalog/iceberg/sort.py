@@ -38,7 +38,7 @@ def unsorted() -> SortOrder:
 
 
 def order_meaning(order: SortOrder) -> Hashable:
-    """The same for equal fields in the same sequence; ids do not count."""
+    """Returns a key that is equal for equal fields in one sequence; ids do not count."""
     return tuple(_meaning(field) for field in order["fields"])
 
 

@@ -100,32 +100,33 @@ def type_text(written: JsonValue) -> str:
 
 
 def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
-    """What the summary of the current snapshot says; null for what it does not say. A table without one is empty."""
+    """Returns the figures in the summary of the current snapshot, null where it has none. A table without one is
+    empty."""
     if current is None:
         return dict.fromkeys(_COUNTS, 0)
     summary = next((each.get("summary") for each in snapshots if each.get("snapshot-id") == current), None)
-    said = summary if isinstance(summary, dict) else {}
-    return {name: _count(said.get(field)) for name, field in _COUNTS.items()}
+    fields = summary if isinstance(summary, dict) else {}
+    return {name: _count(fields.get(field)) for name, field in _COUNTS.items()}
 
 
 def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
     summary = snapshot.get("summary")
-    said = summary if isinstance(summary, dict) else {}
+    fields = summary if isinstance(summary, dict) else {}
     return {
         "snapshot_id": snapshot.get("snapshot-id"),
         "parent_id": snapshot.get("parent-snapshot-id"),
         "at_ms": snapshot.get("timestamp-ms"),
-        "operation": said.get("operation"),
-        "added_records": _count(said.get("added-records")),
-        "deleted_records": _count(said.get("deleted-records")),
-        "total_records": _count(said.get("total-records")),
+        "operation": fields.get("operation"),
+        "added_records": _count(fields.get("added-records")),
+        "deleted_records": _count(fields.get("deleted-records")),
+        "total_records": _count(fields.get("total-records")),
         "current": snapshot.get("snapshot-id") == current,
     }
 
 
-def _count(said: JsonValue) -> int | None:
+def _count(value: JsonValue) -> int | None:
     """A number in a summary, where numbers are text."""
-    return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else None
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
 
 
 def _current_schema(metadata: JsonObject) -> JsonObject:

@@ -1,4 +1,4 @@
-"""A new table's first metadata, made from what a client asks for (REST spec, `CreateTableRequest`)."""
+"""A new table's first metadata, made from a client's request (REST spec, `CreateTableRequest`)."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """What a client asks of a new table. Ids are the client's own and mean something only in here."""
+    """A client's request for a new table. Ids are the client's own and mean something only in here."""
 
     schema: Schema
     name: str = ""
@@ -31,7 +31,7 @@ class CreateTable:
 
 
 def parse_create_table(body: JsonValue) -> CreateTable:
-    """Reads a `CreateTableRequest`. Raises `BadRequest` for anything that is not what the specification says."""
+    """Reads a `CreateTableRequest`. Raises `BadRequest` for a request that does not match the specification."""
     request = Fields(check(OBJECT, body, "request"))
     props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
@@ -54,8 +54,8 @@ def new_table_metadata(
     """The first metadata of a table at `location`, with ids of its own. Raises `BadRequest`, and what `checkpoint`
     does.
 
-    All columns are numbered anew, level by level; spec and order follow their sources. A staged table also says when.
-    """
+    All columns are numbered anew, level by level; spec and order follow their sources. A staged table also has its
+    time."""
     version = _format_version(request.properties)
     columns = columns_by_id(request.schema)
     checkpoint()

@@ -29,7 +29,7 @@ def canonical(transform: str) -> str:
 def check_transform(transform: str) -> None:
     """Raises `BadRequest` for a known transform with a missing or impossible parameter.
 
-    Transforms that nobody here knows are let through: readers must ignore those that they do not know.
+    Unknown transforms are accepted: readers must ignore those that they do not know.
     """
     name = canonical(transform)
     found = _WITH_PARAMETER.fullmatch(name)

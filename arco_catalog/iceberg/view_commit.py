@@ -239,7 +239,7 @@ class ViewDraft:
         self.log_entry = {"timestamp-ms": time, "version-id": version_id}
 
     def finish(self) -> JsonObject | None:
-        """The document, None if it says the same as its base. Raises `BadRequest` if a rule is broken."""
+        """Returns the document, None if it equals its base. Raises `BadRequest` if a rule is broken."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:

@@ -1,4 +1,4 @@
-"""A new view's first metadata, made from what a client asks for (REST spec, `CreateViewRequest`)."""
+"""A new view's first metadata, made from a client's request (REST spec, `CreateViewRequest`)."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -24,7 +24,7 @@ FIRST_VERSION_ID = 1
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """What a client asks of a new view."""
+    """A client's request for a new view."""
 
     schema: Schema
     version: ViewVersion
@@ -34,7 +34,7 @@ class CreateView:
 
 
 def parse_create_view(body: JsonValue) -> CreateView:
-    """Reads a `CreateViewRequest`. Raises `BadRequest` for anything that is not what the specification says."""
+    """Reads a `CreateViewRequest`. Raises `BadRequest` for a request that does not match the specification."""
     request = Fields(check(OBJECT, body, "request"))
     refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}

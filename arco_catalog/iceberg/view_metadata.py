@@ -58,7 +58,7 @@ _sql_representation = record(Representation, required={"type": STRING, "sql": ST
 
 
 def REPRESENTATION(value: JsonValue) -> Representation:  # noqa: N802 - a shape
-    """SQL in some dialect, or something of a type that nobody here knows."""
+    """SQL in some dialect, or a representation of an unknown type."""
     found = _any_representation(value)
     return _sql_representation(value) if is_sql(found) else found
 
@@ -151,7 +151,7 @@ def check_dialects(version: ViewVersion) -> None:
 
 
 def version_meaning(version: ViewVersion) -> Hashable:
-    """The same for versions that are equal but for id and time."""
+    """Returns a key that is equal for versions that differ only in id and time."""
     ignored = ("version-id", "timestamp-ms")
     meaning = {name: value for name, value in version.items() if name not in ignored}
     return dumps(cast(JsonObject, meaning), sort_keys=True)

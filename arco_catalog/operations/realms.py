@@ -116,7 +116,7 @@ class Realm:
             registry.store,
             deadline_ms,
             runtime.now_ms,
-            told=registry.clock.told,
+            observe_time=registry.clock.told,
             measurement=current_stats().store,
         )
         return State(records, registry.paths, registry.caches, runtime, settings.spill)

@@ -151,7 +151,7 @@ class Session:
         timed = partial(
             RequestStore, deadline_ms=request.deadline_ms, now_ms=catalog.runtime.now_ms, measurement=stats.store
         )
-        records = timed(catalog.store, told=catalog.clock.told)
+        records = timed(catalog.store, observe_time=catalog.clock.told)
         self.state = State(
             records,
             catalog.paths,

@@ -33,7 +33,7 @@ SKEW_MS = 5 * 60_000
 """How long ago a signature begins to hold: clocks differ."""
 
 _KEY_FIELDS = ("SignedOid", "SignedTid", "SignedStart", "SignedExpiry", "SignedService", "SignedVersion", "Value")
-_MOST_KEYS = 64
+_MAX_KEYS = 64
 
 
 class EntraSource(Protocol):
@@ -46,7 +46,7 @@ class EntraSource(Protocol):
 
 class AzureIssuer:
     """Signs for accounts that `config` reaches. `container_scope` is the operator's consent to signatures for whole
-    containers in flat accounts; whoever asks has checked that nothing else lies in them."""
+    containers in flat accounts; the caller has checked that they contain no other data."""
 
     def __init__(
         self,
@@ -119,11 +119,11 @@ class AzureIssuer:
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """A key of the account that outlives a signature made now."""
         name = (config.tenant_id, endpoint.origin)
-        async with self._asking:  # one task asks; the others use its answer
+        async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)
             if held is None or held.expires_ms < self._now_ms() + self._lifetime_ms:
                 held = await self._ask(config, endpoint)
-                if len(self._keys) >= _MOST_KEYS:
+                if len(self._keys) >= _MAX_KEYS:
                     self._keys.clear()
                 self._keys[name] = held
         return held
@@ -176,4 +176,4 @@ def read_key(response: Response, account: str) -> DelegationKey:
     try:
         return DelegationKey(oid, tid, start, expiry, service, version, value, iso_date_ms(expiry))
     except ValueError as error:
-        raise CredentialsRefused("Azure does not say when its key expires", "InvalidAnswer") from error
+        raise CredentialsRefused("Azure does not state when its key expires", "InvalidAnswer") from error

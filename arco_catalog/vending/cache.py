@@ -27,7 +27,7 @@ class CredentialCache:
         self._size = size
         self._none_ms = none_ms  # how long it is remembered that there are none
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._asked: dict[Hashable, asyncio.Task[Credentials]] = {}
+        self._pending: dict[Hashable, asyncio.Task[Credentials]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def get(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
@@ -37,21 +37,21 @@ class CredentialCache:
             self._kept.move_to_end(key)
             return kept.credentials
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # what another loop began, nobody will finish
-            self._loop, self._asked = loop, {}
-        asked = self._asked.get(key)
-        if asked is None:
-            asked = loop.create_task(self._ask(key, issue))
-            self._asked[key] = asked
-            asked.add_done_callback(self._forget_failure)
-        return await asyncio.shield(asked)  # whoever gives up leaves it to the others
+        if self._loop is not loop:  # no loop finishes the tasks of another one
+            self._loop, self._pending = loop, {}
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = loop.create_task(self._ask(key, issue))
+            self._pending[key] = pending
+            pending.add_done_callback(self._forget_failure)
+        return await asyncio.shield(pending)  # a cancelled caller must not cancel the request of the others
 
     async def _ask(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
         began_ms = self._now_ms()
         try:
             credentials = await issue()
         finally:
-            self._asked.pop(key, None)
+            self._pending.pop(key, None)
         ends = [credential.expires_ms for credential in credentials]
         until_ms = began_ms + (min(ends) - began_ms) // 2 if ends else began_ms + self._none_ms
         self._kept[key] = _Kept(credentials, until_ms)
@@ -62,6 +62,7 @@ class CredentialCache:
 
     @staticmethod
     def _forget_failure(task: asyncio.Task[Credentials]) -> None:
-        """Those who waited were told; if all of them gave up, nobody reads it, and asyncio would complain."""
+        """Marks a failure as read: the waiting callers get it; if all of them were cancelled, asyncio would log a
+        warning."""
         if not task.cancelled():
             task.exception()

@@ -30,8 +30,8 @@ from storage_backends.s3.credentials import CredentialSource, credentials_of
 def configured_vending(
     environment: Mapping[str, str], runtime: Runtime, count: Callable[[Outcome], None], outbound: Outbound | None = None
 ) -> Vending:
-    """Vending with the credentials in the variables that the stores read. Nobody is asked for any yet. Raises
-    `ValueError` for variables that can't be read."""
+    """Returns the vending service with the credentials in the variables of the stores, and requests none yet. Raises
+    `ValueError` for malformed variables."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
     outbound = outbound or WireOutbound(runtime.sleep, runtime.random, ca_bundle)
     lifetime_s = VENDING_LIFETIME.read(environment)
@@ -57,7 +57,7 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
 
 
 def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -> StaticIssuer | None:
-    """Read once now, so that a mistake in the file is told at start."""
+    """Returns the static keys. It reads the file now, so that an error in it is reported at start-up."""
     file = environment.get(VENDING_KEYS_FILE.name)
     if not file:
         return None
@@ -71,7 +71,9 @@ def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -
 
 def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> GcsIssuer | None:
     config = GcsConfig.from_environment(environment)
-    if isinstance(config.credentials, Anonymous | AccessToken):  # a token that nobody renews, and may be narrow already
+    if isinstance(
+        config.credentials, Anonymous | AccessToken
+    ):  # a token that is never renewed, and may be narrow already
         return None
     universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
     return GcsIssuer(outbound, GoogleTokens(config, [CLOUD_PLATFORM]), runtime.now_ms, lifetime_s, universe=universe)

@@ -9,8 +9,8 @@ from arco_catalog.iceberg.json import JsonObject
 @dataclass(frozen=True, slots=True)
 class StorageCredential:
     """The properties that open files whose location starts with `prefix` (Iceberg REST specification,
-    `StorageCredential`). `refresh_property` is what tells a client where it gets the next one, None if it is not
-    to be told. Its text shows no secret."""
+    `StorageCredential`). `refresh_property` is the property with the endpoint for the next credential, None without
+    such an endpoint. Its repr has no secret."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)
@@ -18,7 +18,7 @@ class StorageCredential:
     refresh_property: str | None
 
     def refreshed_at(self, endpoint: str | None) -> "StorageCredential":
-        """The same, with the endpoint that gives the next one: a path below the catalog's URI, or a URL."""
+        """Returns the credential with the endpoint for the next one: a path below the catalog's URI, or a URL."""
         if endpoint is None or self.refresh_property is None:
             return self
         return replace(self, config={**self.config, self.refresh_property: endpoint})

@@ -26,7 +26,7 @@ from storage_backends.wire.http1 import Response
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """The OAuth scope that a token must have to be exchanged."""
-MOST_LIFETIME_S = 3_600
+MAX_LIFETIME_S = 3_600
 """Of a token by which the catalog acts as another account."""
 REFRESH_PROPERTY = "gcs.oauth2.refresh-credentials-endpoint"
 
@@ -44,8 +44,8 @@ class SourceTokens(Protocol):
 
 
 class GcsIssuer:
-    """Exchanges tokens in a `universe`, Google's own unless it is another. Clients are told to use a token for
-    `lifetime_s` at most; only Google ends it, with the one that was exchanged."""
+    """Exchanges tokens in a `universe`, by default Google's. Answers to clients name an expiry after `lifetime_s` at
+    most; at Google a token is valid until the exchanged one expires."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class GcsIssuer:
         account = quote(config.service_account, safe="@")
         url = f"{self._iam_url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
         headers = {"authorization": f"Bearer {own.token}", "content-type": "application/json"}
-        body = dumps({"scope": [_STORAGE, CLOUD_PLATFORM], "lifetime": f"{min(self._lifetime_s, MOST_LIFETIME_S)}s"})
+        body = dumps({"scope": [_STORAGE, CLOUD_PLATFORM], "lifetime": f"{min(self._lifetime_s, MAX_LIFETIME_S)}s"})
         answer = _document(await self._outbound.send("POST", url, headers, body), f"to act as {config.service_account}")
         return ExpiringToken(_token(answer, "accessToken"), _iso_ms(answer.get("expireTime")))
 
@@ -101,18 +101,18 @@ class GcsIssuer:
             "options": quote(dumps(access_boundary(group, write=write)).decode(), safe=""),
         }
         headers = {"content-type": "application/x-www-form-urlencoded"}
-        asked_ms = self._now_ms()
+        sent_ms = self._now_ms()
         answer = _document(
             await self._outbound.send("POST", self._sts_url, headers, urlencode(form).encode()), "to narrow a token"
         )
         token, lifetime_s = _token(answer, "access_token"), answer.get("expires_in")
         # Google leaves the lifetime out where it is that of the token that was exchanged.
-        told = isinstance(lifetime_s, int) and not isinstance(lifetime_s, bool)
+        has_lifetime = isinstance(lifetime_s, int) and not isinstance(lifetime_s, bool)
         expires = [source.expires_ms] if source.expires_ms is not None else []
-        expires += [asked_ms + int(str(lifetime_s)) * 1_000] if told else []
+        expires += [sent_ms + int(str(lifetime_s)) * 1_000] if has_lifetime else []
         if not expires:
-            raise CredentialsRefused("Google does not say when its token expires", "InvalidAnswer")
-        expires_ms = min(*expires, asked_ms + self._lifetime_s * 1_000)
+            raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer")
+        expires_ms = min(*expires, sent_ms + self._lifetime_s * 1_000)
         properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(expires_ms)}
         return StorageCredential(common_folder(group), properties, expires_ms, REFRESH_PROPERTY)
 
@@ -148,4 +148,4 @@ def _iso_ms(text: object) -> int:
     try:
         return int(datetime.fromisoformat(str(text)).timestamp() * 1_000)
     except ValueError as error:
-        raise CredentialsRefused("Google does not say when its token expires", "InvalidAnswer") from error
+        raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer") from error

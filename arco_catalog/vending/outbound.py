@@ -18,7 +18,7 @@ from storage_backends.wire.settings import ConnectionSettings
 ATTEMPTS = 3
 MAX_ANSWER_BYTES = 1 << 20
 EXCHANGE_S = 15.0
-_MOST_ORIGINS = 16
+_MAX_ORIGINS = 16
 _CONNECTIONS = 8
 
 
@@ -36,7 +36,7 @@ class Outbound(Protocol):
 
 class WireOutbound:
     """Keeps connections to a few servers, for one event loop at a time. An answer of status 429 or 500 and above is
-    asked for again, some times in all."""
+    requested again, some times in all."""
 
     def __init__(
         self, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float], ca_bundle: str | None = None
@@ -65,7 +65,7 @@ class WireOutbound:
                 failure = f"{host} does not answer: {error}"
                 continue
             except StoreError as error:
-                raise Unavailable(f"{host} cannot be asked: {error}") from error
+                raise Unavailable(f"{host} cannot be reached: {error}") from error
             if answer.status != 429 and answer.status < 500:
                 return answer
             failure = f"{host} answered with status {answer.status}"
@@ -93,7 +93,7 @@ class WireOutbound:
             self._pools.setdefault(origin, opened)  # another task may have been faster; this one has no connection yet
         self._pools.move_to_end(origin)
         pool = self._pools[origin]
-        if len(self._pools) > _MOST_ORIGINS:
+        if len(self._pools) > _MAX_ORIGINS:
             _, oldest = self._pools.popitem(last=False)
             await oldest.close()
         return pool

@@ -120,8 +120,8 @@ def parameters_of(query: str) -> dict[str, str]:
 
 
 def check_key(key: str) -> None:
-    """Raises `Forbidden` for a key that somebody on the way might take for another one: with empty segments, or with
-    `.` or `..`, however often it is decoded; and for a catalog's own state."""
+    """Raises `Forbidden` for a key that a proxy or server might read as another one: with empty segments, or with
+    `.` or `..`, however often it is decoded; and for the state of a catalog."""
     if len(key.encode()) > MAX_KEY_BYTES:
         raise Forbidden("Not signed: the key is too long")
     segments = key.removesuffix("/").split("/")

@@ -1,4 +1,4 @@
-"""What somebody gets access to: folders, read or written."""
+"""The scope of credentials: folders, and whether they may be written."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from arco_catalog.state.locations import Location, outermost
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The folders of one table or view, and whether they may be written too. Whoever makes one has checked that each
+    """The folders of one table or view, and whether they may be written too. Its maker has checked that each
     is allowed."""
 
     locations: tuple[Location, ...]
@@ -21,13 +21,13 @@ class Scope:
         return cls(tuple(outermost(locations)), write)
 
     def in_own_buckets(self, owns: Callable[[Location], bool]) -> "Scope":
-        """The same without folders whose bucket or container is not the catalog's alone, as `owns` says."""
+        """Returns the scope without folders whose bucket or container the catalog does not own alone, by `owns`."""
         kept = [each for each in self.locations if owns(Location(each.scheme, each.authority, ()))]
         return Scope(tuple(kept), self.write)
 
     def in_store(self, scheme: str) -> tuple[Location, ...]:
-        """The folders that can be vended in a cloud: a whole bucket cannot, nor a catalog's own state, even if somebody
-        asked for them by mistake."""
+        """The folders that can be vended in a cloud: a whole bucket cannot, nor the state of a catalog, even if a
+        request names them by mistake."""
         return tuple(
             location
             for location in self.locations
@@ -36,8 +36,8 @@ class Scope:
 
 
 def common_folder(locations: Sequence[Location]) -> str:
-    """The prefix under which a client finds the credential for all of these folders. It says where the credential is
-    used, not what it opens. Without a slash at the end: engines list a folder by its bare name, too."""
+    """The prefix under which a client finds the credential for all of these folders. It limits where the client uses
+    the credential, not its access. It has no slash at the end: engines list a folder by its bare name, too."""
     if len(locations) == 1:
         return locations[0].uri
     first = locations[0]

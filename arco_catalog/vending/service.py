@@ -15,7 +15,7 @@ from arco_catalog.vending.gcs import GcsIssuer
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
-from arco_catalog.vending.signing import Judged, judge, sign
+from arco_catalog.vending.signing import CheckedRequest, check_request, sign
 from arco_catalog.vending.static_keys import StaticIssuer
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
 from arco_catalog.vending.storage_policy import StoragePolicy
@@ -86,9 +86,9 @@ class Vending:
         refresh_endpoint: str | None = None,
         owns: Callable[[Location], bool] = lambda _: False,
     ) -> tuple[StorageCredential, ...]:
-        """Credentials for the scope, longest prefix first; none where vending is impossible. Whoever asks has checked
-        the locations and the grants on a fresh read of the registry. What opens more than the scope, static keys and
-        signatures for containers, is given where `owns` says that all of it is the catalog's.
+        """Returns credentials for the scope, longest prefix first; none where vending is impossible. The caller has
+        checked the locations and the grants on a fresh read of the registry. Static keys and signatures for containers
+        give access to more than the scope: they are vended only where the catalog owns all of it, by `owns`.
 
         Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses.
         """
@@ -111,9 +111,9 @@ class Vending:
             raise Forbidden("Not signed: this catalog signs no requests")
         if not self._allows(config):
             raise Forbidden("Not signed: this server may not be used with the catalog's storage configuration")
-        judged = judge(config, scope, request)
-        keys = await self._narrow_keys(config, scope, entity, principal, judged)
-        return sign(judged, keys or await self._own_keys(config, judged), self._now_ms())
+        checked = check_request(config, scope, request)
+        keys = await self._narrow_keys(config, scope, entity, principal, checked)
+        return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
 
     async def close(self) -> None:
         """Closes connections."""
@@ -136,27 +136,27 @@ class Vending:
         return True
 
     async def _narrow_keys(
-        self, config: AwsStorage, scope: Scope, entity: str, principal: str, judged: Judged
+        self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
         """Keys that open the folders of a request and nothing outside of the scope; None if there are none."""
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
-            scope = Scope.of(sorted(judged.locations, key=lambda location: location.uri), write=scope.write)
+            scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)
             issued = await self._issued(config, scope, entity, principal)
         if len(issued) > 1:
             raise Forbidden("Not signed: one location at a time")
         return session_keys(issued[0]) if issued else None
 
-    async def _own_keys(self, config: AwsStorage, judged: Judged) -> Credentials:
+    async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
         if self._issuers.signer is None:
             raise Forbidden("Not signed: this catalog has no key to sign with")
-        # Which server takes the signature is up to whoever sends it, whatever the catalog's configuration says: any
-        # host can be named to the one whose key this is.
+        # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can
+        # send the request to any host of the key's owner.
         if config.is_amazon and not self._issuers.signer_of_amazon:
             raise Forbidden("Not signed: this catalog has no key to sign with at Amazon")
-        if judged.bucket_in_host and not config.is_amazon:
+        if checked.bucket_in_host and not config.is_amazon:
             raise Forbidden("Not signed: the store may take a folder for the bucket (pathStyleAccess avoids that)")
-        if judged.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
+        if checked.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
             raise Forbidden("Not signed: the store may take headers and bodies which are not signed")
         try:
             return await self._issuers.signer.current()
@@ -167,9 +167,9 @@ class Vending:
                 f"the catalog has no AWS credentials to sign with: {error}", "NoCredentials"
             ) from error
 
-    async def _counted(self, asked: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
+    async def _counted(self, pending: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
         try:
-            issued = longest_first(await asked)
+            issued = longest_first(await pending)
         except CredentialsRefused as error:
             self._count(Outcome.REFUSED)
             _LOG.error("no credentials were vended: %s", error.message)
@@ -196,8 +196,8 @@ class Vending:
 
 
 def signing_properties(path: str) -> Mapping[str, str]:
-    """What tells clients to have their requests signed at `path`, relative to the URI at which they reach the catalog:
-    it is theirs to know, and all of them take it where no `signer.uri` is told.
+    """Returns the properties by which clients request signatures at `path`, relative to their URI of the catalog: all
+    of them use that URI where no `signer.uri` is set.
 
     Iceberg 1.10 reads `s3.signer.*`, 1.11 `signer.*`, 1.12 neither: it computes the path, if signing is enabled.
     PyIceberg reads `s3.signer` and `s3.signer.endpoint`.

@@ -1,10 +1,10 @@
 """Remote signing: signs single requests to S3, if they do no more than the scope allows.
 
-What is signed is written anew from what was understood, so that the server reads what was judged. A client may add
+What is signed is written anew from what was understood, so that the server reads what was checked. A client may add
 headers after it got a signature, or send another body. S3 refuses an `x-amz-` header that is not signed, and a body
 that has not the signed hash. Others may not: MinIO copies any object that the signing key may read if
-`x-amz-copy-source` is added to a PUT, and deletes what another body of DeleteObjects says. So whoever signs uses keys
-that open the scope alone, where there are such (service.py).
+`x-amz-copy-source` is added to a PUT, and deletes the keys of another body of DeleteObjects. So the signer uses keys
+that give access to the scope alone, where there are such keys (service.py).
 
 Sources: Iceberg REST specification, `RemoteSignRequest`; Iceberg, `S3V4RestSignerClient`; PyIceberg, `S3V4RestSigner`;
 Amazon S3 API reference, "Signature Calculations for the Authorization Header", "Common Request Headers".
@@ -62,7 +62,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckedRequest:
     """A request that a scope allows, as it is signed. `locations` are the folders that it is about."""
 
     operation: str
@@ -84,7 +84,7 @@ class Judged:
         return self.method == "PUT" or self.operation == "DeleteObjects"
 
 
-def judge(config: AwsStorage, scope: Scope, request: SignRequest) -> Judged:
+def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> CheckedRequest:
     """The request, if it is one that the scope allows. Raises `Forbidden`."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
@@ -101,7 +101,7 @@ def judge(config: AwsStorage, scope: Scope, request: SignRequest) -> Judged:
     else:
         keys = [place.key if operation.on_key else query["prefix"]]
         body_hash = headers.get("x-amz-content-sha256") or (UNSIGNED if request.method in ("PUT", "POST") else _NOTHING)
-    return Judged(
+    return CheckedRequest(
         operation.name,
         request.method,
         f"{place.scheme}://{place.authority}",
@@ -117,21 +117,21 @@ def judge(config: AwsStorage, scope: Scope, request: SignRequest) -> Judged:
     )
 
 
-def sign(judged: Judged, credentials: Credentials, now_ms: int) -> SignedRequest:
+def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> SignedRequest:
     """The request with a signature."""
     answer = signed(
         credentials,
-        SigningScope(judged.region),
+        SigningScope(checked.region),
         signing_stamp(now_ms),
-        judged.method,
-        judged.path,
-        judged.query,
-        {**judged.headers, "host": judged.authority},
+        checked.method,
+        checked.path,
+        checked.query,
+        {**checked.headers, "host": checked.authority},
         b"",
-        body_hash=judged.body_hash,
+        body_hash=checked.body_hash,
     )
-    added = {name: value for name, value in answer.items() if name not in judged.given and name != "host"}
-    return SignedRequest(f"{judged.origin}{judged.path}{f'?{judged.query}' if judged.query else ''}", added)
+    added = {name: value for name, value in answer.items() if name not in checked.given and name != "host"}
+    return SignedRequest(f"{checked.origin}{checked.path}{f'?{checked.query}' if checked.query else ''}", added)
 
 
 def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:
@@ -158,8 +158,8 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
 
 def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:
     """Scheme and host under which a bucket is reached, and whether the bucket is named by the host. A server of one's
-    own that does not know buckets in hosts would take the first segment of the key for the bucket: it has to be said
-    that it does (`pathStyleAccess: false`)."""
+    own that does not support buckets in hosts would take the first segment of the key for the bucket, so its support
+    must be configured (`pathStyleAccess: false`)."""
     if config.endpoint:
         parts = urlsplit(config.endpoint)
         authority = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")

@@ -1,7 +1,8 @@
 """Keys of S3 stores without STS, given to engines as they are.
 
-Such a key opens all of its prefix and does not expire, whatever a client is told: no store narrows it to a table. So an
-operator configures it in words, and it is given only in a catalog that the whole prefix belongs to. A file has them:
+Such a key gives access to all of its prefix and does not expire, with any expiry in the answer: no store limits it to a
+table. So an operator must enable it explicitly, and the catalog vends it only if it owns the whole prefix. A file has
+them:
 
     [{"prefix": "s3://sales", "opens-whole-prefix": true,
       "reader": {"access-key-id": "...", "secret-access-key": "..."}, "writer": {...}}]
@@ -62,8 +63,8 @@ def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys 
 
 
 class StaticIssuer:
-    """Gives the keys in a file. Clients are told that they expire, so that they ask again, and a principal that may no
-    longer is refused. The time that is told moves twice a lifetime; then the file is read again, so keys are replaced
+    """Vends the keys in a file. Answers name an expiry, so that clients request them again, and a principal without the
+    right is then refused. This expiry moves twice a lifetime; then the file is read again, so keys are replaced
     without a restart."""
 
     def __init__(self, file: str, now_ms: Callable[[], int], lifetime_s: int) -> None:
@@ -83,7 +84,7 @@ class StaticIssuer:
     async def issue(
         self, config: AwsStorage, scope: Scope, owns: Callable[[Location], bool]
     ) -> tuple[StorageCredential, ...]:
-        """A credential for each folder of the scope that lies in a prefix which `owns` says is the catalog's own.
+        """Returns a credential for each folder of the scope inside a prefix that belongs to the catalog, by `owns`.
         Raises `CredentialsRefused` if the file can no longer be read."""
         half = self._now_ms() // self._half_ms
         keys, expires_ms = await self._keys(half), (half + 2) * self._half_ms
@@ -105,7 +106,7 @@ class StaticIssuer:
 
 
 def _credential(config: AwsStorage, location: Location, key: Credentials, expires_ms: int) -> StorageCredential:
-    """Without an endpoint that gives the next one: told of it, Iceberg's Java client insists on a session token."""
+    """Returns the credential without a refresh endpoint: with one, Iceberg's Java client requires a session token."""
     properties = {
         **config.client_properties,
         "s3.access-key-id": key.access_key,
@@ -120,8 +121,8 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
         raise ValueError(f"{what} of the file of keys must have prefix, reader, writer and {_CONSENT}, nothing else")
     if entry.get(_CONSENT) is not True:
         raise ValueError(
-            f"{what} of the file of keys needs '{_CONSENT}': true: whoever may read one table below the prefix gets a "
-            "key that opens all of it"
+            f"{what} of the file of keys needs '{_CONSENT}': true: a caller who may read one table below the prefix "
+            "gets a key that opens all of it"
         )
     prefix = entry.get("prefix")
     try:

@@ -23,7 +23,7 @@ _PRINTABLE = re.compile(r"[\x21-\x7e]{1,2048}")
 @dataclass(frozen=True, slots=True)
 class AwsStorage:
     """S3, or a store that speaks its protocol. `endpoint` is the clients', `endpoint_internal` the catalog's own.
-    `path_style` None: nobody said, so clients do as they do by default."""
+    With `path_style` None, clients use their default."""
 
     role_arn: str | None = None
     external_id: str | None = None
@@ -81,7 +81,7 @@ class GcpStorage:
 
 @dataclass(frozen=True, slots=True)
 class AzureStorage:
-    """Azure Storage. `hierarchical` says that the accounts have a hierarchical namespace, which a signature for a
+    """Azure Storage. `hierarchical` means that the accounts have a hierarchical namespace, which a signature for a
     directory needs."""
 
     tenant_id: str

@@ -1,5 +1,5 @@
-"""What a catalog's storage configuration may make this server do: whoever may make catalogs must not choose the hosts
-that the server sends signed requests to, nor, where the operator says so, whom it acts as. Pure.
+"""Limits of a catalog's storage configuration: callers who may make catalogs must not choose the hosts to which the
+server sends signed requests, nor, where the operator restricts them, the identities that it assumes. Pure.
 
 Sources: AWS general reference, "AWS Security Token Service endpoints", "Amazon S3 endpoints".
 """
@@ -26,7 +26,7 @@ _AMAZON_SERVICES = ("sts", "sts-fips", "s3", "s3.dualstack", "s3-fips", "s3-fips
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
     """`endpoints` are URLs of S3 or STS that may be named besides Amazon's own for the region; `identities` are
-    patterns of the role ARNs and service accounts that the server may be told to act as."""
+    patterns of the role ARNs and service accounts that the server may assume."""
 
     endpoints: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ANY

@@ -49,8 +49,8 @@ class SessionKeys:
 
 
 class StsIssuer:
-    """Assumes the roles of catalogs as the identity that `credentials` gives. `lifetime_s` is asked for, or what STS
-    gives at least; clients are told to use the keys no longer than that, nor longer than STS said."""
+    """Assumes the roles of catalogs as the identity that `credentials` gives. It requests `lifetime_s`, or the minimum
+    of STS; answers to clients name the earlier of this lifetime's end and the expiry of STS."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class StsIssuer:
         groups = grouped(scope.in_store("s3"), config, write=scope.write)
         while groups:
             group = groups.pop(0)
-            asked_ms = self._now_ms()
+            sent_ms = self._now_ms()
             try:
                 keys = await self._assume_role(config, session_policy(group, config, write=scope.write), principal)
             except CredentialsRefused as error:
@@ -81,7 +81,7 @@ class StsIssuer:
                     raise
                 groups = [(location,) for location in group] + groups
             else:
-                expires_ms = min(keys.expires_ms, asked_ms + self._lifetime_s * 1_000)
+                expires_ms = min(keys.expires_ms, sent_ms + self._lifetime_s * 1_000)
                 issued.append(_credential(config, group, keys, expires_ms))
         return tuple(issued)
 
@@ -191,7 +191,7 @@ def _parsed(body: bytes) -> ElementTree.Element | None:
         return None
     try:
         return ElementTree.fromstring(body)
-    except (ElementTree.ParseError, ValueError, LookupError):  # LookupError: an encoding that nobody knows
+    except (ElementTree.ParseError, ValueError, LookupError):  # LookupError: an unknown encoding
         return None
 
 

@@ -1,1 +1,1 @@
-"""Azure Blob Storage: `config.py` says how a container is reached, `store.py` is the store."""
+"""Azure Blob Storage: `config.py` configures a container, `store.py` is the store."""

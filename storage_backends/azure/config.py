@@ -1,4 +1,4 @@
-"""How a container is reached, and by whom: values, made once, by hand or from the usual `AZURE_*` variables.
+"""Configuration of a container: endpoint, credentials and timeouts, made by hand or from the usual `AZURE_*` variables.
 
 Sources of the variables: Azure CLI, "Azure Storage environment variables"; azure-identity, "EnvironmentCredential";
 Azure Storage, "Configure connection strings".
@@ -71,7 +71,7 @@ class AzureConfig(ConnectionSettings):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
         """What the usual variables say. Raises `ValueError` for a connection string or a kind of client that can't be
-        read; the first call tells what else is wrong."""
+        read; the first call reports other errors."""
         named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
         kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
         if kind not in [*ClientKind]:
@@ -87,7 +87,7 @@ class AzureConfig(ConnectionSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """What a connection string says."""
+    """The fields of a connection string."""
 
     account: str | None = None
     credentials: CredentialsConfig | None = None

@@ -34,7 +34,7 @@ class BearerToken:
 
 
 class EntraTokens:
-    """The tokens of an identity, asked for again before they expire."""
+    """The tokens of an identity, renewed before they expire."""
 
     def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int]) -> None:
         self._config = config
@@ -44,10 +44,10 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` if nobody answers: but neither while the old
-        token is good."""
+        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` without an answer: but neither while the old
+        token is valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
-            async with self._asking:  # one task asks; the others use its answer
+            async with self._asking:  # one task renews; the others use its token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
                     self._held = await self._renewed()
         return self._held
@@ -56,7 +56,7 @@ class EntraTokens:
         """A token in place of one that the store refused, or the same where no other can be had. Raises what `current`
         does."""
         async with self._asking:
-            if self._held is not None and self._held.token == refused:  # nobody was faster
+            if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds
                 self._held = await self._renewed()
         return await self.current()

@@ -1,7 +1,7 @@
 """Carries requests to Azure with azure-storage-blob: its credentials, its pipeline, its proxies.
 
 The SDK sends nothing twice here: its pipeline retries nothing and follows no redirect, and the session below it does
-not resend on a connection that the server has closed, as aiohttp does with a PUT or a DELETE unless it is told not to.
+not resend on a connection that the server has closed, as aiohttp does with a PUT or a DELETE by default.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ class _Body:
 
 
 class _Tokens:
-    """The tokens of an identity, as the SDK asks for them."""
+    """Adapts the tokens of an identity to the SDK's interface."""
 
     def __init__(self, tokens: EntraTokens) -> None:
         self._tokens = tokens
@@ -136,7 +136,7 @@ class _Tokens:
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):
-            raise StoreError(f"the SDK asks for a token of {scopes}, not of {SCOPE}")
+            raise StoreError(f"the SDK requests a token for {scopes}, expected {SCOPE}")
         if "tenant_id" in options:  # the SDK follows the challenge of a 401, and sends again
             held = await self._tokens.renewed(self._given)
         else:
@@ -188,7 +188,8 @@ async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SS
 def _credential(
     endpoint: ContainerEndpoint, config: AzureConfig
 ) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
-    """The same checks as without the SDK, which would tell of a key's form only when it signs."""
+    """Checks a configuration as the client without the SDK does; the SDK would report a malformed key only when it
+    signs."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
     match config.credentials:

@@ -43,13 +43,13 @@ _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet
 
 
 class AzureStore(BucketStore):
-    """The objects of `container` whose keys start with `prefix`, reached as `config` says.
+    """The objects of `container` whose keys start with `prefix`, accessed by `config`.
 
     A version is an ETag, as the headers of an answer write it. Azure makes a new one of each write, whatever the bytes.
 
     The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
     very request, unless a proxy resends. Throttling is retried here. A blob that
-    somebody leases can't be written, which is an error: leases are not used.
+    another client leases cannot be written, which is an error: this store uses no leases.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """

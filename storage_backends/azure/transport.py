@@ -69,8 +69,8 @@ def _target(request: Request, path: str, authorized: Authorization) -> str:
 
 
 async def open_transport(container: str, config: AzureConfig) -> Transport:
-    """What the configuration asks for; no connection is made yet. Raises `StoreError` for a configuration that can't be
-    followed."""
+    """Returns the transport of a configuration, without connecting. Raises `StoreError` for a configuration that is not
+    possible."""
     endpoint = endpoint_of(container, config)
     if config.client is ClientKind.SDK:
         from storage_backends.azure.sdk import open_sdk  # the SDK takes half a second to import

@@ -1,4 +1,4 @@
-"""What a store tells beside its answers: its time, ids of requests, throttling; and how long it takes."""
+"""Checks the headers of a store's answers: its time, ids of requests, throttling; and measures its latency."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -26,11 +26,11 @@ async def store_time(examination: Examination) -> Finding:
     measured = f"{abs(ahead_ms) / 1000:,.1f} s {side} this machine"
     if abs(ahead_ms) >= MAX_SKEW_MS:
         raise Fault(f"the store's clock is {measured}: set this machine's (chrony, ntpd)")
-    return ok("told, within 30 s", measured)
+    return ok("within 30 s", measured)
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Each answer names its request, which is what a vendor's support asks for."""
+    """Each answer names its request, by an id that a vendor's support needs."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
@@ -38,7 +38,7 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """How many answers asked to slow down; what they refused was sent again."""
+    """Counts the answers that requested to slow down; their requests were sent again."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")

@@ -68,10 +68,10 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is looked at. `examine` raises `Fault` or `StoreError` if it fails.
+    """One check of a store. `examine` raises `Fault` or `StoreError` if it fails.
 
-    One that `writes` is skipped where the store takes no writes. One that is `costly` runs only when asked for. One
-    that `needs_answers` looks at HTTP. One that `measures` reports figures and judges nothing.
+    A check that `writes` is skipped where the store accepts no writes. One that is `costly` runs only on request. One
+    that `needs_answers` reads HTTP answers. One that `measures` reports figures and never fails.
     """
 
     name: str

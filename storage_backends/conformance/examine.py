@@ -140,7 +140,7 @@ async def _remove(store: _Remembering) -> list[str]:
             try:
                 outcome = await store.delete(key)
             except StoreError:
-                return  # it stays in `left`, and is told
+                return  # it stays in `left`, and is reported
         if isinstance(outcome, Applied):
             del left[key]
 

@@ -33,7 +33,7 @@ async def creation(examination: Examination) -> Finding:
     key = examination.key("create")
     version = await examination.write(key, b"first", ABSENT)
     if (await examination.require(key, b"first")).version != version:
-        raise Fault("a read tells another version than the write did")
+        raise Fault("a read returns another version than the write did")
     return ok("applied, and read back")
 
 
@@ -78,7 +78,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 
 async def unchanged_read(examination: Examination) -> Finding:
-    """A read sees what was written since; that nothing was may be told without a body, which is a capability."""
+    """A read returns the last write; a read of an unchanged object may be answered without a body, which is a
+    capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
@@ -90,7 +91,7 @@ async def unchanged_read(examination: Examination) -> Finding:
         raise Fault("a read does not see what was written since")
     if isinstance(unchanged, Found):
         return lacking("the object is sent again: reads cost more")
-    return ok("told without a body")
+    return ok("answered without a body")
 
 
 async def ranges(examination: Examination) -> Finding:
@@ -133,7 +134,7 @@ async def listed_objects(examination: Examination) -> Finding:
     if {entry.key: entry.version for entry in entries} != versions:
         raise Fault("a listing does not have just the objects that were written, in their versions")
     if any(entry.size != 4 for entry in entries):
-        raise Fault("a listing tells a wrong size")
+        raise Fault("a listing returns a wrong size")
     await examination.store.delete(keys[0], ANY)
     if {entry.key for entry in await listing(examination.store, examination.key("list/"))} != set(keys[1:]):
         raise Fault("a listing does not see a deletion")

@@ -25,7 +25,7 @@ PAUSE_S = 0.2
 
 
 async def race_to_create(examination: Examination) -> Finding:
-    """Of many that create one object at once, one wins, and all others are told so."""
+    """Of many concurrent creates of one object, one is applied, and all others are refused."""
     for number in range(ROUNDS):
         key = examination.key(f"race/{number}")
         outcomes = await asyncio.gather(
@@ -34,10 +34,10 @@ async def race_to_create(examination: Examination) -> Finding:
         winners = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
         unknown = any(isinstance(outcome, Unknown) for outcome in outcomes)
         if len(winners) > 1 or not (winners or unknown):
-            raise Fault(f"{len(winners)} of {CREATORS} creators of one object were told that they made it")
+            raise Fault(f"{len(winners)} of {CREATORS} creates of one object were reported as applied")
         found = await examination.store.get(key)
         if not isinstance(found, Found) or (winners and found.body != f"creator {winners[0]}".encode()):
-            raise Fault("the object is not that of the creator who was told that it made it")
+            raise Fault("the object is not that of the create that was reported as applied")
     return ok("one winner in each")
 
 
@@ -45,7 +45,7 @@ async def racing_updates(examination: Examination) -> Finding:
     """Writers append to one object by compare-and-swap: what was applied is in it, and what was refused is not."""
     key = examination.key("counter")
     await examination.write(key, b"[]", ABSENT)
-    told: list[tuple[str, type[Outcome]]] = []
+    outcomes: list[tuple[str, type[Outcome]]] = []
 
     async def update(name: str) -> None:
         for attempt in range(ATTEMPTS):
@@ -58,7 +58,7 @@ async def racing_updates(examination: Examination) -> Finding:
                 outcome = await examination.store.put(key, body, Matches(current.version))
             except StoreUnavailable:  # throttled: not applied
                 outcome = PreconditionFailed(None, 0)
-            told.append((tag, type(outcome)))
+            outcomes.append((tag, type(outcome)))
             if not isinstance(outcome, PreconditionFailed):
                 return
             await asyncio.sleep(PAUSE_S * (attempt + 1) / ATTEMPTS)
@@ -71,9 +71,9 @@ async def racing_updates(examination: Examination) -> Finding:
     await together(work(writer) for writer in range(WRITERS))
     last = await examination.store.get(key)
     there = json.loads(last.body) if isinstance(last, Found) else []
-    lost = [tag for tag, outcome in told if outcome is Applied and tag not in there]
+    lost = [tag for tag, outcome in outcomes if outcome is Applied and tag not in there]
     if lost:
-        raise Fault(f"of {WRITERS * UPDATES} updates that were told to be applied {len(lost)} are lost")
-    if any(outcome is PreconditionFailed and tag in there for tag, outcome in told):
+        raise Fault(f"of {WRITERS * UPDATES} updates that were reported as applied {len(lost)} are lost")
+    if any(outcome is PreconditionFailed and tag in there for tag, outcome in outcomes):
         raise Fault("an update that was refused is there")
     return ok(f"no update of {WRITERS * UPDATES} lost")

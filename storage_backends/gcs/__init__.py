@@ -1,1 +1,1 @@
-"""Google Cloud Storage by its JSON API: `config.py` says how a bucket is reached, `store.py` is the store."""
+"""Google Cloud Storage by its JSON API: `config.py` configures a bucket, `store.py` is the store."""

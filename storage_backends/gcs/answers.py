@@ -54,8 +54,8 @@ class GcsDialect:
             return StoreError(f"the bucket {self.bucket!r} is in another place: {place} (status {status})")
         if status == HTTPStatus.NOT_FOUND and _is_of_bucket(error):
             return StoreError(f"bucket {self.bucket!r} does not exist")
-        told = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
-        reason = f"status {status}{told}"
+        details = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
+        reason = f"status {status}{details}"
         if status in _AGAIN_STATUSES or error.reason in _AGAIN_REASONS:
             return StoreUnavailable(reason)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -66,8 +66,8 @@ class GcsDialect:
 
 
 def _is_of_object(error: _Error) -> bool:
-    """Whether a 404 is GCS's own and of an object: a proxy's would be a page, a missing bucket's says so. A download's
-    is a line of text, all others are JSON."""
+    """Whether a 404 is GCS's answer for a missing object: a proxy would answer a page, and the message for a missing
+    bucket names the bucket. The answer to a download is a line of text, all others are JSON."""
     return error.message.startswith("No such object") or (error.is_json and not _is_of_bucket(error))
 
 
@@ -76,14 +76,14 @@ def _is_of_bucket(error: _Error) -> bool:
 
 
 def _error_in(response: Response) -> _Error:
-    """What an error's body says: JSON as the reference has it, or else its first line of text."""
+    """Parses the body of an error: JSON by the reference, otherwise its first line of text."""
     body = response.body[:65_536]
     try:
-        told = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError:
         line = body.split(b"\n", 1)[0].decode(errors="replace").strip()
         return _Error("", "" if line.startswith("<") else line[:200], is_json=False)
-    match told:
+    match document:
         case {"error": {"message": str(message), "errors": [{"reason": str(reason)}, *_]}}:
             return _Error(reason, message, is_json=True)
         case {"error": {"code": int(), "message": str(message)}}:

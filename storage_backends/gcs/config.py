@@ -1,4 +1,4 @@
-"""How a bucket is reached, and by whom: values, made once, by hand or from the usual variables.
+"""Configuration of a bucket: endpoint, credentials and timeouts, made by hand or from the usual variables.
 
 Sources of the variables: "Environment variables" of google-auth and of google-cloud-storage; Terraform's Google
 provider, for the access token.
@@ -75,8 +75,8 @@ class GcsConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GcsConfig":
-        """What the usual variables say. Raises `ValueError` for an ARCO_GCS_CLIENT that there is none of; all else is
-        told by the first call."""
+        """Reads the usual variables. Raises `ValueError` for an unknown ARCO_GCS_CLIENT; the first call reports other
+        errors."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "").strip()
         universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
         return cls(

@@ -1,5 +1,5 @@
-"""Access tokens as a configuration has them: none, a fixed one, or those that google-auth gets, which is asked in a
-thread, since it blocks, and is not imported for the first two."""
+"""Access tokens by a configuration: none, a fixed one, or those of google-auth. That library blocks, so it runs in a
+thread; it is not imported for the first two."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def tokens_of(config: GcsConfig) -> TokenSource:
 
 
 class FixedToken:
-    """The same one always."""
+    """Returns the configured token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -56,15 +56,15 @@ class FixedToken:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringToken:
-    """A token, and when it expires, if anybody says."""
+    """A token, and the time at which it expires, where that is known."""
 
     token: str = field(repr=False)
     expires_ms: int | None
 
 
 class GoogleTokens:
-    """What google-auth gets, asked again some minutes before it expires; if that fails, the old token is used for as
-    long as it is good. `scopes` None are those of this package."""
+    """Tokens of google-auth, renewed some minutes before they expire. If a renewal fails, the old token is used as long
+    as it is valid. With `scopes` None, those of this package are requested."""
 
     def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config
@@ -76,7 +76,7 @@ class GoogleTokens:
         return (await self._fresh()).token()
 
     async def expiring(self) -> ExpiringToken:
-        """The same, and when it expires."""
+        """Returns the current token with the time at which it expires."""
         held = await self._fresh()
         return ExpiringToken(held.token(), held.expires_ms())
 
@@ -84,7 +84,7 @@ class GoogleTokens:
         held = self._credentials
         if held is not None and held.is_fresh():
             return held
-        async with self._asking:  # one task asks; the others use its answer
+        async with self._asking:  # one task renews; the others use its token
             if self._credentials is None:
                 self._credentials = await asyncio.to_thread(_load, self._config, self._scopes)
             if not self._credentials.is_fresh():
@@ -93,7 +93,7 @@ class GoogleTokens:
 
     async def renewed(self, refused: str) -> str:
         async with self._asking:
-            if self._credentials is not None and self._credentials.token() == refused:  # nobody was faster
+            if self._credentials is not None and self._credentials.token() == refused:  # no other task has renewed it
                 await asyncio.to_thread(self._credentials.renew)
         return await self.current()
 

@@ -38,7 +38,7 @@ class GoogleCredentials:
         self.current = current
         session = requests.Session()
         session.verify = config.ca_bundle or True
-        # Everything that asks for tokens goes through here, so that nothing waits for google-auth's two minutes.
+        # Every request for a token goes through here, so that none waits for google-auth's two minutes.
         self.request = partial(Request(session), timeout=config.idle_timeout_s)
 
     def is_fresh(self) -> bool:
@@ -50,7 +50,7 @@ class GoogleCredentials:
         return str(self.current.token)
 
     def expires_ms(self) -> int | None:
-        """When that token expires; None if nobody says."""
+        """The time at which the current token expires; None if google-auth does not know it."""
         expiry = self.current.expiry  # in UTC, and naive
         return None if expiry is None else int(expiry.replace(tzinfo=UTC).timestamp() * 1_000)
 

@@ -1,4 +1,4 @@
-"""JSON answers of GCS: the page of a listing, and what is told of one object. Source: the JSON API's reference,
+"""Parses JSON answers of GCS: the page of a listing, and the resource of one object. Source: the JSON API's reference,
 "Objects: list" and "Objects"."""
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
 
 PAGE_FIELDS = "kind,nextPageToken,items(name,generation,size,timeCreated)"
-"""What a listing is asked for, and nothing else of each object."""
+"""The fields that a listing requests of each page and object."""
 OBJECT_FIELDS = "generation,timeCreated"
 
 
@@ -41,7 +41,7 @@ def read_state(body: bytes) -> ObjectState:
 
 
 def generation_in(body: bytes) -> Version:
-    """The generation of an object that was just written. Raises ValueError if it is not told."""
+    """Returns the generation of an object that was just written. Raises ValueError if the answer has none."""
     return Version(_text(_loaded(body), "generation"))
 
 

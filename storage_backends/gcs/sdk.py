@@ -46,7 +46,7 @@ class SdkTransport:
         self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
-        """See `Transport.send`. Whoever stops waiting does not stop the exchange."""
+        """Sends a request; see `Transport.send`. Cancelling the caller does not stop the exchange."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):

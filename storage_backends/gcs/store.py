@@ -43,7 +43,7 @@ _NO_GENERATION = str(2**63 - 1)
 
 
 class GcsStore(BucketStore):
-    """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
+    """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
     A version is a generation: every write makes a new one, whatever its body, so none comes back.
 
@@ -87,7 +87,7 @@ class GcsStore(BucketStore):
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), span, _MEDIA))
-        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: no generation is told then
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: the answer has no generation
             return await self._nothing_of(key)
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found(answer)
 

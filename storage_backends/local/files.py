@@ -181,7 +181,8 @@ def write_durably(path: str, body: bytes) -> int:
 
 
 def version_of(status: os.stat_result) -> Version:
-    """The time that the store gave the file, and the inode, which tells apart what others put there."""
+    """Returns the version of a file: the time that the store set, and the inode, which differs for files that others
+    put there."""
     return Version(f"{status.st_mtime_ns:x}-{status.st_ino:x}")
 
 

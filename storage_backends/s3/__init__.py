@@ -1,1 +1,1 @@
-"""S3, and servers that speak its protocol: `config.py` says how a bucket is reached, `store.py` is the store."""
+"""S3, and servers that speak its protocol: `config.py` configures a bucket, `store.py` is the store."""

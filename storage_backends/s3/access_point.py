@@ -44,7 +44,7 @@ def _reason(arn: str) -> str:
         return "Object Lambda access points are not supported: they answer with other bytes than were written"
     if service == "s3express":
         return "an access point of a directory bucket is named by its alias, which ends in --xa-s3"
-    if ":accesspoint" in arn and not region:  # what one Region was told, another learns later
+    if ":accesspoint" in arn and not region:  # a write in one Region reaches the others later
         return "multi-Region access points are not supported: their signatures are of another kind (SigV4A)"
     return "expected s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/prefix"
 

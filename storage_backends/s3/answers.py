@@ -76,7 +76,7 @@ class S3Dialect:
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
-    """What became of one key of a deletion of many, as `failure_of` says it; None for a key that no object has."""
+    """Returns the failure of one key of a deletion of many, as `failure_of` does; None for a key without an object."""
     reason = f"{code}: {message}"
     if code == "NoSuchKey":
         return None
@@ -94,7 +94,7 @@ def _place(response: Response, region: str) -> str:
 
 
 def _request_ids(response: Response) -> str:
-    """What the vendor's support asks for."""
+    """Returns the ids of a request, which the vendor's support needs."""
     ids = [response.headers.get(name, "") for name in ("x-amz-request-id", "x-amz-id-2")]
     return f" (request id {', '.join(id_ for id_ in ids if id_)})" if any(ids) else ""
 

@@ -1,4 +1,4 @@
-"""How a bucket is reached, and by whom: values, made once, by hand or from the usual `AWS_*` variables.
+"""Configuration of a bucket: endpoint, credentials and timeouts, made by hand or from the usual `AWS_*` variables.
 
 Source of the variables: AWS SDKs and tools reference, "Environment variables list".
 """
@@ -34,8 +34,8 @@ class Carrier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint:
-    """An address that hands out temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it asks for. A
-    token in a file is read each time, since it is rotated, and comes first."""
+    """An address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it requires. A
+    token in a file has priority, and is read each time, since it is rotated."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -63,7 +63,7 @@ class S3Config(ConnectionSettings):
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
     `dualstack`.
 
-    `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are asked for with each object that is written;
+    `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are requested with each write;
     None leaves it to the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts its
     costs. `checksum` sends the SHA-256 of each object, which buckets with Object Lock demand.
     """
@@ -85,7 +85,7 @@ class S3Config(ConnectionSettings):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "S3Config":
         """What the usual variables say, and those named `ARCO_S3_*`. Raises `ValueError` for an unknown
-        `ARCO_S3_CLIENT`; nothing else is checked yet: the first call tells what is wrong."""
+        `ARCO_S3_CLIENT`; nothing else is checked yet: the first call reports other errors."""
         return cls(
             region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None,
             credentials=_credentials(environment),
@@ -103,12 +103,12 @@ class S3Config(ConnectionSettings):
         )
 
     def request_headers(self) -> dict[str, str]:
-        """What every request says of the bucket."""
+        """Returns the headers about the bucket for every request."""
         owner = {"x-amz-expected-bucket-owner": self.bucket_owner} if self.bucket_owner else {}
         return {**owner, **({"x-amz-request-payer": "requester"} if self.requester_pays else {})}
 
     def object_headers(self) -> dict[str, str]:
-        """What the writing of an object says of its encryption."""
+        """Returns the headers about encryption for the write of an object."""
         encryption = self.encryption or ("aws:kms" if self.kms_key_id else None)
         named = {"x-amz-server-side-encryption": encryption} if encryption else {}
         key = {"x-amz-server-side-encryption-aws-kms-key-id": self.kms_key_id} if self.kms_key_id else {}
@@ -116,7 +116,8 @@ class S3Config(ConnectionSettings):
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
-    """Keys come first, then the address that hands them out, unless the environment names what botocore asks before."""
+    """Returns the source of credentials: keys first, then the address that returns keys, unless the environment names a
+    source that botocore tries before."""
     access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if access or secret:
         return Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None)
@@ -132,7 +133,7 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
 
 
 def _chain(environment: Mapping[str, str]) -> DefaultChain:
-    """A web identity is the process's, and botocore asks for none where it is told of a profile."""
+    """Returns botocore's chain. A web identity belongs to the process; botocore ignores it where a profile is set."""
     profile = environment.get("AWS_DEFAULT_PROFILE") or environment.get("AWS_PROFILE") or None
     return DefaultChain(
         None if environment.get("AWS_WEB_IDENTITY_TOKEN_FILE") else profile,

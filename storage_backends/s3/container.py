@@ -35,7 +35,7 @@ class _Held:
 
 
 class ContainerCredentials:
-    """The keys that an address hands out, asked for again before they expire."""
+    """The temporary keys of a container's endpoint, renewed before they expire."""
 
     def __init__(self, config: ContainerEndpoint, now_ms: Callable[[], int]) -> None:
         self._config = config
@@ -44,10 +44,10 @@ class ContainerCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Raises `StoreDenied` for an answer that holds no keys, or an address that may not be asked, and
-        `StoreUnavailable` for no answer: but neither while the old keys are good."""
+        """Returns valid keys. Raises `StoreDenied` for an answer without keys, or an address that is not allowed, and
+        `StoreUnavailable` without an answer: but neither while the old keys are valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
-            async with self._asking:  # one task asks; the others use its answer
+            async with self._asking:  # one task renews; the others use its keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
                     self._held = await self._renewed()
         return self._held.keys

@@ -61,7 +61,7 @@ class FixedCredentials:
 
 
 class BotocoreCredentials:
-    """What botocore's chain finds, asked again a quarter of an hour before it expires, as botocore would."""
+    """The credentials of botocore's chain, renewed a quarter of an hour before they expire, as botocore does."""
 
     def __init__(self, chain: DefaultChain) -> None:
         self._chain = chain
@@ -72,7 +72,7 @@ class BotocoreCredentials:
     async def current(self) -> Credentials:
         if self._good is not None and not self._expires_soon():
             return self._good
-        async with self._asking:  # one task asks; the others use its answer
+        async with self._asking:  # one task renews; the others use its credentials
             if self._good is None or self._expires_soon():
                 self._good = await asyncio.to_thread(self._ask)
             return self._good

@@ -12,7 +12,7 @@ _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 def write_deletion(keys: Iterable[str]) -> bytes:
-    """What is asked: the keys, and that only failures be told."""
+    """Returns the body of a request that deletes these keys, and whose answer lists only failures."""
     objects = "".join(f"<Object><Key>{key.translate(_ESCAPES)}</Key></Object>" for key in keys)
     return f'<Delete xmlns="{_NAMESPACE}"><Quiet>true</Quiet>{objects}</Delete>'.encode()
 

@@ -39,7 +39,7 @@ async def call(
     max_bytes: int,
 ) -> Response:
     """The service's answer, whatever its status, by the credentials that the variables name. Raises `StoreDenied`
-    without credentials, and `StoreUnavailable` if nobody answers."""
+    without credentials, and `StoreUnavailable` without an answer."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)
@@ -56,7 +56,7 @@ async def call(
 
 
 def refusal(what: str, response: Response) -> StoreError:
-    """What an answer other than 200 means; of its document only the code is told."""
+    """Returns the error for an answer other than 200; it quotes only the code of the document."""
     try:
         document = json.loads(response.body)
     except ValueError:

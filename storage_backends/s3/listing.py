@@ -23,7 +23,7 @@ def read_listing(body: bytes) -> ListedPage:
         raise ValueError(f"its root element is {root.tag}, not ListBucketResult")
     texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}
     objects: list[Element] = []
-    for element in root:  # one pass: paths would walk the whole page for each name that is looked up
+    for element in root:  # one pass: paths would walk the whole page for each name
         name = _local(element.tag)
         if name == "Contents":
             objects.append(element)

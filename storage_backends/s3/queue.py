@@ -20,8 +20,8 @@ _HOST = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 async def send_message(
     url: str, body: str, delay_s: int, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> None:
-    """Sends a message to the queue of this URL, that nobody receives before so many seconds. Raises `StoreDenied` if
-    that may not be done, and `StoreUnavailable` if it is not known to have been."""
+    """Sends a message to the queue of this URL, which delivers it after a delay in seconds. Raises `StoreDenied`
+    without the permission to send, and `StoreUnavailable` if the outcome is unknown."""
     host = _HOST.fullmatch(urlsplit(url).hostname or "")
     region = host[1] if host else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}

@@ -73,7 +73,7 @@ class SdkTransport:
         client.meta.events.register("before-send.s3", self._carry)
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """See `Transport.send`. The SDK signs by this machine's clock, whatever the store's says."""
+        """Sends a request; see `Transport.send`. The SDK signs by this machine's clock, not by the store's."""
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else _OF_BUCKETS[request.method]
         try:
@@ -169,7 +169,7 @@ class _Unredirected:
 
 
 class _Keys(AioCredentials):  # type: ignore[misc]
-    """The keys that the configuration names, asked for at each request."""
+    """The keys of the configuration, read for each request."""
 
     def __init__(self, source: CredentialSource) -> None:
         super().__init__("", "")
@@ -181,7 +181,7 @@ class _Keys(AioCredentials):  # type: ignore[misc]
 
 
 class _Provider:
-    """What the SDK asks for keys."""
+    """Adapts the configured keys to the SDK's interface."""
 
     def __init__(self, keys: _Keys) -> None:
         self._keys = keys
@@ -253,8 +253,8 @@ def _never_sent(error: BotoCoreError) -> StoreError:
 def _answer_for_a_session(error: ClientError) -> Response:
     """An answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for one that a
     server failed to give: ours was not sent, and can be."""
-    told, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
+    details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise StoreUnavailable(f"no session could be made: {error}") from error
-    body = f"<Error><Code>{told.get('Code', '')}</Code><Message>{told.get('Message', '')}</Message></Error>"
+    body = f"<Error><Code>{details.get('Code', '')}</Code><Message>{details.get('Message', '')}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

@@ -40,7 +40,7 @@ from storage_backends.wire.exchange import Request
 
 
 class S3Store(BucketStore):
-    """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
+    """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap hold a fresh id (docs/design/store.md#rule-3).
@@ -142,8 +142,8 @@ class S3Store(BucketStore):
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
         resume = {} if after is None else {"continuation-token": after}
         whole = self._prefix + prefix
-        asked = whole[: whole.rfind("/") + 1] if self._by_folder else whole
-        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": asked}
+        folder = whole[: whole.rfind("/") + 1] if self._by_folder else whole
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": folder}
         answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")

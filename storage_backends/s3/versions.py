@@ -40,11 +40,11 @@ class S3Versions(BucketStore):
     async def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
         """See `KeptVersions.list`."""
         whole = self._prefix + prefix
-        asked = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
+        query = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
         resume: dict[str, str] = {}
         left: list[KeptVersion] = []
         while True:
-            answer = await self._client.read(Request("GET", "", self._always, {**asked, **resume}))
+            answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
             if answer.status != HTTPStatus.OK:
                 raise StoreError(f"unexpected status {answer.status} for a listing of versions")
             try:
@@ -68,8 +68,8 @@ class S3Versions(BucketStore):
 
 
 def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
-    """A page, and what asks for the next one, nothing after the last. Raises `ValueError` or `KeyError` for what is no
-    page."""
+    """Parses a page, and the query of the next one, which is empty after the last. Raises `ValueError` or `KeyError` if
+    the body is not a page."""
     from xml.etree import ElementTree
 
     try:

@@ -1,4 +1,5 @@
-"""What the stores of all clouds share: a prefix of a bucket, and how an answer tells of an object or of a page."""
+"""The base class of the clouds' stores: a prefix of a bucket, and results of reads, writes and listings from
+answers."""
 
 import random
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class BucketStore:
     version_called = "an ETag"
     """What messages call it."""
     page_size = PAGE_SIZE
-    """How many objects a listing asks for at a time."""
+    """The number of objects that a listing requests for each page."""
 
     def __init__(self, prefix: str, client: Client) -> None:
         if prefix:

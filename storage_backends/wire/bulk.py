@@ -1,4 +1,4 @@
-"""Deletes objects in batches, each one request whose answer tells of each of its keys."""
+"""Deletes objects in batches, each one request whose answer has an outcome for each key."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,8 @@ class Batches:
 
 
 def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
-    """What the answers to the parts of one request say of its keys. A key of which none tells may be there still."""
+    """Returns the outcome of each key, by the answers to the parts of one request. A key without an answer may still
+    exist."""
     if isinstance(answer, Unknown):
         return answer
     try:

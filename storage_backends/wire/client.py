@@ -20,8 +20,8 @@ from storage_backends.wire.exchange import (
 from storage_backends.wire.http1 import Response
 
 PATIENCE_S = 20.0
-"""How long the pauses of one call may be in all, those that the store asks for included. Where it asks for more, the
-call fails at once: its caller has a deadline, and may be told."""
+"""The sum of all pauses of one call, those that the store requests included. If the store requests a longer pause, the
+call fails at once: its caller has a deadline, and can report the failure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
     """Connections to `endpoint`, none of which is made yet. Raises `StoreError` for a CA bundle that can't be read."""
     tls = await asyncio.to_thread(tls_context, settings.ca_bundle) if endpoint.tls else None
     timeouts = Timeouts(settings.connect_timeout_s, settings.idle_timeout_s, settings.exchange_timeout_s)
-    size, most = settings.max_connections, settings.max_answer_bytes
-    return Pool(endpoint.host, endpoint.port, tls, size, timeouts, system_now_ms, most)
+    size, max_bytes = settings.max_connections, settings.max_answer_bytes
+    return Pool(endpoint.host, endpoint.port, tls, size, timeouts, system_now_ms, max_bytes)
 
 
 async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:

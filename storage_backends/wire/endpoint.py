@@ -8,7 +8,8 @@ from storage_backends.base import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`authority` is what the header `host` says; `path` is what the path of every request begins with."""
+    """The address of a server. `authority` is the value of the header `host`; `path` is the prefix of every request's
+    path."""
 
     tls: bool
     host: str

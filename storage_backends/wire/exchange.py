@@ -1,4 +1,4 @@
-"""One request to a store and its answer, whoever carries them."""
+"""One request to a store and its answer, for every transport."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,8 +53,8 @@ def date_ms(response: Response) -> int | None:
 
 
 def retry_after_s(response: Response) -> float:
-    """How long the header `Retry-After` asks to wait, by the store's clock (RFC 9110, section 10.2.3); 0 if it does
-    not."""
+    """Returns the pause of the header `Retry-After`, by the store's clock (RFC 9110, section 10.2.3); 0 without the
+    header."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)

@@ -1,4 +1,4 @@
-"""One request over a connection of its own, for small documents that are asked for rarely: key sets, secrets."""
+"""One request over a separate connection, for small documents that are rarely needed: key sets, secrets."""
 
 import asyncio
 import ssl
@@ -23,12 +23,12 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     post: bytes | None = None,
 ) -> Response:
-    """The answer to a GET, or to a `post` of these bytes, whatever its status: redirects are not followed, and no proxy
-    is asked. `plain_loopback` lets `http` pass to this machine, `tls` is a context other than that of the system's
+    """Sends a GET, or a `post` of these bytes, and returns the answer with any status. It follows no redirects and uses
+    no proxy. `plain_loopback` allows `http` to this machine, `tls` is a context other than that of the system's
     authorities.
 
-    Raises `StoreDenied` for a URL that may not be asked, and `StoreUnavailable` if no whole answer of at most
-    `max_bytes` comes.
+    Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a whole answer of at most
+    `max_bytes`.
     """
     parts = checked_url(url, plain_loopback=plain_loopback)
     secure = parts.scheme == "https"
@@ -61,7 +61,7 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
 
 
 def failure_of(what: str, response: Response) -> StoreError:
-    """What an answer other than 200 means; it is not quoted, since it may hold what nobody should see."""
+    """Returns the error for an answer other than 200; it does not quote the answer, which may contain secrets."""
     if response.status >= 500 or response.status == 429:
         return StoreUnavailable(f"{what} answered status {response.status}")
     return StoreDenied(f"{what} answered status {response.status}")

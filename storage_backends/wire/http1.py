@@ -77,7 +77,7 @@ def check_end(method: str, response: Response) -> None:
 
 
 class ResponseReader:
-    """Reads the answer to one request. Once the answer is whole, `keep_alive` tells whether the connection may carry
+    """Reads the answer to one request. Once the answer is whole, `keep_alive` is whether the connection may carry
     another request."""
 
     def __init__(self, method: str, max_body_bytes: int = MAX_ANSWER_BYTES) -> None:

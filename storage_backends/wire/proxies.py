@@ -1,6 +1,6 @@
 """Which proxy a request goes through, by the usual variables: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
 
-There is no standard. As in curl, a name in lower case comes first; as in Go, this machine is never asked for through a
+There is no standard. As in curl, a name in lower case comes first; as in Go, requests to this machine never use a
 proxy.
 """
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""How long the body of an answer may be where nothing else is said: several times the largest metadata file."""
+"""The default limit of an answer's body: several times the largest metadata file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Counts what an operation asks of its store, and how many round trips it waits for (docs/design/budgets.md)."""
+"""Counts an operation's calls to its store, and the sequential round trips among them (docs/design/budgets.md)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def log(self) -> list[tuple[Kind, str]]:
-        """What was asked, and of which object."""
+        """Returns the kind and the key of each call."""
         return [(call.kind, call.key) for call in self.trace]
 
     @property
@@ -168,9 +168,9 @@ class MeasuringStore:
         await self._inner.close()
 
 
-async def _noted(call: StoreCall, asked: Awaitable[_Answer]) -> _Answer:
+async def _noted(call: StoreCall, pending: Awaitable[_Answer]) -> _Answer:
     try:
-        answer = await asked
+        answer = await pending
     except BaseException as error:
         call.failed(error)
         raise

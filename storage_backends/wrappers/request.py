@@ -28,8 +28,8 @@ from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
 
 LATE = "the request's deadline has passed"
 
-Told = Callable[[int, int, int], None]
-"""Hears when a call was sent and answered, by the machine's clock, and what time the store said it was meanwhile
+TimeObserver = Callable[[int, int, int], None]
+"""Takes the times at which a call was sent and answered, by the machine's clock, and the store's time in the answer
 (docs/design/store.md)."""
 
 _P = ParamSpec("_P")
@@ -37,14 +37,15 @@ _Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page,
 
 
 class RequestStore:
-    """A view that is good until `deadline_ms` on the wall clock `now_ms` (docs/design/commit.md#unknown-outcomes).
+    """A view of a store that is valid until `deadline_ms` on the wall clock `now_ms`
+    (docs/design/commit.md#unknown-outcomes).
 
     Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps
     (docs/design/commit.md#rule-5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was
-    sent. When the deadline passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: it may
-    still land.
+    sent. When the deadline passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: the store
+    may still apply it.
 
-    Where given, `told` hears the time in each answer, and `measurement` notes each call.
+    `observe_time` is called with the time in each answer, and `measurement` records each call, where they are given.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class RequestStore:
         deadline_ms: int,
         now_ms: Callable[[], int],
         *,
-        told: Told | None = None,
+        observe_time: TimeObserver | None = None,
         measurement: Measurement | None = None,
     ) -> None:
         self._inner = inner
         self._deadline_ms = deadline_ms
         self._now_ms = now_ms
-        self._told = told
+        self._observe_time = observe_time
         self._measurement = measurement
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
@@ -122,8 +123,8 @@ class RequestStore:
             raise
         else:
             answer = await _wait(Waiting(call, future), left_ms / 1000, noted)
-        if self._told is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
-            self._told(sent_ms, self._now_ms(), answer.now_ms)
+        if self._observe_time is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
+            self._observe_time(sent_ms, self._now_ms(), answer.now_ms)
         return answer
 
     async def _write(

@@ -53,7 +53,7 @@ class TestRequestStoreWithAll(StoreContract, EveryVersionIsNew):
     def store(self) -> RequestStore:
         told: list[tuple[int, int, int]] = []
         return RequestStore(
-            MemoryStore(), 60_000, lambda: 0, told=lambda *times: told.append(times), measurement=Measurement()
+            MemoryStore(), 60_000, lambda: 0, observe_time=lambda *times: told.append(times), measurement=Measurement()
         )
 
 
@@ -69,7 +69,7 @@ class TestTimekeeping:
             Silent(lambda: 5_000),
             1_000,
             lambda: next(machine_ms),
-            told=lambda *answer: told.append((answer[0], answer[1], answer[2])),
+            observe_time=lambda *answer: told.append((answer[0], answer[1], answer[2])),
         )
         await store.put("a", b"1", ABSENT)
         await store.put("a", b"1", ABSENT)

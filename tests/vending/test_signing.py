@@ -17,7 +17,7 @@ from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import NO_CACHE, SignedRequest, SignRequest
-from arco_catalog.vending.signing import judge, sign
+from arco_catalog.vending.signing import check_request, sign
 from arco_catalog.vending.storage_config import AwsStorage
 from storage_backends.s3.signature import Credentials, signing_stamp
 from tests.support.fake_runtime import FakeRuntime
@@ -45,7 +45,7 @@ def request(
 
 
 def signed(wanted: SignRequest, scope: Scope = WRITE, config: AwsStorage = OWN) -> SignedRequest:
-    return sign(judge(config, scope, wanted), KEYS, NOW_MS)
+    return sign(check_request(config, scope, wanted), KEYS, NOW_MS)
 
 
 def delete_body(*keys: str) -> str:
@@ -303,7 +303,7 @@ def test_what_lies_outside_or_could_be_read_so_is_refused(method: str, uri: str)
 @pytest.mark.parametrize("host", HOSTS)
 def test_another_host_is_refused(host: str, config: AwsStorage) -> None:
     with pytest.raises(Forbidden):
-        judge(config, WRITE, SignRequest("eu-west-1", f"{host}/lake/db/t/1", "GET", {}))
+        check_request(config, WRITE, SignRequest("eu-west-1", f"{host}/lake/db/t/1", "GET", {}))
 
 
 @pytest.mark.parametrize("query", SUB_RESOURCES)
