@@ -34,7 +34,7 @@ async def race_to_create(examination: Examination) -> Finding:
         winners = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
         unknown = any(isinstance(outcome, Unknown) for outcome in outcomes)
         if len(winners) > 1 or not (winners or unknown):
-            raise Fault(f"{len(winners)} of {CREATORS} creates of one object were reported as applied")
+            raise Fault(f"{len(winners)} of {CREATORS} creators of one object got the outcome applied")
         found = await examination.store.get(key)
         if not isinstance(found, Found) or (winners and found.body != f"creator {winners[0]}".encode()):
             raise Fault("the object is not that of the create that was reported as applied")
