@@ -145,8 +145,8 @@ class InvalidKey(StoreError):
 @dataclass(frozen=True, slots=True)
 class Deleted:
     """What became of a deletion of many objects. Those in `left` may be there still, each for its reason; a
-    `StoreError` means that it was not deleted. All others are deleted. `now_ms` is the store's time, None without an
-    answer."""
+    `StoreError` means that it was not deleted. All others are deleted. `now_ms` is the store's time, None without a
+    response."""
 
     left: Mapping[str, Unknown | StoreError]
     now_ms: int | None

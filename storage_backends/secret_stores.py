@@ -38,8 +38,8 @@ def is_reference(text: str) -> bool:
 
 async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
     """The newest version of a secret, or the one that the reference names; `environment` has the variables that name
-    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` without an
-    answer. No error quotes the secret."""
+    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` without a
+    response. No error quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 

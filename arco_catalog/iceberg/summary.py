@@ -100,7 +100,7 @@ def type_text(written: JsonValue) -> str:
 
 
 def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
-    """Returns the figures in the summary of the current snapshot, null where it has none. A table without one is
+    """Returns the counts in the summary of the current snapshot, null where it has none. A table without one is
     empty."""
     if current is None:
         return dict.fromkeys(_COUNTS, 0)

@@ -23,7 +23,7 @@ _CONNECTIONS = 8
 
 
 class Outbound(Protocol):
-    """Sends a request and returns its answer. May send it again, so the request must bear that."""
+    """Sends a request and returns the response. May send it again, so the request must bear that."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Raises `Unavailable` if no answer comes."""

@@ -84,7 +84,7 @@ class GoogleTokens:
         held = self._credentials
         if held is not None and held.is_fresh():
             return held
-        async with self._asking:  # one task renews; the others use its token
+        async with self._asking:  # one task renews; the others use the token
             if self._credentials is None:
                 self._credentials = await asyncio.to_thread(_load, self._config, self._scopes)
             if not self._credentials.is_fresh():

@@ -45,9 +45,9 @@ class ContainerCredentials:
 
     async def current(self) -> Credentials:
         """Returns valid keys. Raises `StoreDenied` for an answer without keys, or an address that is not allowed, and
-        `StoreUnavailable` without an answer: but neither while the old keys are valid."""
+        `StoreUnavailable` without a response: but neither while the old keys are valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
-            async with self._asking:  # one task renews; the others use its keys
+            async with self._asking:  # one task renews; the others use the keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
                     self._held = await self._renewed()
         return self._held.keys

@@ -72,7 +72,7 @@ class BotocoreCredentials:
     async def current(self) -> Credentials:
         if self._good is not None and not self._expires_soon():
             return self._good
-        async with self._asking:  # one task renews; the others use its credentials
+        async with self._asking:  # one task renews; the others use the credentials
             if self._good is None or self._expires_soon():
                 self._good = await asyncio.to_thread(self._ask)
             return self._good

@@ -39,7 +39,7 @@ async def call(
     max_bytes: int,
 ) -> Response:
     """The service's answer, whatever its status, by the credentials that the variables name. Raises `StoreDenied`
-    without credentials, and `StoreUnavailable` without an answer."""
+    without credentials, and `StoreUnavailable` without a response."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)

@@ -28,7 +28,7 @@ async def read_aws_secret(
     service: str, region: str, arn: str, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> bytes:
     """The newest version, by the credentials that the variables name. Raises `StoreDenied` if there is none, or it may
-    not be read, and `StoreUnavailable` without an answer. No error quotes the secret."""
+    not be read, and `StoreUnavailable` without a response. No error quotes the secret."""
     request = {"SecretId": arn} if service == SECRETS_MANAGER else {"Name": arn, "WithDecryption": True}
     answer = await call(_SERVICES[service], region, _TARGETS[service], request, environment, now_ms, MAX_BYTES)
     return secret_in(answer, service)

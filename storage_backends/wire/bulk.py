@@ -1,4 +1,4 @@
-"""Deletes objects in batches, each one request whose answer has an outcome for each key."""
+"""Deletes objects in batches, each one request whose response has an outcome for each key."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Batches:
 
 
 def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
-    """Returns the outcome of each key, by the answers to the parts of one request. A key without an answer may still
+    """Returns the outcome of each key, by the responses to the parts of one request. A key without a response may still
     exist."""
     if isinstance(answer, Unknown):
         return answer

@@ -21,7 +21,7 @@ from storage_backends.wire.http1 import Response
 
 PATIENCE_S = 20.0
 """The sum of all pauses of one call, those that the store requests included. If the store requests a longer pause, the
-call fails at once: its caller has a deadline, and can report the failure."""
+call fails at once: its caller has a deadline, and can report it."""
 
 
 @dataclass(frozen=True, slots=True)

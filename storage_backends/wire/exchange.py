@@ -1,4 +1,4 @@
-"""One request to a store and its answer, for every transport."""
+"""One request to a store and the response, for every transport."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
