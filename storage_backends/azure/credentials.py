@@ -44,8 +44,8 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` without a response: but neither while the old
-        token is valid."""
+        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` without a response: but neither while the
+        old token is valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
