@@ -11,7 +11,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.as_of import Listing, registry_at
-from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.entries import DESCRIBED_KINDS
@@ -88,7 +88,7 @@ def _entry(kind: str, levels: Namespace) -> JsonObject:
     return {"type": kind, "full_name": format_namespace(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 
-async def _all(page: Callable[[Paging], Awaitable[Listed]]) -> AsyncIterator[JsonValue]:
+async def _all(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:
     """The items of all pages."""
     token: str | None = ""
     while token is not None:

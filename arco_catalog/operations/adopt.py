@@ -7,8 +7,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 async def adopt(session: Session) -> str | None:
-    """Makes a copy a catalog of its own by one registry commit. Returns the place of the original; None, without a
-    write, if the catalog is no copy. Raises `StoreError`, and `CommitStateUnknown` past the deadline."""
+    """Records in one registry commit that the original of this copy no longer exists. Returns the original's place, or
+    None without a write if the catalog is no copy. Raises `StoreError`, and `CommitStateUnknown` past the deadline."""
     adopted: str | None = None
 
     async def change(head: RegistryState) -> HeadChange | None:

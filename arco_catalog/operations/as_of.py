@@ -1,8 +1,8 @@
-"""The catalog as it was at an instant: what a name meant then, by the registry's commits, and which metadata file was
-current, by the receipts (docs/recovery.md#what-was-where).
+"""Reads the catalog as it was at an instant: the registry's commits resolve a name, and the receipts give the metadata
+file that was current (docs/recovery.md#what-was-where).
 
 A registry commit is dated by the clock of the machine that made it, a metadata file by its own time. Both are taken
-before the compare-and-swap that makes the change, so an answer is exact but for changes under way at that instant.
+before the compare-and-swap that makes the change, so an answer is exact except for changes in progress at that instant.
 """
 
 from collections.abc import AsyncIterator
@@ -38,14 +38,14 @@ _LAST_ENTROPY = bytes([255] * 10)
 
 
 class HistoryCollected(NotFound):
-    """What would tell of the instant is no longer there."""
+    """The registry commits or receipts of the instant were collected."""
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
-    """The newest commit of the registry that was made by then. Raises `HistoryCollected`, and `NotFound` if there was
-    none yet.
+    """Returns the newest registry commit that was made at or before the instant. Raises `HistoryCollected`, and
+    `NotFound` if there was no commit yet.
 
-    Commits are named by ULIDs of their times: those that came later are passed over without a read.
+    The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
     state: RegistryState | None = await session.state.head()
     newest = ulid_of(max(0, at_ms), _LAST_ENTROPY)
@@ -57,7 +57,7 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
                 if found.at_ms <= at_ms:
                     return found
         state = None if listing.before is None else await _commit(session, listing, listing.before)
-    raise NotFound("Nothing had been made in this catalog by then")
+    raise NotFound("The catalog had no commit yet at that time")
 
 
 async def _commit(session: Session, listing: RegistryState, commit: str) -> RegistryState:
@@ -67,20 +67,21 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as error:
         raise HistoryCollected(
-            f"The registry's history of that time is gone: {session.state.paths.registry_commit(commit)} was collected"
+            "The registry's history of that time no longer exists: "
+            f"{session.state.paths.registry_commit(commit)} was collected"
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The registry as it was at an instant, for listing."""
+    """Lists namespaces as the registry had them at an instant."""
 
     session: Session
     registry: RegistryState
     at_ms: int
 
     async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-        """The kind and name of everything that lay in a namespace: tables and views, then namespaces. Raises
+        """Yields kind and name of each table and view in a namespace, then of each namespace directly in it. Raises
         `NoSuchNamespace`, `HistoryCollected`."""
         index = self.registry.index
         try:
@@ -89,7 +90,7 @@ class Listing:
                 raise NoSuchNamespace(f"Namespace did not exist: {dotted(namespace[:-1], namespace[-1])}")
             for prefix in (relations_in(namespace), namespaces_in(namespace)):
                 async for key, entry in entries_in(self.session.state, index, prefix):
-                    if await _counts(self.session, entry, self.at_ms):
+                    if await _is_committed(self.session, entry, self.at_ms):
                         kind = text(entry, "type") if prefix == relations_in(namespace) else "namespace"
                         yield kind, key.rpartition("\n")[2]
         except SegmentGone as gone:
@@ -97,8 +98,9 @@ class Listing:
 
 
 async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: int) -> JsonObject:
-    """The table or view that the name meant, or what had been dropped last under it, with the metadata file that was
-    current. Raises `NoSuchTable`, `HistoryCollected`, and `NotFound` if there was no catalog yet."""
+    """Describes the table or view that had the name at the instant, or else the last one that had been dropped under
+    it, with its metadata file of that time. Raises `NoSuchTable`, `HistoryCollected`, and `NotFound` if there was no
+    catalog yet."""
     registry = await registry_at(session, at_ms)
     index = registry.index
     dropped = tombstones_of(namespace, name)
@@ -107,22 +109,22 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
     except SegmentGone as gone:
         raise _collected(gone) from gone
     found = find_relation(index, namespace, name)
-    entry = found.json if found is not None and await _counts(session, found.json, at_ms) else None
+    entry = found.json if found is not None and await _is_committed(session, found.json, at_ms) else None
     tombstone = newest_tombstone(tombstone for _, tombstone in index.scan(dropped)) if entry is None else None
     meant = entry or tombstone
     if meant is None:
         raise NoSuchTable(f"Table did not exist: {dotted(namespace, name)}")
     if described_kind(meant) is not None:
         raise NoSuchTable(
-            f"Table did not exist: {dotted(namespace, name)} was a {called(text(meant, 'type'))}, which the "
-            "catalog keeps no states of"
+            f"Table did not exist: {dotted(namespace, name)} was a {called(text(meant, 'type'))}, and the catalog "
+            "stores no earlier states of these"
         )
     entity, followed = text(meant, "entity"), Followed.of(meant)
     if followed is not None:
-        file, said = followed.metadata, None
+        file, record = followed.metadata, None
     else:
-        file, said = await _file_at(session, entity, at_ms)
-    base = None if said is None else receipt.base_of(said)
+        file, record = await _file_at(session, entity, at_ms)
+    base = None if record is None else receipt.base_of(record)
     return {
         "name": dotted(namespace, name),
         "type": meant.get("type"),
@@ -135,16 +137,16 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
         "metadata_location": file.location,
         "metadata_ms": file.ms,
         "base": None if base is None else {"metadata_location": base.location, "metadata_ms": base.ms},
-        "snapshot_id": None if said is None else said.get("snapshot_id"),
-        "principal": None if said is None else said.get("principal"),
-        "source": None if said is None else said.get("source"),
+        "snapshot_id": None if record is None else record.get("snapshot_id"),
+        "principal": None if record is None else record.get("principal"),
+        "source": None if record is None else record.get("source"),
         "registry": {"commit": registry.id, "sequence": registry.sequence, "at_ms": registry.at_ms},
     }
 
 
-async def _counts(session: Session, entry: JsonObject, at_ms: int) -> bool:
-    """Whether an entry stood: one that is an intent, if its transaction had committed by then. One whose decision was
-    collected had not: it was settled soon after."""
+async def _is_committed(session: Session, entry: JsonObject, at_ms: int) -> bool:
+    """Whether an entry was in effect at the instant: it is no intent, or its transaction had committed by then. An
+    intent whose transaction object was collected had not: intents are settled soon after the decision."""
     transaction = optional_text(entry, "transaction")
     if transaction is None:
         return True
@@ -155,26 +157,26 @@ async def _counts(session: Session, entry: JsonObject, at_ms: int) -> bool:
 
 
 async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataFile, JsonObject | None]:
-    """The metadata file that was current, and its receipt; a registered one has none. The registry says that there was
-    one, so the first file is the answer where all are later."""
+    """Returns the entity's metadata file at the instant, and its receipt; the file of a register has no receipt. The
+    registry had the entity by then, so if all files are later than the instant, the first is the one."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise HistoryCollected(f"The records of entity {entity} are gone: it was dropped and purged since")
+        raise HistoryCollected(f"Entity {entity} was dropped and purged since, and has no records any more")
     file = (await resolve_for_read(session.state, pointer)).metadata
     while True:
         if file.location == pointer.registered_from:
             return file, None
-        said = await receipt_of(session, entity, file)
-        base = None if said is None else receipt.base_of(said)
-        if file.ms <= at_ms or (said is not None and base is None):
-            return file, said
+        record = await receipt_of(session, entity, file)
+        base = None if record is None else receipt.base_of(record)
+        if file.ms <= at_ms or (record is not None and base is None):
+            return file, record
         if base is None:
             raise HistoryCollected(
-                f"What entity {entity} was at that time is unknown: the receipt of {file.location} was collected, or "
-                "is yet to be written (`arco reconcile`)"
+                f"The state of entity {entity} at that time is unknown: the receipt of {file.location} was collected, "
+                "or was not written yet (run `arco reconcile`)"
             )
         file = base
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
-    return HistoryCollected(f"The registry's history of that time is gone: {gone.message}")
+    return HistoryCollected(f"The registry's history of that time no longer exists: {gone.message}")

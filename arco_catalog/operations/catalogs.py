@@ -1,5 +1,5 @@
-"""Each catalog of a deployment: those of its realms, or the one of a store that has no realm; and what else has state
-there."""
+"""Finds the catalogs of a deployment: those of its realms, or the one catalog of a store without a realm; and the
+other owners of state in its store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CACHE_BYTES = 16 << 20
 
 
 class Owner(StrEnum):
-    """Whose state it is."""
+    """The kinds of owners of state in a store."""
 
     CATALOG = "catalog"
     REALM = "realm"
@@ -28,8 +28,8 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """A catalog by its name, or what else is kept like one, by its folder; `realm` is None where the store has none.
-    Its stores belong to the deployment, which closes them."""
+    """A catalog with its name, or another owner of state with its folder as the name. `realm` is None in a store
+    without realms. The deployment owns the stores, and closes them."""
 
     name: str
     open: Callable[[], Catalog]
@@ -40,8 +40,8 @@ class DeployedCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What has state in a deployment's store: `catalogs`, and the registries of their realms; and the delegation
-    service, if one was ever run over this store."""
+    """All owners of state in a deployment's store: `catalogs`, the registries of their realms, and the delegation
+    `service`, whose state may be empty."""
 
     catalogs: Sequence[DeployedCatalog]
     registries: Sequence[DeployedCatalog]
@@ -49,7 +49,7 @@ class Inventory:
 
     @classmethod
     def of_one(cls, catalog: Catalog) -> "Inventory":
-        """That of a store without a realm, whose one catalog this is."""
+        """The inventory of a store without a realm, with this one catalog."""
         return cls([DeployedCatalog(catalog.settings.warehouse, lambda: catalog)], [], _service(catalog))
 
 
@@ -60,12 +60,12 @@ def open_state(session: Session, root: str) -> State:
 
 
 async def realm_exists(realm: Realm) -> bool:
-    """Whether it was bootstrapped."""
+    """Whether the realm was ever bootstrapped."""
     return (await realm.lookups().head()).version is not None
 
 
 async def realm_was_dropped(realm: Realm) -> bool:
-    """Whether it was dropped, and not made anew since."""
+    """Whether the realm was dropped, and not bootstrapped again since."""
     state = realm.lookups()
     head = await state.head()
     await load(state, head.index, Needs(keys=[REALM_STATE]))
@@ -73,14 +73,14 @@ async def realm_was_dropped(realm: Realm) -> bool:
 
 
 async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Sequence[DeployedCatalog]:
-    """The catalogs of the inventory, which see."""
+    """Returns the catalogs of `take_inventory`, with the same parameters and errors."""
     return (await take_inventory(catalog, url, realms)).catalogs
 
 
 async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Inventory:
-    """What has state in the realms with these names in the store at `url`, or in the one at its root; where it has
-    none, `catalog` itself is the one catalog, whose stores are used throughout. Raises `NotFound` for a name without a
-    realm, `StoreError`."""
+    """Returns the owners of state in the named realms of the store at `url`, or without names in the realm at its root;
+    if there is no realm at the root either, `catalog` is the only one. The stores that `catalog` has open serve all.
+    Raises `NotFound` for the name of a realm that does not exist, and `StoreError`."""
     catalogs: list[DeployedCatalog] = []
     registries: list[DeployedCatalog] = []
     for realm in realms_beside(catalog, url, realms):
@@ -88,14 +88,14 @@ async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ())
         if deployed is None and realm.at_root:
             return Inventory.of_one(catalog)
         if deployed is None:
-            raise NotFound(f"there is no realm {realm.name} in {url}: `arco bootstrap` makes one")
+            raise NotFound(f"Realm {realm.name} does not exist in {url}: `arco bootstrap` makes one")
         catalogs += deployed
         registries.append(_registry(realm))
     return Inventory(catalogs, registries, _service(catalog))
 
 
 async def catalogs_of_realm(realm: Realm) -> Sequence[DeployedCatalog] | None:
-    """The catalogs of a realm; None if it was never bootstrapped. Raises `StoreError`."""
+    """Returns the catalogs of a realm, or None if it was never bootstrapped. Raises `StoreError`."""
     entries = await _entries(realm)
     return None if entries is None else [_deployed(realm, entry) for entry in entries]
 

@@ -1,4 +1,4 @@
-"""Commits changes of one table or view, by one compare-and-swap of its pointer (docs/design/commit.md)."""
+"""Commits changes of one table or view by one compare-and-swap of its pointer (docs/design/commit.md)."""
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError
@@ -23,7 +23,7 @@ from arco_catalog.state.marker import WriteSet
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitTableRequest; one with `assert-create` creates the table."""
+    """Applies a CommitTableRequest to a table; a request with `assert-create` creates the table."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
@@ -32,14 +32,14 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitViewRequest."""
+    """Applies a CommitViewRequest to a view."""
     commit = await session.parsed(view.parse_view_commit, request)
     async with session.lock_table(namespace, name):
         return await run(session, CommitRelation(session, RelationCommit(VIEWS, namespace, name, commit)))
 
 
 class CommitRelation(Mutation[RelationReadSet]):
-    """One request's changes to one table or view."""
+    """The commit of one request's changes to one table or view."""
 
     def __init__(self, session: Session, wanted: RelationCommit) -> None:
         self.session = session
@@ -76,14 +76,15 @@ class CommitRelation(Mutation[RelationReadSet]):
         )
 
     async def validate(self, read_set: RelationReadSet, rank: str) -> RelationReadSet | None:
-        """Validates the name, and concurrently the pointer's version unless it was read recently: a compare-and-swap
-        names no version that may have been replaced unnoticed (docs/design/commit.md#rule-6)."""
+        """Validates the name, and concurrently the pointer's version, unless that was read within a second: a
+        compare-and-swap must not name a version that was replaced and forgotten meanwhile
+        (docs/design/commit.md#rule-6). Returns None if the plan is still valid, else a fresh read set to plan on."""
         fresher, moved = await gather(self.validate_name(read_set), self.has_moved(read_set))
         return await self.read_again() if moved else fresher
 
     async def has_moved(self, read_set: RelationReadSet) -> bool:
-        """Whether the pointer has another version by now, by what was read or made here within a second, else by
-        another read."""
+        """Whether the pointer has another version by now. Uses the cached pointer if it is at most a second old, else
+        reads it again."""
         state, pointer = self.session.state, read_set.pointer
         if pointer is None:
             return False
@@ -106,14 +107,14 @@ class CommitRelation(Mutation[RelationReadSet]):
         return await self.read_again()
 
     async def read_again(self) -> RelationReadSet:
-        """A fresh read set and the base."""
+        """Returns a fresh read set, with its base loaded."""
         fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):
             await self.load_base(fresher)
         return fresher
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """The entity's current state: what this attempt committed, or what was built on it."""
+        """Returns the entity's current state: the attempt's commit, or a later commit on top of it."""
         for entity in write_set.pointers:
             current = await current_file(self.session, entity)
             if current is not None:
@@ -122,7 +123,7 @@ class CommitRelation(Mutation[RelationReadSet]):
 
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:
-    """A commit moves one pointer."""
+    """Returns the write set of a commit, which moves one pointer."""
     if read_set.entry is None or read_set.pointer is None:
         return WriteSet()
     return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})

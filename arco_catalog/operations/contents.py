@@ -1,4 +1,4 @@
-"""Describes in a few words how much a registry holds: an operator who mistyped a store then notices."""
+"""Describes in a few words how much a registry holds, so that an operator notices a mistyped store."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from arco_catalog.state.paths import outermost_root
 from arco_catalog.state.realm import catalogs
 from storage_backends import Cursor, ObjectStore
 
-NEW = "New catalog: nothing was ever made in it"
+NEW = "New catalog: it has no commit yet"
 MAX_PAGES, MAX_NAMES = 5, 10
-"""Pages of 1,000 objects in which other catalogs of a store are searched, and names that are printed."""
+"""How many pages of 1,000 objects the search for other catalogs of a store reads, and how many names it prints."""
 RELATIONS = "relation\n"
-"""Prefix of the index keys of all tables, views and what else is listed like them."""
+"""Prefix of the index keys of everything that shares the names of tables: tables, views, generic tables, models."""
 
 
 async def describe_contents(state: State, *, of_realm: bool) -> str:
-    """A sentence without its full stop: of a realm how many catalogs it has, else how many tables. An index that is
-    partly in segments is not read for it. Raises `StoreError`."""
+    """Returns a sentence, without its full stop, with the number of catalogs of a realm, or else of tables. It counts
+    segments instead if the index has any, and does not read them. Raises `StoreError`."""
     head = await state.head()
     if head.version is None:
         return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))
@@ -27,8 +27,8 @@ async def describe_contents(state: State, *, of_realm: bool) -> str:
 
 
 async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
-    """The names of other catalogs at the root of a store, as far as its first objects show them. Raises
-    `StoreError`."""
+    """Returns the names of other catalogs at the root of a store, found among its first `MAX_PAGES` pages of objects.
+    Raises `StoreError`."""
     found: set[str] = set()
     after: Cursor | None = None
     for _ in range(MAX_PAGES):
@@ -41,7 +41,7 @@ async def sibling_catalogs(store: ObjectStore, name: str) -> Sequence[str]:
 
 
 def describe_siblings(names: Sequence[str]) -> str:
-    """The part of a sentence that names other catalogs; empty if there are none."""
+    """Returns a sentence that names other catalogs, to append to another; empty if there are none."""
     if not names:
         return ""
     listed = ", ".join(repr(name) for name in names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")

@@ -1,4 +1,4 @@
-"""Creating tables and views: outright, staged, and by the commit that finishes a staged table
+"""Creates tables and views: at once, staged, or by the commit that finishes a staged table
 (docs/design/registry.md#rule-1)."""
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from arco_catalog.state.needs import Steps
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
-    """Carries out a CreateTableRequest; with `stage-create` nothing is made, and the answer has no location of a
-    metadata file."""
+    """Applies a CreateTableRequest. With `stage-create` it makes nothing, and answers with metadata that has no
+    location."""
     name = Fields(request, "request").required("name", STRING)
     wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
     creator = NewTable(session.context, namespace, name, wanted)
@@ -42,7 +42,7 @@ async def create_from_commit(session: Session, namespace: Namespace, name: str, 
 
 
 async def create_view(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
-    """Carries out a CreateViewRequest."""
+    """Applies a CreateViewRequest."""
     wanted = await session.parsed(lambda body, _: view.parse_create_view(body), request)
     return await run(session, Creation(session, NewView(session.context, namespace, wanted)))
 
@@ -66,12 +66,12 @@ class Creation(RegistryMutation):
         size = self.session.request.body_bytes
         try:
             change = await carry_out(self.state, read_set.head.index, drafting, size)
-        except (Refusal, PendingTransaction):  # what can't be planned creates nothing, and names nothing
+        except (Refusal, PendingTransaction):  # a request that can't be planned creates nothing
             return WriteSet(registry=registry)
         return WriteSet(registry=registry, creates=change.creates)
 
     def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        assert isinstance(planned, _Created)
+        assert isinstance(planned, _CreateChange)
         index, draft = read_set.head.index, planned.draft
         yield from self.creator.check(index, draft)
         marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
@@ -79,7 +79,7 @@ class Creation(RegistryMutation):
 
     def _change(self, draft: RelationDraft, marks: Edits) -> Change:
         creator, file = self.creator, draft.new.file
-        return _Created(
+        return _CreateChange(
             edits={**creator.edits(draft), **marks},
             answer=TableState(draft.entity, file.location, draft.new.body, created=self.created),
             detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
@@ -92,14 +92,15 @@ class Creation(RegistryMutation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Created(Change):
+class _CreateChange(Change):
     draft: RelationDraft
 
 
 class _Staging(RegistryMutation):
-    """Staging makes nothing. Its entity id serves the default location alone; the create that follows mints its own and
-    takes the staged location as an explicit one. Where a client chooses a place that was made for another table, that
-    is marked as shared before the client learns that it may write there (docs/design/purge.md#rule-17)."""
+    """Staging makes no table. It uses an entity id for the default location alone: the commit that creates the table
+    has an id of its own, and names the staged location explicitly. If the client chooses a location inside one that was
+    made for another table, the location is marked as shared before the client may write there
+    (docs/design/purge.md#rule-17)."""
 
     kind = "stage-table"
 

@@ -1,5 +1,5 @@
-"""Whose files a caller gets access to, and how far: by its grants and the table's locations on a HEAD that was read for
-this request (docs/design/security.md#storage-credentials). Nothing of what is vended is kept here."""
+"""Decides which files a caller may open, and whether it may write, by its grants and the table's locations on a HEAD
+that was read for this request (docs/design/security.md#storage-credentials). Stores no credentials."""
 
 import logging
 from collections.abc import Sequence
@@ -36,18 +36,18 @@ from arco_catalog.vending.storage_config import FileStorage, StorageConfig, pars
 _LOG = logging.getLogger(__name__)
 
 REMEMBERED_FILES = 4_096
-"""Metadata files of a catalog whose locations a process remembers."""
+"""How many metadata files of a catalog a process caches the locations of."""
 STAGED = "staged"
-"""In place of a table's id, for one that there is not yet."""
+"""Stands for the entity id of a staged table, which has none yet."""
 
 _DATA = frozenset({Privilege.TABLE_READ_DATA, Privilege.TABLE_WRITE_DATA})
 _STAGED = _DATA | {Privilege.TABLE_CREATE}
-_REFUSED = "The cloud refused access to the files of this table: the catalog's log says why"
+_REFUSED = "The cloud refused access to the files of this table: the reason is in the catalog's log"
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The files that a caller may open. `location` is the table's own; `entity` the table's id."""
+    """The files that a caller may open. `location` is the table's own location, `entity` the table's entity id."""
 
     scope: Scope
     entity: str
@@ -55,25 +55,25 @@ class Access:
 
 
 def storage_of(session: Session) -> StorageConfig:
-    """How the storage of the session's catalog is reached. One that cannot be read vends nothing."""
+    """Returns the storage configuration of the session's catalog. An invalid one is logged, and gives no access."""
     try:
         return parse_storage_config(session.catalog.storage)
     except BadRequest as error:
         _LOG.error(
-            "the storage configuration of catalog %s is not valid: %s", session.settings.warehouse, error.message
+            "The storage configuration of catalog %s is not valid: %s", session.settings.warehouse, error.message
         )
         return FileStorage()
 
 
 async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
-    """The files of the table in this state, if the name still means it; None for whoever may not read them. Judged on
-    the HEAD that a read was allowed by, else on the one that is there now."""
+    """Returns access to the files of the table in this state; None if the name means another table by now, or the
+    caller may not read them. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
     if not held or entry is None or entry.entity != state.entity:
         return None
-    if not has_pointer(entry.json):  # only the catalog that it follows has anybody write there
+    if not has_pointer(entry.json):  # a followed table is written through the catalog that it follows
         held -= {Privilege.TABLE_WRITE_DATA}
     named = await _named_locations(session, state)
     allowed = [location for location in map(partial(_allowed, session), named) if location is not None]
@@ -82,13 +82,13 @@ async def table_access(session: Session, namespace: Namespace, name: str, state:
 
 
 def named_locations(document: JsonObject) -> Sequence[str]:
-    """Every location that a table's metadata names, its own first, as they are written."""
+    """Returns every location that a table's metadata names, the table's own first, unparsed."""
     return (location_in(document), *written_locations(document))
 
 
 async def staged_access(session: Session, namespace: Namespace, named: Sequence[str]) -> Access | None:
-    """The files of a table that is to be created with these locations, its own first; None for whoever may not create
-    one in the namespace and read its files, and where the locations can't be had, or no longer."""
+    """Returns access to the files of a staged table with these locations, its own first; None if the caller may not
+    create tables in the namespace and read their files, or the locations are not allowed or not free."""
     head = await _head(session)
     held = await session.held(head, _STAGED, Securable(namespace))
     if Privilege.TABLE_CREATE not in held or not held & _DATA:
@@ -102,8 +102,8 @@ async def staged_access(session: Session, namespace: Namespace, named: Sequence[
 
 
 async def generic_table_access(session: Session, namespace: Namespace, name: str) -> Access | None:
-    """The files of the generic table of this name: those at its base location. None for whoever may not read them, and
-    where it has no location, or one that is no longer allowed."""
+    """Returns access to the files at the base location of a generic table; None if the caller may not read them, or
+    the table has no location that is allowed."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name, "generic-table"))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "generic-table", writing=False))
@@ -120,20 +120,20 @@ async def generic_table_access(session: Session, namespace: Namespace, name: str
 async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
-    """Credentials for these files, longest prefix first; none where vending is impossible. Raises `Unavailable`, and
-    `InternalError` if the cloud refuses."""
+    """Returns credentials for these files, the longest prefix first; none if the storage has no credentials to vend.
+    Raises `Unavailable`, and `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
         return await vending.credentials(
             config, access.scope, access.entity, principal, refresh_endpoint, session.catalog.locations.own
         )
-    except CredentialsRefused as error:  # logged; it names roles, which are no business of a reader's
+    except CredentialsRefused as error:  # the log has it; it names roles, which a reader need not know
         raise InternalError(_REFUSED) from error
 
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
-    """One request with a signature. Raises `Forbidden` for what these files do not allow, `Unavailable`, and
-    `InternalError` if the cloud refuses."""
+    """Signs one request to these files. Raises `Forbidden` for a request to others, or a write without the right,
+    `Unavailable`, and `InternalError` if the cloud refuses."""
     try:
         return await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:
@@ -156,7 +156,7 @@ def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: s
 
 
 def _allowed(session: Session, text: str) -> Location | None:
-    """The location, if a table of this catalog may lie there by the rules of now."""
+    """Returns the location, or None if tables of this catalog are no longer allowed there."""
     try:
         return session.catalog.locations.check(text)
     except BadRequest:
@@ -168,7 +168,7 @@ def _check_free(session: Session, index: Index, locations: Sequence[Location], n
 
 
 async def _named_locations(session: Session, state: TableState) -> Sequence[str]:
-    """Those of a table in this state, from memory if they are there."""
+    """Returns `named_locations` of a table in this state, from the cache if they are there."""
     remembered = session.catalog.named_locations
     known = remembered.get(state.metadata_location)
     if known is None:

@@ -1,5 +1,5 @@
-"""What a catalog keeps a description of, and nothing else: no pointer, no metadata file, no commits
-(docs/design/polaris.md). Loading and dropping are the same for all of it."""
+"""Loads and drops relations of which the catalog stores a description alone: no pointer, no metadata file, no commits
+(docs/design/polaris.md)."""
 
 from dataclasses import dataclass
 
@@ -18,25 +18,25 @@ from arco_catalog.state.needs import Needs, Steps
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """What a name means, as the registry has it, and the value that describes it."""
+class DescribedRelation:
+    """A relation's entry in the registry, and the stored value that describes it."""
 
     entry: RelationEntry
     value: JsonObject
 
 
-async def load_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> Described:
-    """What the name means, if that is of this kind. Raises what is raised for something of a kind that does not
-    exist."""
+async def load_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> DescribedRelation:
+    """Returns the relation of this kind that has the name. Raises the kind's "does not exist" (`NoSuchTable`,
+    `NoSuchSemanticModel`)."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
     if entry is None:
         raise no_such(kind, namespace, name)
-    return Described(entry, await session.state.description(kind, entry.value))
+    return DescribedRelation(entry, await session.state.description(kind, entry.value))
 
 
 async def drop_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> Answer:
-    """Takes the name away and leaves a tombstone. Raises as `load_described`."""
+    """Removes the name and leaves a tombstone. Raises the same errors as `load_described`."""
     return await run(session, _Drop(session, kind, namespace, name))
 
 

@@ -33,16 +33,17 @@ _LOG = logging.getLogger(__name__)
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
-    """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations. With `purge` the same
-    commit makes a task that deletes the files when the time to undo the drop has passed (docs/design/purge.md); raises
-    `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and no time to undo the drop, the
-    end of the purge is waited for; raises `PurgeFailed`, also each time the request is sent again with its idempotency
-    key, until a later attempt of the purge has succeeded. In a copy of another catalog the drop is a plain one
-    (docs/recovery.md#copies)."""
+    """Removes the name and leaves a tombstone, which has the entity and its locations; the pointer stays.
+
+    With `purge` the same commit makes a task that deletes the files once the time to undo the drop has passed
+    (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and
+    no time to undo the drop, waits until the purge has ended; raises `PurgeFailed`, also each time the request is sent
+    again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of another catalog
+    `purge` has no effect (docs/recovery.md#copies)."""
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)
     if purge and drop.copy_of is not None:
-        _LOG.warning("%s was dropped, and the files stay: %s", dotted(namespace, name), describe_copy(drop.copy_of))
+        _LOG.warning("Dropped %s without a purge: %s", dotted(namespace, name), describe_copy(drop.copy_of))
         return answer
     notify, settings = session.catalog.notify_workers, session.settings.purge
     if not purge or settings.mode is PurgeMode.OFF:
@@ -55,8 +56,8 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
 
 
 async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
-    """The ids of all attempts to make this drop, one of which made it: those of this call, and those of other
-    sendings with its idempotency key."""
+    """Returns the ids of all attempts at this drop, one of which committed: those of this call, and those of other
+    requests with the same idempotency key."""
     marker = session.marker()
     if marker is None:
         return drop.attempts
@@ -65,13 +66,13 @@ async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Takes a view's name away and leaves a tombstone."""
+    """Removes a view's name and leaves a tombstone."""
     return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
 
 
 async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
-    """Drops a table without purge and answers with its last state. No commit can land after the pointer is marked,
-    so the state read then is the last. Raises `CommitStateUnknown` if it was dropped and that state can't be read."""
+    """Drops a table without a purge and returns its last state. It reads that after it marked the pointer, when no
+    commit can be applied any more. Raises `CommitStateUnknown` if the table was dropped and its state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
         raise InternalError("the answer to an unregistration has no entity")
@@ -81,7 +82,7 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         if last is None:
             raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists", "result-lost")
         return TableState(entity, last[0].location, last[1], created=False)
-    except (StoreError, Refusal) as error:  # as they are, these errors would say that nothing was done
+    except (StoreError, Refusal) as error:  # unchanged, the error would mean that the table was not dropped
         message = f"The table was unregistered, but its last metadata can't be read: {error}"
         raise CommitStateUnknown(message, "result-lost") from error
 
@@ -99,11 +100,11 @@ class Drop(RegistryMutation):
         self._purge_settings = session.settings.purge
         self._makes_task = purge and self._purge_settings.mode is not PurgeMode.OFF
         self.copy_of: str | None = None
-        """The original of the catalog, if the drop was planned on a copy: there it is a plain one."""
+        """The original of the catalog, if the catalog is a copy: a drop in a copy deletes no files."""
         self.attempts: set[str] = set()
         """The ids of the attempts for which the drop was planned."""
         self._examined: dict[str, Refusal | None] = {}
-        """Whether the files of an entity may be purged, by what `_examine` found."""
+        """The results of `_examine`, by entity."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         if not self._makes_task:
@@ -120,8 +121,8 @@ class Drop(RegistryMutation):
             self._examined[entry.entity] = await self._examine(entry.entity)
 
     async def _examine(self, entity: str) -> Refusal | None:
-        """Returns the refusal if the table does not let its files be deleted. One whose metadata can't be read any more
-        has nothing to say."""
+        """Returns the refusal for a table whose properties forbid that its files are deleted, else None; also None if
+        its metadata can't be read any more."""
         try:
             found = await current_file(self.session, entity)
             if found is None:
@@ -147,7 +148,7 @@ class Drop(RegistryMutation):
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
-        """The answer to the drop of this entry."""
+        """Returns the answer to the drop of this entry."""
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -160,8 +161,8 @@ class Drop(RegistryMutation):
         committed = entry.require_committed()
         if self.purge and not has_pointer(committed.json):
             raise BadRequest(
-                f"{dotted(self.namespace, self.name)} follows another catalog's table: its files are not this one's to "
-                "delete"
+                f"{dotted(self.namespace, self.name)} follows another catalog's table, whose files only that catalog "
+                "may delete: drop it without purge"
             )
         tombstone = yield from tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
@@ -193,7 +194,7 @@ class Drop(RegistryMutation):
 
 
 class _Unregister(Drop):
-    """A drop that remembers which entity it dropped."""
+    """A drop that answers with the dropped entity."""
 
     def answer(self, entry: RelationEntry) -> Answer:
         return Document(200, {"entity": entry.entity})

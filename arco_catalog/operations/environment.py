@@ -1,4 +1,4 @@
-"""A catalog as the environment of a deployed function names it: the same variables as `arco serve` has."""
+"""Opens a catalog from the environment variables of a deployed function, which are those of `arco serve`."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -38,12 +38,12 @@ from arco_catalog.state.runtime import Runtime
 from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends.open import canonical_url, opener_in
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # only scheduled work needs it; see `opened`
     from arco_catalog.operations.catalogs import Inventory
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
-    """The settings that the variables hold. Raises `KeyError` without a warehouse, `ValueError` for an invalid name,
+    """Reads the settings from the variables. Raises `KeyError` without a warehouse, `ValueError` for an invalid name,
     size or boolean."""
     return Settings(
         WAREHOUSE.require(environment),
@@ -67,12 +67,12 @@ def catalogs_may_overlap(environment: Mapping[str, str]) -> bool:
 
 
 def key_policy_from_env(environment: Mapping[str, str]) -> KeyPolicy:
-    """How a catalog that is made reads idempotency keys. Raises `ValueError`."""
+    """Reads how a new catalog treats idempotency keys. Raises `ValueError`."""
     return KeyPolicy(Dialect(IDEMPOTENCY_DIALECT.read(environment)), IDEMPOTENCY_ENABLED.read(environment))
 
 
 def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:
-    """What the variables say of purges. Raises `ValueError`."""
+    """Reads the settings of purges. Raises `ValueError`."""
     return PurgeSettings(
         PurgeMode(PURGE_MODE.read(environment)),
         PURGE_UNDROP_WINDOW.read(environment),
@@ -83,35 +83,38 @@ def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:
 
 
 def retention_from_env(environment: Mapping[str, str]) -> Retention:
-    """How long what may be collected is kept. Raises `ValueError`."""
+    """Reads how long receipts and tombstones stay, and whether markers are collected. Raises `ValueError`."""
     retention = Retention(
         receipts_ms=RECEIPT_RETENTION.read(environment),
         undrop_ms=UNDROP_RETENTION.read(environment),
         markers=IDEMPOTENCY_CLEANUP_ENABLED.read(environment),
     )
     if min(retention.receipts_ms, retention.undrop_ms) < retention.orphans_ms:
-        raise ValueError(f"{RECEIPT_RETENTION.name} and {UNDROP_RETENTION.name} are a week at least")
+        raise ValueError(f"{RECEIPT_RETENTION.name} and {UNDROP_RETENTION.name} must be at least a week")
     return retention
 
 
 def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
-    """What the variables say of leases and retries. Raises `ValueError`."""
+    """Reads the settings of leases and retries of tasks. Raises `ValueError`."""
     return TaskPolicies.of_pairs(TASK_PROPERTIES.read(environment))
 
 
 async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog, without a test whether its store honours conditions. Raises what `settings_from_env` does,
-    `ValueError` for a bad URL, and `StoreError`."""
+    """Opens the catalog without a test of whether its store honours conditions. Raises the errors of
+    `settings_from_env`, `ValueError` for a bad URL, and `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     settings = settings_from_env(environment)
     return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test,
-    nor for a read of the locations that HEAD records: the function's variables have those that it allows. Any other
-    store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises what
-    `catalog_from_env` does, and `StoreError` if the store does not answer."""
+    """Opens the catalog for a function that serves requests.
+
+    Amazon S3 honours conditions, so a cold start tests nothing there, nor reads the locations that HEAD records: the
+    function's variables have the allowed ones. Any other store is tested, unless ARCO_SKIP_PROBE is set, and served
+    read-only if it ignores conditions. Raises the errors of `catalog_from_env`, and `StoreError` if the store does not
+    answer.
+    """
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
         (url, *allowed), opener = _urls(environment), opener_in(environment)
         catalog = build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
@@ -122,16 +125,17 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Inventory"]:
-    """Every catalog of the deployment, and what else has state, for as long as the context lasts. Raises what
-    `catalog_from_env` does, `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores
-    conditions: it would lose commits, so the function must fail visibly."""
+    """Opens every catalog of the deployment and the other owners of state, and closes them at the end of the context.
+    Raises the errors of `catalog_from_env`, `NotFound` for a realm that does not exist, and `RuntimeError` for a store
+    that ignores conditions: it would lose commits, so the function must fail visibly."""
     catalog = _notifying(await _open_tested(environment, runtime), environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
-                f"commits to this store could get lost, so it is read-only: {catalog.settings.read_only_because}"
+                f"The store is read-only, because commits to it could be lost: {catalog.settings.read_only_because}"
             )
-        from arco_catalog.operations.catalogs import take_inventory  # a cold start of the API does not pay for it
+        # Imported here so that a cold start of the API, which serves one catalog, does not pay for it.
+        from arco_catalog.operations.catalogs import take_inventory
 
         url = canonical_url(STORE.require(environment), environment)
         yield await take_inventory(catalog, url, REALM.read(environment))
@@ -140,7 +144,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 
 def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog, which tells the queue of workers, if there is one, when a task will be due."""
+    """Returns the catalog with the queue of workers, if one is set, to which it sends when a new task is due."""
     queue = WorkQueue.from_env(environment, runtime)
     return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 
@@ -151,7 +155,7 @@ async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Cata
 
 
 def _urls(environment: Mapping[str, str]) -> list[str]:
-    """The URL of the store, and those of the allowed locations, by which engines know them."""
+    """Returns the URL of the store and those of the allowed locations, each in the form that engines use."""
     named = (STORE.require(environment), *ALLOWED_LOCATIONS.read(environment))
     return [canonical_url(url, environment) for url in named]
 
@@ -159,6 +163,6 @@ def _urls(environment: Mapping[str, str]) -> list[str]:
 def _is_amazons_s3(environment: Mapping[str, str]) -> bool:
     if not STORE.require(environment).startswith("s3:"):
         return False
-    from storage_backends.s3.config import S3Config  # not for functions over other stores
+    from storage_backends.s3.config import S3Config  # here, as functions over other stores have no package for S3
 
     return S3Config.from_environment(environment).endpoint_url is None

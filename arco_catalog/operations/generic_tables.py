@@ -1,5 +1,5 @@
-"""Generic tables: tables of other formats, of which the catalog keeps a name, a place and a description. It reads none
-of their files: engines that know the format do (docs/design/polaris.md#generic-tables)."""
+"""Generic tables: tables of other formats, of which the catalog stores a name, a location and a description. Engines
+read their files; the catalog never does (docs/design/polaris.md#generic-tables)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from arco_catalog.state.needs import Steps
 
 KIND: DescribedKind = "generic-table"
 MAX_FORMAT = 64
-"""Characters of a format: each read of the registry has it."""
+"""Maximum characters of a format, which is part of the registry."""
 MAX_DOC_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class GenericTable:
-    """What a client says of a new one. `format` is any tag that engines agree on: `delta`, `lance`, `hudi`, `csv`.
-    Without a `base_location` its files are nobody's but its users' business."""
+    """A request to create a generic table. `format` is any tag that engines agree on: `delta`, `lance`, `hudi`, `csv`.
+    Without a `base_location` the catalog neither reserves a location nor vends credentials."""
 
     name: str
     format: str
@@ -44,7 +44,7 @@ class GenericTable:
     properties: Mapping[str, str]
 
     def check(self) -> None:
-        """Raises `BadRequest` for a format or a text that is too long, and for a property that is not its users'."""
+        """Raises `BadRequest` for a format or a text that is too long, and for a reserved property."""
         if not 0 < len(self.format) <= MAX_FORMAT or not self.format.isprintable():
             raise BadRequest(f"Invalid request.format: it must have 1 to {MAX_FORMAT} printable characters")
         if (size := len((self.doc or "").encode())) > MAX_DOC_BYTES:
@@ -55,29 +55,29 @@ class GenericTable:
 
     @property
     def described(self) -> JsonObject:
-        """As answers show it: what was not said is left out."""
-        shown: JsonObject = {"name": self.name, "format": self.format}
+        """The table's JSON in answers, without the fields that the request did not set."""
+        fields: JsonObject = {"name": self.name, "format": self.format}
         if self.base_location is not None:
-            shown["base-location"] = self.base_location
+            fields["base-location"] = self.base_location
         if self.doc is not None:
-            shown["doc"] = self.doc
-        return {**shown, "properties": {**self.properties}}
+            fields["doc"] = self.doc
+        return {**fields, "properties": {**self.properties}}
 
 
 async def create_generic_table(session: Session, namespace: Namespace, table: GenericTable) -> Answer:
-    """Gives a generic table its name and place. Raises `AlreadyExists` if the name means anything, and `BadRequest` for
-    a location that is taken or not allowed, and for what is too long."""
+    """Creates a generic table. Raises `AlreadyExists` if the name is taken, and `BadRequest` for a location that is
+    taken or not allowed, and for fields that are too long."""
     table.check()
     return await run(session, _Create(session, namespace, table))
 
 
 async def load_generic_table(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """What was said of a generic table. Raises `NoSuchTable`."""
+    """Returns the JSON of a generic table. Raises `NoSuchTable`."""
     return mapping((await load_described(session, KIND, namespace, name)).value, "table")
 
 
 async def drop_generic_table(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Takes the name away and leaves a tombstone. No file is touched. Raises `NoSuchTable`."""
+    """Removes the name and leaves a tombstone. Deletes no files. Raises `NoSuchTable`."""
     return await drop_described(session, KIND, namespace, name)
 
 

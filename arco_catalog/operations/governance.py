@@ -1,4 +1,4 @@
-"""Governance of namespaces, tables and views: read, and changed by one commit of the registry
+"""Reads the governance of namespaces, tables and views, and changes it by one registry commit
 (docs/design/polaris.md#governance)."""
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -20,13 +20,13 @@ from arco_catalog.state.needs import Needs, Steps
 
 
 async def namespace_governance(session: Session, namespace: Namespace) -> JsonObject:
-    """The document of a namespace. Raises `NoSuchNamespace`."""
+    """Returns the governance document of a namespace. Raises `NoSuchNamespace`."""
     return {**governance_of(await namespace_properties(session, namespace))}
 
 
 async def relation_governance(session: Session, namespace: Namespace, name: str, kind: str) -> JsonObject:
-    """The document of a table or view, as `kind` says. Reads the registry alone. Raises `NoSuchTable` and
-    `NoSuchView`."""
+    """Returns the governance document of a table or view, by `kind`. Reads the registry alone. Raises `NoSuchTable`
+    and `NoSuchView`."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
     if entry is None:
@@ -35,13 +35,14 @@ async def relation_governance(session: Session, namespace: Namespace, name: str,
 
 
 async def govern_namespace(session: Session, namespace: Namespace, patch: JsonObject) -> Answer:
-    """Merges a patch into the document of a namespace, and answers that. Raises `NoSuchNamespace`, and `BadRequest` for
-    what is no governance, or too much."""
+    """Merges a patch into the governance document of a namespace, and answers with the result. Raises
+    `NoSuchNamespace`, and `BadRequest` for invalid fields and a document that is too large."""
     return await run(session, _GovernNamespace(session, namespace, patch))
 
 
 async def govern_relation(session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> Answer:
-    """The same of a table or view, as `kind` says. Raises `NoSuchTable`, `NoSuchView` and `BadRequest`."""
+    """Merges a patch into the governance document of a table or view, by `kind`, and answers with the result. Raises
+    `NoSuchTable`, `NoSuchView`, and `BadRequest` for invalid fields and a document that is too large."""
     return await run(session, _GovernRelation(session, namespace, name, kind, patch))
 
 
@@ -58,20 +59,20 @@ class _GovernNamespace(PropertiesChange):
         properties, subject = self.properties(entry), f"namespace {dotted(self.namespace)}"
         before = governance_of(properties)
         after = merge(subject, before, self.patch, columns=False)
-        told: JsonObject = {**after}
+        document: JsonObject = {**after}
         if after == before:
-            return NoOp(Document(200, told))
-        together = {**{name: value for name, value in properties.items() if name not in before}, **told}
+            return NoOp(Document(200, document))
+        together = {**{name: value for name, value in properties.items() if name not in before}, **document}
         check_properties(subject, {}, together, size_of(properties))
         changes: JsonObject = {"governance": _names(before, after)}
-        return self.changed(attempt, entry, entry.location, together, told, changes)
+        return self.changed(attempt, entry, entry.location, together, document, changes)
 
 
 class _GovernRelation(RegistryMutation):
     def __init__(self, session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> None:
         super().__init__(session)
         self.kind = f"govern-{kind}"
-        self.what = kind
+        self.relation_kind = kind
         self.namespace = namespace
         self.name = name
         self.patch = patch
@@ -79,11 +80,11 @@ class _GovernRelation(RegistryMutation):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
         index, key = read_set.head.index, relation_key(self.namespace, self.name)
         yield Needs(keys=[key])
-        entry = find_kind(index, self.namespace, self.name, self.what)
+        entry = find_kind(index, self.namespace, self.name, self.relation_kind)
         if entry is None:
-            raise not_of_kind(index, self.what, self.namespace, self.name)
+            raise not_of_kind(index, self.relation_kind, self.namespace, self.name)
         before = entry.require_committed().governance
-        subject = f"{called(self.what)} {dotted(self.namespace, self.name)}"
+        subject = f"{called(self.relation_kind)} {dotted(self.namespace, self.name)}"
         after = merge(subject, before, self.patch, columns=True)
         answer = Document(200, {**after})
         if after == before:
@@ -102,5 +103,5 @@ class _GovernRelation(RegistryMutation):
 
 
 def _names(before: Governance, after: Governance) -> list[JsonValue]:
-    """What was changed, as the history names it: values are for those who may read them."""
+    """Returns the names of the fields that changed, for the registry's history, whose readers may not see values."""
     return [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]

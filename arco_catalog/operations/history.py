@@ -1,4 +1,4 @@
-"""What happened to the catalog's names: its registry's commits, which are themselves their receipts
+"""Reads the history of the catalog's names from the registry's commits, which are their own receipts
 (docs/design/reconciliation.md#rule-4)."""
 
 from collections.abc import AsyncIterator
@@ -23,18 +23,18 @@ OWN = frozenset(
         RECORD,
     }
 )
-"""Operations that are no request's own: the protocols need them, and they change no name by themselves."""
+"""Kinds of operations that the protocols make for themselves. They change no name."""
 AHEAD = 8
-"""Commits read beside each other: each is one GET."""
+"""Number of commits that are read concurrently, each by one GET."""
 
 
 async def history(
     session: Session, *, own: bool = False, newest: RegistryState | None = None
 ) -> AsyncIterator[JsonObject]:
-    """Operations on the registry, newest first, from HEAD or from the commit `newest` back, each with its commit's id,
-    sequence number and time; with `own` the registry's own too. Ends where the history was collected.
+    """Yields the operations on the registry, newest first, from the commit `newest` or from HEAD back, each with the
+    id, sequence number and time of its commit; with `own` also those of `OWN`. Ends where the history was collected.
 
-    One commit lists the ids of 500 at most; the one before those is where the walk goes on.
+    A commit lists the ids of at most 500 commits, and names the commit before those, which has the next list.
     """
     listing: RegistryState | None = newest or await session.state.head()
     while listing is not None:

@@ -1,4 +1,4 @@
-"""Describes a table or view to people: what its metadata says, and what is wrong with it. Nothing is written."""
+"""Summarizes a table or view for an operator: its metadata, and problems that need attention. Writes nothing."""
 
 from functools import partial
 
@@ -16,8 +16,8 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
-    """The table or view, with its `newest` last snapshots. `health` lists what is wrong, worst first. Raises
-    `NoSuchTable`, and `NotFound` if its metadata file is gone."""
+    """Returns a summary of the table or view, with its `newest` last snapshots; `health` lists problems, worst first.
+    Raises `NoSuchTable`, and `NotFound` if its metadata file is missing."""
     kind = "table"
     try:
         state = await load_table(session, namespace, name)
@@ -44,25 +44,28 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
 
 
 async def _parse(session: Session, state: TableState) -> JsonObject:
-    """The parsed metadata file, once there is memory for it."""
+    """Parses the metadata file, after waiting until there is memory for it."""
     await session.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
     return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 
 
 async def _health(session: Session, document: JsonObject, state: TableState) -> list[JsonValue]:
-    """A manifest list that is gone is an error, for the current snapshot can't be read; the others are warnings."""
+    """Returns the problems of a table. A missing manifest list is an error, because the current snapshot can't be read;
+    all others are warnings."""
     found: list[JsonValue] = []
     current = table.current_snapshot_id(document)
     snapshots = [each for each in _list(document.get("snapshots")) if each.get("snapshot-id") == current]
     for manifest_list in table.manifest_lists({"snapshots": [*snapshots]}):
         try:
             if not await session.files.exists(manifest_list):
-                found.append(_finding("error", f"the manifest list of its current snapshot is gone: {manifest_list}"))
+                found.append(
+                    _finding("error", f"the manifest list of its current snapshot is missing: {manifest_list}")
+                )
         except BadRequest as refusal:
-            found.append(_finding("warning", f"its current snapshot can't be looked at: {refusal.message}"))
-    most = session.settings.max_metadata_bytes
-    if 2 * len(state.metadata) > most:
-        size = f"{len(state.metadata) >> 20:,} of {most >> 20:,} MB"
+            found.append(_finding("warning", f"its current snapshot can't be checked: {refusal.message}"))
+    limit = session.settings.max_metadata_bytes
+    if 2 * len(state.metadata) > limit:
+        size = f"{len(state.metadata) >> 20:,} of {limit >> 20:,} MB"
         found.append(
             _finding("warning", f"its metadata file takes {size} (--max-metadata): expire snapshots, or raise that")
         )

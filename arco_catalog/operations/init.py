@@ -1,4 +1,4 @@
-"""The first commit of a registry, which changes no name: from then on the catalog is there."""
+"""Makes the first commit of a registry, which changes no name: the catalog exists from then on."""
 
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
@@ -13,7 +13,7 @@ DONE = Document(204)
 
 
 async def init_catalog(session: Session) -> Answer:
-    """Makes an empty catalog. Where there is one already nothing is done."""
+    """Makes an empty catalog. Does nothing if it exists already."""
     return await run(session, _Init(session))
 
 

@@ -1,4 +1,4 @@
-"""Inspects the records of one table or view, for an operator who looks for what is stuck. Writes nothing."""
+"""Reads all records of one table or view, for an operator who examines why a request is stuck. Writes nothing."""
 
 from collections.abc import Sequence
 
@@ -20,16 +20,16 @@ from arco_catalog.state.tombstone import Tombstone
 from storage_backends import Cursor, Found, Listed
 
 MOVES = 10
-"""How many of the recent moves are shown."""
+"""Number of recent moves in the result."""
 MAX_PAGES = 10
 MAX_MARKERS = 2_000
-"""How far the search for open markers goes: pages of their listing, and markers read, the newest first."""
+"""Limits of the search for open markers: pages of the listing, and markers that are read, the newest first."""
 AT_ONCE = 32
 
 
 async def inspect_relation(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """What the name means, or what was dropped last under it: its entry, its pointer
-    as a reader sees it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
+    """Returns the records of the relation with this name, or of the last one that was dropped under it: its entry, its
+    pointer as a reader sees it, its intent, and the markers of requests in progress on it. Raises `NoSuchTable`."""
     index = (await session.state.head()).index
     tombstones = Scan(tombstones_of(namespace, name))
     await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[tombstones]))
@@ -70,7 +70,7 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
 
 
 async def _without_pointer(session: Session, entry: RelationEntry, state: str, name: str) -> JsonObject:
-    """What has no pointer: no request is ever under way on it but the registry's own."""
+    """Returns the records of a relation without a pointer. It has no markers, as only registry commits change it."""
     return {
         "name": name,
         "type": entry.kind,
@@ -78,15 +78,15 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
         "entity": entry.entity,
         "format": entry.json.get("format"),
         "locations": [*entry.locations],
-        **await _said(session, entry),
+        **await _description(session, entry),
     }
 
 
-async def _said(session: Session, entry: RelationEntry) -> JsonObject:
+async def _description(session: Session, entry: RelationEntry) -> JsonObject:
     followed = Followed.of(entry.json)
     if followed is None:
-        described = await session.state.description(entry.kind, entry.value)
-        return {field: said for field, said in described.items() if field != "version"}
+        stored = await session.state.description(entry.kind, entry.value)
+        return {field: value for field, value in stored.items() if field != "version"}
     return {
         "uuid": entry.uuid,
         "governance": {**entry.governance},
@@ -107,8 +107,8 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
-    """The intent of a transaction on this entity, and the transaction's status. If its object is gone, it was decided
-    long ago."""
+    """Returns the intent on this entity and the status of its transaction: `gone` if the transaction object was
+    collected, which is long after the decision."""
     if pointer.intent is None:
         return None
     decision = await read_decision(session.state, pointer.intent)
@@ -122,15 +122,15 @@ async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
 
 
 async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject], bool]:
-    """The markers of requests that name the entity and have no answer yet, newest first; and whether all markers were
-    looked at."""
+    """Returns the markers that name the entity and have no final slot yet, newest first, and whether the search read
+    all markers."""
     last, complete = await _last_slots(session)
     newest = sorted(last, key=lambda listed: listed.written_ms, reverse=True)
     found: list[JsonObject] = []
     for start in range(0, min(len(newest), MAX_MARKERS), AT_ONCE):
         batch = newest[start : min(start + AT_ONCE, MAX_MARKERS)]
-        told = await gather(*(_open_marker(session, entity, listed.key) for listed in batch))
-        found += [marker for marker in told if marker is not None]
+        markers = await gather(*(_open_marker(session, entity, listed.key) for listed in batch))
+        found += [marker for marker in markers if marker is not None]
     return found, complete and len(newest) <= MAX_MARKERS
 
 

@@ -1,4 +1,4 @@
-"""Vending that is made for the first client that wants it: whoever vends nothing imports none of it."""
+"""Makes the vending of credentials at its first use, so that a process that vends none imports none of its modules."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -7,13 +7,13 @@ from arco_catalog.config.variables import VENDING, VENDING_KEYS_FILE
 from arco_catalog.protocol.request_stats import note_vended
 from arco_catalog.state.runtime import Runtime
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # at run time these are imported where they are used, which is the purpose of this module
     from arco_catalog.vending.service import Vending
     from arco_catalog.vending.storage_policy import StoragePolicy
 
 
 class LazyVending:
-    """Access to the files of tables, by the variables of the stores."""
+    """Makes and caches the `Vending` that the environment configures."""
 
     def __init__(self, environment: Mapping[str, str], runtime: Runtime) -> None:
         self._environment = environment
@@ -21,7 +21,7 @@ class LazyVending:
         self._made: Vending | None = None
 
     def __call__(self) -> "Vending":
-        """Raises `ValueError` for variables that can't be read."""
+        """Returns the vending, made at the first call. Raises `ValueError` for invalid variables."""
         if self._made is None:
             from arco_catalog.vending.configured import configured_vending
 
@@ -29,17 +29,19 @@ class LazyVending:
         return self._made
 
     def storage_policy(self) -> "StoragePolicy":
-        """What storage configurations may have this process do. Raises `ValueError` like the others."""
+        """Returns what storage configurations of catalogs may make this process do. Raises `ValueError` for invalid
+        variables."""
         from arco_catalog.vending.storage_policy import StoragePolicy
 
         return StoragePolicy.from_environment(self._environment)
 
     def check(self) -> None:
-        """Raises `ValueError` at start for what an operator set for it."""
+        """Makes the vending now if any of its variables is set, so that a process with invalid ones fails at start.
+        Raises `ValueError`."""
         if any(self._environment.get(variable.name) for variable in (*VENDING, VENDING_KEYS_FILE)):
             self()
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Closes its connections."""
         if self._made is not None:
             await self._made.close()

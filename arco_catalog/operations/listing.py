@@ -1,10 +1,10 @@
-"""Lists namespaces, what lies in them, and policies, in pages that all show one state (docs/design/registry.md#pages).
+"""Lists namespaces, their contents and policies, in pages that all show one state (docs/design/registry.md#pages).
 
-A page token names the registry commit that the first page was read from, and the key at which the next page begins.
+A page token has the registry commit from which the first page was read, and the key at which the next page starts.
 Commits and segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
 for transactions that were undecided: the first page determines which of these had committed (see instant.py), and the
-token tells the other pages. Where there are grants, a token is sealed: it is good for the principal, catalog and route
-that it was given for, and nobody can make one (docs/design/access.md#pages).
+token carries the result to the other pages. In a catalog with grants, a token is sealed with a MAC: it is valid only
+for the principal, catalog and route to which it was issued, and clients can't forge one (docs/design/access.md#pages).
 """
 
 import base64
@@ -38,34 +38,35 @@ from arco_catalog.state.tombstone import PURGED, Tombstone
 T = TypeVar("T")
 
 ITEMS_AT_ONCE = 4_096
-"""A listing without pages takes memory for so many items at a time."""
+"""Number of items for which a listing without pages reserves memory at a time."""
 ITEM_BYTES = 640
-"""How much memory an item takes, in bytes: as a value and in the answer."""
+"""Estimated memory of an item, as a value and in the answer."""
 DEFAULT_PAGE = 1000
 _COMMIT = re.compile(r"[0-9A-Z]{26}")
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
-"""Segments that one page reads at most; all but the last had nothing to show."""
+"""Maximum number of segments that one page reads; all but the last had no item of the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """What a client asked for. `token` None: everything at once; empty: the first page."""
+    """The paging parameters of a request. `token` is None for a listing without pages, and empty for the first page."""
 
     token: str | None
     size: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One page, and the token of the next."""
+class ListingPage:
+    """One page, and the token of the next page, if there is one."""
 
     items: list[JsonValue]
     next_page_token: str | None
 
 
-async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -> Listed:
-    """Direct children of a namespace (or of the catalog), as full paths. Raises `NoSuchNamespace` for the parent."""
+async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -> ListingPage:
+    """Lists the direct children of a namespace, or of the catalog for an empty `parent`, as full paths. Raises
+    `NoSuchNamespace` for the parent."""
 
     def item(key: str, _: JsonObject) -> JsonValue:
         return [*parent, key.rpartition("\n")[2]]
@@ -73,8 +74,8 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
     return await _list(session, _Level(parent, namespaces_in(parent), item), paging)
 
 
-async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> Listed:
-    """The tables, the views, or the generic tables of a namespace. Raises `NoSuchNamespace`."""
+async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
+    """Lists the names of all relations of one kind in a namespace. Raises `NoSuchNamespace`."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         name = key.rpartition("\n")[2]
@@ -83,9 +84,10 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
     return await _list(session, _Level(namespace, relations_in(namespace), item), paging)
 
 
-async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> Listed:
-    """The tombstones of tables that were dropped from a namespace and whose files are not all deleted; for callers who
-    may list the tables of the catalog also from former namespaces of the name. Raises `NoSuchNamespace`."""
+async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> ListingPage:
+    """Lists the tombstones of tables that were dropped from a namespace and not purged completely. For a caller who may
+    list the tables of the whole catalog, they include those from former namespaces of the same name. Raises
+    `NoSuchNamespace`."""
 
     def item(_: str, entry: JsonObject) -> JsonValue:
         return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
@@ -93,12 +95,12 @@ async def list_dropped_tables(session: Session, namespace: Namespace, paging: Pa
     return await _list(session, _DroppedLevel(namespace, level("tombstone", namespace), item), paging)
 
 
-async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> Listed:
-    """The policies of a namespace, of one type if it is given. Raises `NoSuchNamespace`."""
+async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> ListingPage:
+    """Lists the policies of a namespace, of one type if it is given. Raises `NoSuchNamespace`."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
-        shown = policy_type in (None, entry.get("type"))
-        return {"namespace": [*namespace], "name": key.rpartition("\n")[2]} if shown else None
+        matches = policy_type in (None, entry.get("type"))
+        return {"namespace": [*namespace], "name": key.rpartition("\n")[2]} if matches else None
 
     return await _list(session, _Level(namespace, policies_in(namespace), item), paging)
 
@@ -109,9 +111,9 @@ async def computed_page(
     paging: Paging,
     identity: Callable[[Index], Steps[object]],
 ) -> tuple[Sequence[T], str | None]:
-    """A page of what is computed from the index, and the token of the next; the same state shows on all of them.
-    `identity` computes the ids of what the page is about. Raises
-    what the computation raises, and `BadRequest` for a token that is not for it."""
+    """Returns a page of the items that `steps` computes from the index, and the token of the next page; all pages show
+    one state. `identity` computes the ids of the entities that the listing is about, which must not change between
+    pages. Raises the errors of `steps`, and `BadRequest` for a token of another listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
@@ -136,36 +138,36 @@ async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """What is listed: the entries below `prefix`, as `item` shows them (None: not at all)."""
+    """A listing of the entries below `prefix`. `item` returns an entry's item, or None to leave the entry out."""
 
     parent: Namespace
     prefix: str
     item: Callable[[str, JsonObject], JsonValue]
 
     async def check(self, state: State, index: Index) -> None:
-        """Raises `NoSuchNamespace`. The first entries are read beside the namespace's."""
+        """Raises `NoSuchNamespace`. Loads the namespace's entry and the first entries of the listing concurrently."""
         if self.parent:
             await load(state, index, Needs(keys=[namespace_key(self.parent), self.prefix]))
             existing_namespace(index, self.parent)
 
     def identity(self, index: Index) -> Steps[str | None]:
-        """The id of the namespace that is listed."""
+        """Computes the entity id of the listed namespace, or None if it does not exist."""
         yield Needs(keys=[namespace_key(self.parent)] if self.parent else [])
         namespace = find_namespace(index, self.parent)
         return None if namespace is None else namespace.entity
 
     def lists(self, key: str, entry: JsonObject) -> bool:
-        """Whether an entry is of the kind that is listed."""
+        """Whether an entry belongs to the listing."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":
-        """The level as the caller may see it, by the registry as it is now."""
+        """Returns the level without the entries that the caller may not see, by the registry's current `head`."""
         return self
 
 
 class _DroppedLevel(_Level):
-    """The tombstones of a namespace's name, of which callers see those of the namespace that has the name now, unless
-    they may list the catalog's tables."""
+    """The tombstones under a namespace's name. A caller sees those of the namespace that has the name now; only one who
+    may list the tables of the catalog sees those of former namespaces, too."""
 
     __slots__ = ()
 
@@ -185,85 +187,86 @@ class _DroppedLevel(_Level):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What all pages of a listing show: a registry commit, the transactions it waits for, and those that committed."""
+class _ListedState:
+    """The state that all pages of a listing show: a registry commit, the transactions of which it has intents
+    (`waiting`), and those of them that had committed."""
 
     head: RegistryState
     waiting: Sequence[str]
     committed: Collection[str]
 
-    def stands(self, entry: JsonObject) -> bool:
-        """Whether an entry is shown: one that is an intent is shown if its transaction committed."""
+    def is_committed(self, entry: JsonObject) -> bool:
+        """Whether an entry is no intent, or the intent of a transaction that had committed."""
         transaction = entry.get("transaction")
         return not isinstance(transaction, str) or transaction in self.committed
 
 
-async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
+async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
     if paging.token:
         try:
-            (shown, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
-            await _require_same(session, shown.head, now, level.identity)
-            return await _page(session, await level.visible(session, now or shown.head), shown, start, paging.size)
+            (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
+            await _require_same(session, state.head, now, level.identity)
+            return await _page(session, await level.visible(session, now or state.head), state, start, paging.size)
         except SegmentGone as gone:
             raise _expired() from gone
-    shown = _Shown(*await one_instant(session, level.lists))
-    await level.check(session.state, shown.head.index)
-    level = await level.visible(session, shown.head)
+    state = _ListedState(*await one_instant(session, level.lists))
+    await level.check(session.state, state.head.index)
+    level = await level.visible(session, state.head)
     if paging.token is None:
-        return await _everything(session, level, shown)
-    return await _page(session, level, shown, level.prefix, paging.size)
+        return await _everything(session, level, state)
+    return await _page(session, level, state, level.prefix, paging.size)
 
 
 async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:
-    """What is read, if the registry as it is now allows the request, and that registry, if rights are judged: a page
-    shows an earlier commit."""
+    """Returns the result of `reading`, and the current HEAD in a catalog with grants. A page shows an earlier commit,
+    but the request needs its rights now: raises if the current HEAD does not allow it."""
     if not session.is_restricted:
         return await reading, None
     return await gather(reading, session.head())
 
 
 async def _require_same(
-    session: Session, shown: RegistryState, now: RegistryState | None, identity: Callable[[Index], Steps[object]]
+    session: Session, listed: RegistryState, now: RegistryState | None, identity: Callable[[Index], Steps[object]]
 ) -> None:
-    """Raises `BadRequest` if what a page is about has been replaced by something else of its name since the first page:
-    rights on that were judged."""
-    if now is None or now.id == shown.id:
+    """Raises `BadRequest` if the entity that is listed was replaced by another of its name since the first page: the
+    request's rights were checked on the new one, and the page would show the old one."""
+    if now is None or now.id == listed.id:
         return
-    before = await carry_out(session.state, shown.index, identity(shown.index))
+    before = await carry_out(session.state, listed.index, identity(listed.index))
     if before != await carry_out(session.state, now.index, identity(now.index)):
         raise _expired()
 
 
-async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:
+async def _everything(session: Session, level: _Level, state: _ListedState) -> ListingPage:
     items: list[JsonValue] = []
-    async with aclosing(entries_in(session.state, shown.head.index, level.prefix)) as entries:
+    async with aclosing(entries_in(session.state, state.head.index, level.prefix)) as entries:
         async for key, entry in entries:
             item = level.item(key, entry)
-            if item is not None and shown.stands(entry):
+            if item is not None and state.is_committed(entry):
                 items.append(item)
                 if len(items) % ITEMS_AT_ONCE == 0:
                     await session.hold.take(ITEMS_AT_ONCE * ITEM_BYTES)
-    return Listed(items, None)
+    return ListingPage(items, None)
 
 
-async def _page(session: Session, level: _Level, shown: _Shown, start: str, size: int | None) -> Listed:
-    """The page that begins at the key `start`. It ends where a segment ends, rather than read a second one. If a
-    segment has nothing to show, the page goes on to the next, through at most `EMPTY_SEGMENTS` segments."""
+async def _page(session: Session, level: _Level, state: _ListedState, start: str, size: int | None) -> ListingPage:
+    """Returns the page that starts at the key `start`. It ends at the end of a segment, to read no second one. Only if
+    a segment has no item, it reads the next, up to `EMPTY_SEGMENTS` segments."""
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
-    index = shown.head.index
+    index = state.head.index
     items: list[JsonValue] = []
     for number, key_range in enumerate(index.key_ranges(level.prefix, start)):
         if items or number == EMPTY_SEGMENTS:
-            return Listed(items, await _sealed(session, _encode(shown, key_range.low)))
+            return ListingPage(items, await _sealed(session, _encode(state, key_range.low)))
         segment = None if key_range.ref is None else await session.state.segment(key_range.ref.id)
         for key, entry in index.entries(key_range, segment):
             item = level.item(key, entry)
-            if item is None or not shown.stands(entry):
+            if item is None or not state.is_committed(entry):
                 continue
             if len(items) == limit:
-                return Listed(items, await _sealed(session, _encode(shown, key)))
+                return ListingPage(items, await _sealed(session, _encode(state, key)))
             items.append(item)
-    return Listed(items, None)
+    return ListingPage(items, None)
 
 
 async def _head_as_of(session: Session, commit: str) -> RegistryState:
@@ -280,11 +283,12 @@ def _expired() -> BadRequest:
     return BadRequest("The page token has expired: list again from the start")
 
 
-def _encode(shown: _Shown, start: str) -> str:
-    """The page token: the commit's id, the key, and one bit for each transaction that the commit waits for, 1 if it had
-    committed. Bits, not ids, because there may be many and a token is part of a URL; the commit has the ids."""
-    bits = int("".join("1" if each in shown.committed else "0" for each in reversed(shown.waiting)) or "0", 2)
-    return _encoded([shown.head.id, start, *([f"{bits:x}"] if bits else [])])
+def _encode(state: _ListedState, start: str) -> str:
+    """Returns the page token: the commit's id, the key, and one bit for each transaction in `waiting`, 1 if it had
+    committed. It has bits instead of ids because there may be many, and a token is part of a URL; the commit has the
+    ids."""
+    bits = int("".join("1" if each in state.committed else "0" for each in reversed(state.waiting)) or "0", 2)
+    return _encoded([state.head.id, start, *([f"{bits:x}"] if bits else [])])
 
 
 def _encoded(token: list[JsonValue]) -> str:
@@ -299,19 +303,19 @@ def _decoded(token: str) -> JsonValue:
 
 
 async def _sealed(session: Session, token: str) -> str:
-    """A token with its seal, where there are grants."""
+    """Returns the token, with its seal in a catalog with grants."""
     seal = await _seal_of(session, token)
     return token if seal is None else f"{token}.{seal}"
 
 
 async def _unsealed(session: Session, sealed: str) -> str:
-    """The token inside. Raises `BadRequest` for a seal that is not ours, or not for this request."""
+    """Returns the token without its seal. Raises `BadRequest` unless the seal is valid for this request."""
     token, _, given = sealed.rpartition(".")
     seal = await _seal_of(session, token)
     if seal is None:
         return sealed
     if not hmac.compare_digest(seal.encode(), given.encode("utf-8", "surrogatepass")):
-        raise BadRequest("The page token was not given for this listing: list again from the start")
+        raise BadRequest("The page token was not issued for this listing: list again from the start")
     return token
 
 
@@ -320,16 +324,17 @@ async def _seal_of(session: Session, token: str) -> str | None:
     if key is None:
         return None
     entity, _ = session.catalog.entry or ("", 0)
-    what = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
-    return hmac.new(key, what, hashlib.sha256).hexdigest()[:32]
+    message = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
+    return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
 
 
-async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, str]:
-    """What a token's listing shows, and where its page begins. Raises `BadRequest`."""
+async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
+    """Decodes a token: returns the state that its listing shows, and the key at which its page starts. Raises
+    `BadRequest`."""
     commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
     head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)
-    return _Shown(
+    return _ListedState(
         head, waiting, {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
     ), start
 

@@ -1,4 +1,5 @@
-"""Loading tables and views: manifest, pointer and metadata file, read concurrently if this process knows the table."""
+"""Loads tables and views. Reads manifest, pointer and metadata file concurrently if they are in this process's caches,
+else one after the other."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
@@ -17,22 +18,22 @@ from arco_catalog.state.index import Namespace
 
 
 async def load_table(session: Session, namespace: Namespace, name: str) -> TableState:
-    """The table's current state. Raises `NoSuchTable`, and `NotFound` if its metadata file is gone."""
+    """Returns the table's current state. Raises `NoSuchTable`, and `NotFound` if its metadata file is missing."""
     return await load(session, namespace, name, "table")
 
 
 async def require_table(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchTable` if the table does not exist. Reads the registry, and neither pointer nor metadata file."""
+    """Raises `NoSuchTable` if the table does not exist. Reads the registry alone."""
     await _require(session, namespace, name, "table")
 
 
 async def load_view(session: Session, namespace: Namespace, name: str) -> TableState:
-    """The view's current state. Raises `NoSuchView`, and `NotFound` if its metadata file is gone."""
+    """Returns the view's current state. Raises `NoSuchView`, and `NotFound` if its metadata file is missing."""
     return await load(session, namespace, name, "view")
 
 
 async def require_view(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchView` if the view does not exist. Reads the registry, and neither pointer nor metadata file."""
+    """Raises `NoSuchView` if the view does not exist. Reads the registry alone."""
     await _require(session, namespace, name, "view")
 
 
@@ -44,7 +45,8 @@ async def _require(session: Session, namespace: Namespace, name: str, kind: str)
 
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
-    """The current state of a table or view, every part of it confirmed by the store for this request."""
+    """Returns the current state of a table or view. Cached parts are used only after the store has confirmed them for
+    this request."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     state, known = session.state, session.state.cached_head()
     cached = None if known is None else cached_relation(known, lookup)
@@ -74,7 +76,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
             if body is None:
                 body = await session.files.read_current(location)
         except NotFound as gone:
-            missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
+            missed = {location: gone}  # a commit meanwhile may have removed it: read again, and fail if it is the same
             read_set = await read_relation(session, lookup, Freshness.FRESH)
             continue
         if guess is not None and guess != location:
@@ -85,12 +87,12 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
 async def _read_guess(session: Session, location: str) -> bytes | None:
     try:
         return await session.files.read_current(location)
-    except NotFound:  # the table may have moved on; if not, the next read says so
+    except NotFound:  # the table may have a newer file; if it has not, the caller's own read raises this
         return None
 
 
 def _cached_file(session: Session, entity: str) -> str | None:
-    """The metadata file that the entity had, if this process has its bytes."""
+    """Returns the location of the entity's last known metadata file, or None if its bytes are not cached."""
     pointer = session.state.cached_pointer(entity)
     location = None if pointer is None else pointer.metadata.location
     return location if location is not None and session.files.cached(location) is not None else None

@@ -1,4 +1,4 @@
-"""Namespaces: create, load, change, drop."""
+"""Creates, loads, changes and drops namespaces."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -34,26 +34,27 @@ from arco_catalog.state.roles import edits_without_grants, grants_on
 LOCATION = "location"
 
 MAX_REMOVALS = 1_000
-"""Names in one request to remove properties: the answer repeats them."""
+"""Maximum number of properties that one request may remove: the answer repeats their names."""
 
 
 async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
-    """Makes a namespace inside an existing one. `location`, where its tables go, is chosen if not given."""
+    """Creates a namespace. Its parent must exist. The property `location`, where its tables are made, has a default
+    inside the parent's location."""
     return await run(session, _Create(session, namespace, properties))
 
 
 def namespace_creation(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> RegistryMutation:
-    """The same as a mutation, to be planned and not carried out (rehearsal.py)."""
+    """Returns `create_namespace` as a mutation that can be planned without a write, for a rehearsal of an import."""
     return _Create(session, namespace, properties)
 
 
 async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
-    """The namespace and its properties. Raises `NoSuchNamespace`."""
+    """Returns the namespace with its properties, as a LoadNamespaceResponse. Raises `NoSuchNamespace`."""
     return described(namespace, await namespace_properties(session, namespace))
 
 
 async def namespace_properties(session: Session, namespace: Namespace) -> JsonObject:
-    """Its properties alone. Raises `NoSuchNamespace`."""
+    """Returns the properties of a namespace. Raises `NoSuchNamespace`."""
     entry = await _existing(session, namespace)
     return await session.state.namespace_properties(entry.value)
 
@@ -72,19 +73,20 @@ async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
 async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
-    """Sets and removes properties; a key in both is `Unprocessable`."""
+    """Sets and removes properties. Raises `NoSuchNamespace`, and `Unprocessable` for a key in both."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 
 async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
-    """Drops an empty namespace: one registry commit that saw it empty."""
+    """Drops an empty namespace. The registry commit that drops it is based on a HEAD in which it is empty. Raises
+    `NoSuchNamespace` and `NamespaceNotEmpty`."""
     return await run(session, _Drop(session, namespace))
 
 
 def check_removals(number: int) -> None:
-    """Raises `BadRequest` for more removals than one request may ask for."""
+    """Raises `BadRequest` for more than `MAX_REMOVALS` removals."""
     if number > MAX_REMOVALS:
-        raise BadRequest(f"One request may remove {MAX_REMOVALS:,} properties at most, not {number:,}")
+        raise BadRequest(f"One request may remove at most {MAX_REMOVALS:,} properties, not {number:,}")
 
 
 def namespace_value(
@@ -95,8 +97,9 @@ def namespace_value(
     answer: JsonObject | None = None,
     replaced: JsonObject | None = None,
 ) -> tuple[str, RecordWrite]:
-    """An immutable value, fresh for the attempt, and the object that holds it. The same properties, with the same
-    answer, are the same value. It keeps later fields of the value that it replaces."""
+    """Returns the id of an immutable value with these properties, and the write of its object. The id is new for each
+    attempt, and the same for the same properties and answer. The value has the fields of the `replaced` one that this
+    version does not know."""
     body = encode_value(properties, answer, replaced)
     context.check_properties(body, dotted(namespace))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
@@ -115,28 +118,28 @@ class _NamespaceChange(RegistryMutation):
         answer: JsonObject | None = None,
         replaced: JsonObject | None = None,
     ) -> tuple[str, RecordWrite]:
-        """The value that holds these properties, in place of the `replaced` one."""
+        """Returns `namespace_value` for this namespace."""
         return namespace_value(self.context, attempt, self.namespace, properties, answer, replaced)
 
     def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
-        """Where the namespace's tables go; what it has `now` it may keep. Raises `BadRequest` outside the allowed
-        locations, and `Forbidden`."""
-        asked, default = properties.get(LOCATION), self.default_location(index)
-        if not isinstance(asked, str):
+        """Computes the location for the namespace's tables: that of the properties, or else the default. The current
+        one, `now`, needs no new check. Raises `BadRequest` for a location that is not allowed, and `Forbidden`."""
+        given, default = properties.get(LOCATION), self.default_location(index)
+        if not isinstance(given, str):
             return default.uri
-        location = self.context.locations.check(asked)
+        location = self.context.locations.check(given)
         if location.uri != now:
             yield from check_inside(self.context, index, [location], default)
         return location.uri
 
     @property
     def keys(self) -> list[str]:
-        """Its own in the index, and its parent's, whose location it is made in."""
+        """Index keys of the namespace and of its parent, whose location contains the default one."""
         return [namespace_key(level) for level in (self.namespace, self.namespace[:-1]) if level]
 
     def default_location(self, index: Index) -> Location:
-        """Inside the parent's location. Shared by namespaces whose names look alike, which does no harm: what lies in
-        it carries its entity's id."""
+        """Returns a folder inside the parent's location. Namespaces with similar names may share it, because the
+        folders of their tables have the tables' entity ids."""
         parent = find_namespace(index, self.namespace[:-1])
         base = self.context.warehouse if parent is None else Location.parse(parent.location)
         return base.below(slug(self.namespace[-1]))
@@ -175,7 +178,7 @@ class _Create(_NamespaceChange):
 
 
 class PropertiesChange(_NamespaceChange):
-    """A change of what a namespace's value holds, made on what it holds now."""
+    """A change of a namespace's properties that depends on the current ones, which it loads as its base."""
 
     def __init__(self, session: Session, namespace: Namespace) -> None:
         super().__init__(session, namespace)
@@ -194,7 +197,7 @@ class PropertiesChange(_NamespaceChange):
             self._known[entry.value] = await self.state.namespace_value(entry.value)
 
     def properties(self, entry: NamespaceEntry) -> JsonObject:
-        """The properties in its value."""
+        """Returns the stored properties of the namespace with this entry."""
         return mapping(self._known[entry.value], "properties")
 
     def changed(
@@ -203,14 +206,14 @@ class PropertiesChange(_NamespaceChange):
         entry: NamespaceEntry,
         location: str,
         properties: JsonObject,
-        told: JsonObject,
+        body: JsonObject,
         detail: JsonObject,
     ) -> Change:
-        """The change that makes these its properties, is answered with what is `told`, and has this in the history."""
-        value, write = self.value(attempt, properties, told, self._known[entry.value])
+        """Returns the change that stores these properties, is answered with `body`, and has `detail` in the history."""
+        value, write = self.value(attempt, properties, body, self._known[entry.value])
         return Change(
             edits={namespace_key(self.namespace): entry.with_value(value, location).json},
-            answer=Document(200, told, EntityValue("namespace", value, self.namespace)),
+            answer=Document(200, body, EntityValue("namespace", value, self.namespace)),
             detail={"namespace": [*self.namespace], "entity": entry.entity, **detail},
             first=[write],
         )
@@ -235,19 +238,19 @@ class _UpdateProperties(PropertiesChange):
         entry = existing_namespace(read_set.head.index, self.namespace)
         before = self.properties(entry)
         refuse_governance(self.removals, self.updates, before)
-        removed = {key: None for key in self.removals if key in before}  # in order, and looked up at once
+        removed = {key: None for key in self.removals if key in before}  # a dict: a set that has an order
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
         location = yield from self.allowed_location(read_set.head.index, properties, entry.location)
-        told: JsonObject = {
+        body: JsonObject = {
             "updated": [*self.updates],
             "removed": [*removed],
             "missing": [key for key in self.removals if key not in before],
         }
         if properties == before:
-            return NoOp(Document(200, told))
+            return NoOp(Document(200, body))
         check_properties(f"namespace {dotted(self.namespace)}", dict(self.updates), properties, size_of(before))
-        return self.changed(attempt, entry, location, properties, told, {})
+        return self.changed(attempt, entry, location, properties, body, {})
 
 
 class _Drop(_NamespaceChange):
@@ -282,10 +285,11 @@ class _Drop(_NamespaceChange):
         )
 
     def _intents(self, index: Index) -> list[RelationEntry] | None:
-        """The intents on names in it; None if a table or view is there, whatever becomes of those."""
+        """Returns the intents on names in the namespace, or None if it has a table or view that is no intent: then it
+        is not empty, whatever their transactions decide."""
         intents: list[RelationEntry] = []
-        for _, held in index.scan(relations_in(self.namespace)):
-            entry = RelationEntry(held)
+        for _, stored in index.scan(relations_in(self.namespace)):
+            entry = RelationEntry(stored)
             if entry.transaction is None:
                 return None
             intents.append(entry)

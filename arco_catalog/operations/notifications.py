@@ -1,6 +1,6 @@
-"""Tables that follow another catalog's, as its notifications say (docs/design/polaris.md#notifications).
+"""Applies notifications of another catalog to the tables that follow its own (docs/design/polaris.md#notifications).
 
-Each notification is one registry commit: name, metadata file and time change together, or not at all.
+Each notification is one registry commit, which changes name, metadata file and time together.
 """
 
 from collections.abc import Sequence
@@ -45,11 +45,13 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def notify(session: Session, namespace: Namespace, name: str, notification: Notification) -> Answer:
-    """Has a table of an external catalog follow another catalog's. Raises `BadRequest` in a catalog that owns its
-    tables, for a time that is far ahead, for another table than the one that is followed, for a place that is not
-    allowed or taken, and for a file that is no metadata of this table; `AlreadyExists` for a notification that is not
-    later than the last, and for a name that means something else; `NotFound` without the file; `NoSuchTable` for the
-    drop of one that there is not."""
+    """Applies a notification to a table of an external catalog: creates, updates, validates or drops it.
+
+    Raises `BadRequest` in an internal catalog, for a time in the future, for a table other than the followed one, for a
+    location that is not allowed or taken, and for a file that is not metadata of this table; `AlreadyExists` for a
+    notification that is not later than the last one, and for a name that another kind of relation has; `NotFound` if
+    the file does not exist; `NoSuchTable` for the drop of a table that does not exist.
+    """
     if not session.settings.external:
         await session.head()
         raise BadRequest("Cannot update internal catalog via notifications")
@@ -57,7 +59,7 @@ async def notify(session: Session, namespace: Namespace, name: str, notification
     return await run(session, mutation(session, namespace, name, notification))
 
 
-class _Notified(RegistryMutation):
+class _NotificationChange(RegistryMutation):
     def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
         super().__init__(session)
         self.namespace = namespace
@@ -66,23 +68,27 @@ class _Notified(RegistryMutation):
         self.key = relation_key(namespace, name)
 
     def admitted(self, index: Index, attempt: Attempt) -> Steps[RelationEntry | None]:
-        """The table that the name means. Raises `AlreadyExists` if the name means anything else, or a later
-        notification was admitted for it, `BadRequest` for a time that is far ahead, and for another table than the one
-        that the name follows, and `PendingTransaction`."""
-        said = self.notification
+        """Returns the entry of the followed table with the name, or None, after checking the notification against it.
+        Raises `AlreadyExists` if another kind of relation has the name, or a later notification was applied,
+        `BadRequest` for a time in the future and for a table other than the followed one, and `PendingTransaction`."""
+        notification = self.notification
         yield Needs(keys=[self.key])
         entry = find_relation(index, self.namespace, self.name)
         if entry is not None and Followed.of(entry.require_committed().json) is None:
             raise name_taken("table", entry.kind, self.namespace, self.name)
-        check_time(said, attempt.now_ms)
-        check_order(said, self.namespace, self.name, (yield from last_notified(index, self.namespace, self.name)))
-        if entry is not None and (entry.uuid or "").lower() != said.uuid.lower():
+        check_time(notification, attempt.now_ms)
+        last = yield from last_notified(index, self.namespace, self.name)
+        check_order(notification, self.namespace, self.name, last)
+        if entry is not None and (entry.uuid or "").lower() != notification.uuid.lower():
             name = dotted(self.namespace, self.name)
-            raise BadRequest(f"{name} follows table {entry.uuid}, not {said.uuid}: notify of its drop first")
+            raise BadRequest(
+                f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for it first"
+            )
         return entry
 
     def namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
-        """What makes the namespaces that there are not yet: the other catalog's are followed, too."""
+        """Computes the edits and writes that create the missing levels of the namespace: a notification creates them,
+        as they exist in the other catalog."""
         levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
         yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
         if is_dropping(index):
@@ -103,20 +109,20 @@ class _Notified(RegistryMutation):
         return edits, values
 
     def detail(self, entity: str) -> JsonObject:
-        """What the registry's history says of it."""
-        said = self.notification
+        """Returns the details of the change for the registry's history."""
+        notification = self.notification
         return {
             "namespace": [*self.namespace],
             "name": self.name,
             "entity": entity,
-            "metadata_location": said.metadata_location,
-            "notification": said.event.value,
-            "notified": said.at,
+            "metadata_location": notification.metadata_location,
+            "notification": notification.event.value,
+            "notified": notification.at,
             "source": {**self.context.caller.source, "kind": "Notification"},
         }
 
 
-class _Drop(_Notified):
+class _Drop(_NotificationChange):
     kind = "drop-followed"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -137,8 +143,8 @@ class _Drop(_Notified):
         )
 
 
-class _Validate(_Notified):
-    """A dry run of a creation, up to the file."""
+class _Validate(_NotificationChange):
+    """A dry run of a creation. It does not read the metadata file."""
 
     kind = "validate-followed"
 
@@ -149,7 +155,7 @@ class _Validate(_Notified):
         return NoOp(Document(204))
 
 
-class _Follow(_Notified):
+class _Follow(_NotificationChange):
     kind = "follow"
 
     def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
@@ -157,7 +163,7 @@ class _Follow(_Notified):
         self._body: bytes | None = None
         self._document: JsonObject = {}
         self._folders: Sequence[Location] = ()
-        """Those of the metadata file, and of the files to which it leads."""
+        """Folders of the metadata file and of the files that it names."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         return self._body is None and read_set.refusal is None
@@ -181,7 +187,7 @@ class _Follow(_Notified):
             raise BadRequest(error.message) from error
         uuid = table.table_uuid(document)
         if uuid is None or uuid.lower() != self.notification.uuid.lower():
-            raise BadRequest(f"{file} is metadata of table {uuid}, and the notification is of {self.notification.uuid}")
+            raise BadRequest(f"{file} is metadata of table {uuid}, not of {self.notification.uuid}")
         self._folders = folders_of([file, *TABLES.leading_files(document)])
         outlined = outline(document)
         let_long_parts_go(document)
@@ -206,13 +212,17 @@ class _Follow(_Notified):
         )
 
     def _entry(self, index: Index, entity: str, before: RelationEntry | None) -> Steps[tuple[Edits, RelationEntry]]:
-        """The table's entry, and the edits of what it holds. Raises `BadRequest` for a place that is another's."""
+        """Computes the table's entry and the edits that reserve its locations. Raises `BadRequest` for a location that
+        another table has."""
         allowed, held = self.context.locations, () if before is None else before.locations
         places = table.location(self._document), *table.written_locations(self._document)
         named = [allowed.check(place) for place in places]
         added = {place.normal: place for place in named if place.normal not in held}
         if len(held) + len(added) > MAX_HELD:
-            raise BadRequest(f"A table may have at most {MAX_HELD} locations for its files, one after the other")
+            raise BadRequest(
+                f"{dotted(self.namespace, self.name)} has had {len(held) + len(added)} locations, and at most "
+                f"{MAX_HELD} are allowed: drop it and register it again"
+            )
         yield from refuse_overlap(self.context, index, added.values(), but=[entity])
         normal = [*held, *added]
         outer = outside(self._folders, {*normal})

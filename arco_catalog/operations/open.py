@@ -1,4 +1,5 @@
-"""Opening a catalog over a store: where its folders are, what tables may live where, and whether it may be written."""
+"""Opens a catalog over a store: computes its folders and allowed locations, and tests whether the store is safe to
+write."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,21 +20,21 @@ from storage_backends import Found, ObjectStore
 from storage_backends.open import StoreOpener
 from storage_backends.probe import honours_conditions
 
-WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: what is deleted there is deleted without a condition"
+WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: objects are deleted there without a condition"
 
 
 async def open_catalog(
     settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime, open_store: StoreOpener
 ) -> Catalog:
-    """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
-    prefix.
+    """Opens the store at `url` and the stores of the allowed prefixes. Raises `ValueError` for a bad URL or prefix, and
+    `StoreError`.
 
     A store that ignores conditions would lose commits, so a catalog on one is read-only (docs/design/store.md).
     """
     store = open_store(url)
     try:
         verdict = await honours_conditions(store, runtime.ulid())
-    except BaseException:  # cancelled or failed: a process that goes on would keep its connections
+    except BaseException:  # also if cancelled: the process may go on, and the connections would stay open
         await store.close()
         raise
     if not verdict.honoured:
@@ -55,13 +56,13 @@ async def build_with_recorded(
     runtime: Runtime,
     open_store: StoreOpener,
 ) -> Catalog:
-    """A catalog over an open store, whose tables may also be in the locations that HEAD records. Raises `ValueError`
+    """Builds a catalog over an open store, whose allowed locations include those that HEAD records. Raises `ValueError`
     for a bad URL or prefix, and `StoreError`."""
     caches, recorded = Caches.of(settings.cache_bytes * 52 // 100), tuple[str, ...]()
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
     if isinstance(found, Found):
-        with suppress(InternalError):  # a damaged HEAD: what needs it reports that, what restores it goes on
+        with suppress(InternalError):  # a damaged HEAD: commands that read it report that, and `restore` must open it
             head = RegistryState.parse(found.body, found.version, state.paths.manifest)
             state.cache_head(head)
             recorded = head.allowed_locations
@@ -70,8 +71,8 @@ async def build_with_recorded(
 
 @asynccontextmanager
 async def long_lived(catalog: Catalog) -> AsyncIterator[Catalog]:
-    """The catalog as a process serves it that goes on after an answer: with background tasks, which end before the
-    stores are closed, and locks among its writers of one table."""
+    """Yields the catalog for a process that goes on after an answer: with background tasks, and with locks among the
+    process's writers of one table. At the end it waits for the background tasks, then closes the stores."""
     background_tasks = BackgroundTasks()
     try:
         yield replace(catalog, background_tasks=background_tasks, table_locks=AdvisoryLocks())
@@ -90,13 +91,13 @@ def build_catalog(
     caches: Caches | None = None,
     recorded: Sequence[str] = (),
 ) -> Catalog:
-    """A catalog over an open store. Its root is a folder of its name, so that one store serves many.
+    """Builds a catalog over an open store. Its root is a folder with its name, so that one store serves many catalogs.
 
-    `open_store` is needed where an allowed prefix lies outside of this store. `recorded` are locations that are allowed
-    besides. Raises `ValueError` for a bad URL or prefix.
+    An allowed prefix outside of this store needs `open_store`. `recorded` are further allowed locations. Raises
+    `ValueError` for a bad URL or prefix.
     """
     if "%" in url:
-        raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
+        raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")
     base, given = location_of(url), [*map(Location.parse, allowed)]
     further = [*{each.normal: each for each in (*given, *map(Location.parse, recorded))}.values()]
     paths = Paths(settings.warehouse)
@@ -121,18 +122,18 @@ def build_catalog(
 
 
 def location_of(url: str) -> Location:
-    """Where a store's URL lies, as locations of tables do."""
+    """Returns the location that the URL of a store has; `memory:` and `file:` may omit the slashes."""
     return Location.parse(url if "//" in url else url.replace(":", "://", 1))
 
 
 def mounts_of(
     base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
 ) -> list[Mount]:
-    """The store of the state, and one for each allowed prefix outside of it. Raises `ValueError`."""
+    """Returns the mount of the state's store, and one for each allowed prefix outside of it. Raises `ValueError`."""
     mounts = [Mount(base, store)]
     for prefix in allowed:
         if not prefix.inside(base):
             if open_store is None:
-                raise ValueError(f"{prefix.uri} lies in another store, and nothing was given that opens it")
+                raise ValueError(f"{prefix.uri} lies in another store than the catalog, which can't be opened here")
             mounts.append(Mount(prefix, open_store(prefix.uri)))
     return mounts

@@ -1,5 +1,5 @@
-"""Realms as a process serves them: each a prefix of one store, with a registry of its own and any number of catalogs
-(docs/design/access.md#realms)."""
+"""Opens realms and their catalogs in a process. A realm is a prefix of a store, with a registry of its own and any
+number of catalogs (docs/design/access.md#realms)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,19 +38,19 @@ from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
 from storage_backends.wrappers.request import RequestStore
 
-if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
+if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
     from arco_catalog.vending.service import Vending
     from arco_catalog.vending.storage_policy import StoragePolicy
 
 MAX_OPEN = 256
-"""Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
+"""Maximum number of open catalogs of a realm in a process; one more replaces the one that was opened first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What all realms of a process share: the store, where else tables may be, and what an operator set. `vending` is
-    what gives access to the files of tables, made when it is first needed; None: this process gives none.
-    `storage_policy` is what storage configurations may have servers do; None: nothing that an operator has to allow."""
+    """The store, settings and further locations that all realms of a process share. `vending` returns the service that
+    vends credentials, made at its first use; None in a process that vends none. `storage_policy` returns what storage
+    configurations of catalogs may make the server do; None allows nothing that needs an operator's permission."""
 
     settings: Settings
     store: ObjectStore
@@ -74,24 +74,25 @@ class Deployment:
         vending: "Callable[[], Vending] | None" = None,
         storage_policy: "Callable[[], StoragePolicy] | None" = None,
     ) -> "Deployment":
-        """Over an open store. Raises `ValueError` for a bad URL or prefix."""
+        """Builds a deployment over an open store. Raises `ValueError` for a bad URL or prefix."""
         base, further = location_of(url), [*map(Location.parse, allowed)]
         mounts = mounts_of(base, store, further, open_store)
         return cls(settings, store, base, mounts, runtime, None, vending, storage_policy)
 
     async def close(self) -> None:
-        """Closes the stores."""
+        """Closes all stores."""
         for mount in self.mounts:
             await mount.store.close()
 
     def reaches(self, location: Location) -> bool:
-        """Whether tables may be there, as far as the operator is concerned."""
+        """Whether the operator allows tables at the location."""
         return any(location.inside(mount.root) for mount in self.mounts)
 
 
 @dataclass
 class Realm:
-    """One realm. Its prefix is its name, or the store's root where it is the only one, under the name `name`."""
+    """One realm, with the catalogs of it that this process has `open`, by entity with their versions. Its state is
+    under its name, or `at_root` of the store if that has one realm."""
 
     name: str
     deployment: Deployment
@@ -109,7 +110,7 @@ class Realm:
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
     def lookups(self) -> State:
-        """The realm's records, as one request reads them."""
+        """Returns the realm's records for the reads of one request, with a request's deadline."""
         settings, runtime, registry = self.deployment.settings, self.deployment.runtime, self.registry
         deadline_ms = runtime.now_ms() + settings.request_ms
         records = RequestStore(
@@ -122,11 +123,12 @@ class Realm:
         return State(records, registry.paths, registry.caches, runtime, settings.spill)
 
     def root_of(self, entity: str) -> str:
-        """The folder for the state of a new catalog."""
+        """Returns the folder for the state of the catalog with this entity id."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
 
     def check_locations(self, properties: Mapping[str, JsonValue], storage: JsonObject) -> None:
-        """Raises `BadRequest` for a catalog whose tables would lie where the operator does not allow any."""
+        """Raises `BadRequest` unless the operator allows tables of this realm in all locations that the properties and
+        the storage configuration of a catalog name."""
         locations = locations_of(properties, storage)
         check_storage(locations, storage)
         for location in locations:
@@ -137,12 +139,12 @@ class Realm:
                 )
             if not self.may_use(location):
                 folders = " or ".join(folder.uri for folder in self._folders())
-                raise BadRequest(f"{location.uri} is not the realm's own: use {folders}, or a folder inside")
+                raise BadRequest(f"{location.uri} does not belong to the realm: use {folders}, or a folder inside")
 
     def may_use(self, location: Location) -> bool:
-        """Whether tables of this realm may be there: where there are several, each has a folder of its own in each
-        place that the operator allowed. Of two such places, one in the other, only the inner one says whose folders
-        these are: the outer one's realms may be named like folders on the way."""
+        """Whether tables of this realm may be at the location. Realms that share a store have each a folder with their
+        name in every allowed location. Of nested allowed locations only the innermost counts, because a folder between
+        the outer and the inner one may have the name of a realm by chance."""
         if self.at_root:
             return self.deployment.reaches(location)
         roots = [mount.root for mount in self.deployment.mounts]
@@ -156,8 +158,8 @@ class Realm:
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
     def catalog(self, entry: CatalogEntry) -> Catalog:
-        """The catalog of an entry, as it is to be served. Raises `BadRequest` if the operator no longer allows its
-        locations."""
+        """Opens the catalog of an entry, or returns it if it is open at the entry's version. Raises `BadRequest` if the
+        operator no longer allows its locations."""
         known = self.open.get(entry.entity)
         if known is not None and known[0] == entry.version:
             return known[1]
@@ -167,7 +169,7 @@ class Realm:
         external = entry.kind == EXTERNAL
         settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True, external=external)
         opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version), entry.storage)
-        if known is not None:  # what it remembers of HEAD stays true
+        if known is not None:  # the same registry: its cached HEAD is still valid
             opened.caches.head = known[1].caches.head
         while len(self.open) >= MAX_OPEN:
             del self.open[next(iter(self.open))]
@@ -175,7 +177,7 @@ class Realm:
         return opened
 
     def unnamed(self, request: CatalogRequest, root: str) -> Catalog:
-        """A catalog that is yet to get its name."""
+        """Builds a catalog whose name is not in the realm's registry yet, with its state under `root`."""
         settings = replace(self.deployment.settings, warehouse=request.name, has_grants=True)
         return self._catalog(settings, Paths(root), locations_of({**request.properties}, request.storage))
 
@@ -217,8 +219,8 @@ def realm_beside(
     vending: "Callable[[], Vending] | None" = None,
     storage_policy: "Callable[[], StoragePolicy] | None" = None,
 ) -> Realm:
-    """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root. The rest is that of `Deployment`. Raises `ValueError` for a name that none can have."""
+    """Returns a realm over the stores that `catalog` has open: in the folder `name` of the store at `url`, or with no
+    name at its root. The realm need not exist. Raises `ValueError` for an invalid name."""
     deployment = Deployment(
         catalog.settings,
         catalog.store,
@@ -240,7 +242,8 @@ def realms_beside(
     vending: "Callable[[], Vending] | None" = None,
     storage_policy: "Callable[[], StoragePolicy] | None" = None,
 ) -> Sequence[Realm]:
-    """The realms of these names, or without any the one at the store's root. They share the memory for caches."""
+    """Returns the realms with these names, or without names the realm at the store's root. They share the memory for
+    caches."""
     settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
     sharing = replace(catalog, settings=settings)
     return [realm_beside(sharing, url, name, vending, storage_policy) for name in names or (None,)]
@@ -255,11 +258,14 @@ async def make_catalog(
     owned: bool = False,
     key_policy: KeyPolicy | None = None,
 ) -> JsonObject:
-    """Makes a catalog, and returns it as answers show it: first its registry, in a folder that no other catalog ever
-    had, then its name. If the process dies in between, that folder has no name and nobody looks there. `root` is the
-    folder of a catalog that exists already, which is taken into the realm; `owned`: its managers may also read and
-    write all tables. `key_policy` is what its first commit records. `session` is one with the realm's registry. Raises
-    `AlreadyExists`, and `BadRequest` for locations that it may not have."""
+    """Makes a catalog, and returns its JSON for answers. Two commits: its registry, in a folder that no other catalog
+    ever had, then its name in the realm. If the process dies in between, no name leads to the folder, and it is not
+    used.
+
+    `session` is a session of the realm's registry. `root` is the folder of an existing catalog, which is added to the
+    realm. With `owned` the catalog's managers may read and write all tables. `key_policy` is recorded in its first
+    commit. Raises `AlreadyExists`, and `BadRequest` for locations that are not allowed.
+    """
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)
     admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request, ALREADY_AUTHORIZED), SERVICE_ADMIN)
@@ -282,10 +288,10 @@ async def change_catalog(
     *,
     account_may_change: bool = False,
 ) -> JsonObject:
-    """Changes properties and storage configuration of a catalog; what is None stays. `entity` is the id of the catalog
-    on which rights were judged. Raises `CatalogChanged` if the name belongs to another by now, `CommitFailed` if it has
-    changed, and `BadRequest` for locations that it may not have, and for another account of the cloud unless it
-    `account_may_change`."""
+    """Changes properties and storage configuration of a catalog, each unless it is None, and returns the catalog's
+    JSON. `entity` is the id of the catalog on which the caller's rights were checked. Raises `CatalogChanged` if the
+    name belongs to another catalog by now, `CommitFailed` if its version is not `expected`, and `BadRequest` for
+    locations that are not allowed, and for another cloud account unless `account_may_change`."""
     return await update_catalog(
         session,
         name,

@@ -1,4 +1,4 @@
-"""A table's commits, as its receipts tell them."""
+"""Reads the receipts of a table's commits."""
 
 from dataclasses import dataclass
 
@@ -20,20 +20,20 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """A table or view that has a name, or had it when it was dropped."""
+    """The entity of a table or view that has a name, or was dropped under it at `dropped_ms`."""
 
     entity: str
     dropped_ms: int | None
 
     @property
     def live(self) -> bool:
-        """Whether the name means it now."""
+        """Whether the entity has the name now."""
         return self.dropped_ms is None
 
 
 async def entities_named(session: Session, namespace: Namespace, name: str) -> list[NamedEntity]:
-    """What the name means now, if anything, then what was dropped under it, the last first. Raises `NoSuchTable` if
-    there is nothing of either."""
+    """Returns the entity that has the name now, if there is one, then those that were dropped under it, the last drop
+    first. Raises `NoSuchTable` if there are none."""
     index = (await session.state.head()).index
     dropped = tombstones_of(namespace, name)
     await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[Scan(dropped)]))
@@ -51,37 +51,38 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
 
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
-    """The receipts of the table or view that the name means now, or of what was dropped last under it. Raises
-    `NoSuchTable`."""
+    """Returns the receipts of the table or view that has the name now, or else of the one that was dropped last under
+    it. Raises `NoSuchTable`."""
     [first, *_] = await entities_named(session, namespace, name)
     return await receipts_of(session, first.entity)
 
 
 async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
-    """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
-    committed one is yet to be written. Raises `NoSuchTable` if no table or view has that id, or a pointer.
+    """Returns the receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
+    committed one was not written yet. Raises `NoSuchTable` if no table or view with a pointer has that id.
 
     Walks from the pointer back along the receipts, each of which names its base (docs/design/reconciliation.md). All
-    have the names of today's receipts, whatever version they are of.
+    have the field names of the current version of receipts.
     """
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise NoSuchTable(
-            f"No table or view has the entity id {entity}, or its pointer is gone: `arco fsck` says which"
+            f"No table or view has the entity id {entity}, or its pointer is missing: check with `arco fsck`"
         )
     found: list[JsonObject] = []
     file: MetadataFile | None = (await resolve_for_read(session.state, pointer)).metadata
     while file is not None:
-        said = await receipt_of(session, entity, file)
-        if said is None:
+        record = await receipt_of(session, entity, file)
+        if record is None:
             break
-        found.append(said)
-        file = receipt.base_of(said)
+        found.append(record)
+        file = receipt.base_of(record)
     return found
 
 
 async def receipt_of(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
-    """The receipt of one file that became current, as `receipts_of` returns it; None if there is none."""
+    """Returns the receipt of the commit that made one metadata file current, with a `state` as in `receipts_of`, or
+    None if there is none."""
     for stage in (receipt.COMMITTED, receipt.PENDING):
         key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
         answer = await session.state.store.get(key)

@@ -1,23 +1,22 @@
-"""What the reconciler found and did: counts and examples, bounded so that they always fit into one response."""
+"""Counts and examples of what the reconciler found and wrote, bounded so that they always fit into one response."""
 
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 MAX_EXAMPLES = 100
-"""How many missing receipts, and how many unreadable records, are named; all are counted."""
+"""Maximum examples of missing receipts, and of unreadable records; all are counted."""
 MAX_TEXT_LENGTH = 1_000
-"""Characters of any text in it: names and principals are as long as clients make them."""
+"""Maximum characters of a text in an example: clients choose how long names and principals are."""
 
 
 @dataclass(slots=True)
 class ReconcileStats:
-    """Counts of a run. Each pointer is `orphaned` (no name leads to its entity; `nameless` in JSON), `unchanged`,
-    `walked`, or left for a later run, and `stopped` says that some were. `incomplete` are those walked of which
-    something is left.
+    """Counts of a run. Each pointer is `orphaned` (its entity has no name; `nameless` in JSON), `unchanged`, `walked`,
+    or left for a later run, which `stopped` reports. Of the walked ones `incomplete` have files that were not reached.
 
-    `missing` holds receipts that were not there, and what told of each, `unreadable` what could not be read and why:
-    examples of as many as `missing_count` and `unreadable_count` say.
+    `missing` has examples of the `missing_count` missing receipts, each with the record that proves the commit, and
+    `unreadable` examples of the `unreadable_count` records that could not be read, with the reason.
     """
 
     pointers: int = 0
@@ -44,7 +43,7 @@ class ReconcileStats:
         self._keep([_cut(reason)], [])
 
     def add(self, other: "ReconcileStats") -> None:
-        """Adds another's counts, and its examples while there is room."""
+        """Adds the counts of another run, and its examples up to `MAX_EXAMPLES`."""
         self.pointers += other.pointers
         self.orphaned += other.orphaned
         self.unchanged += other.unchanged
@@ -62,7 +61,7 @@ class ReconcileStats:
         self.missing += missing[: max(0, MAX_EXAMPLES - len(self.missing))]
 
     def to_json(self) -> JsonObject:
-        """For people and machines."""
+        """Returns the counts and examples, as `arco reconcile` and the reconciler's functions report them."""
         unreadable: list[JsonValue] = [*self.unreadable]
         missing: list[JsonValue] = [*self.missing]
         return {

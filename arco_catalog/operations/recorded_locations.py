@@ -10,22 +10,25 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import RegistryState
 
 CHANGE = "allowed-locations"
-"""The kind of a registry commit that changes nothing but these."""
+"""Kind of a registry commit that changes recorded locations alone."""
 
 
 async def record_locations(session: Session) -> Sequence[str]:
-    """Adds the locations with which this process opened the catalog. Raises `StoreError`, and `CommitStateUnknown`."""
+    """Records the locations with which this process opened the catalog. Returns all recorded ones. Raises
+    `StoreError`, and `CommitStateUnknown`."""
     return await change_locations(session, added=session.catalog.given_locations)
 
 
 async def change_locations(
     session: Session, *, added: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> Sequence[str]:
-    """Adds and removes locations. Returns all of them. Raises `BadRequest` for a malformed one, or for a catalog of a
-    realm, `StoreError`, and `CommitStateUnknown`."""
+    """Adds and removes recorded locations, and returns all that are recorded then. Raises `BadRequest` for a malformed
+    location, or in a catalog of a realm, `StoreError`, and `CommitStateUnknown`."""
     if session.catalog.entry is not None:
         if added or removed:
-            raise BadRequest("A catalog of a realm has its locations in the realm: use arco catalogs update")
+            raise BadRequest(
+                "The allowed locations of a catalog of a realm are recorded in the realm: use arco catalogs update"
+            )
         return ()
     new, old = [Location.parse(each).uri for each in added], {Location.parse(each).normal for each in removed}
 

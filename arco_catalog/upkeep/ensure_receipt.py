@@ -84,7 +84,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
 
 
 def _named(fields: JsonObject) -> JsonObject:
-    """The fields of a receipt that a report shows."""
+    """Returns the fields of a receipt that a report shows."""
     known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
     name = optional_text(fields, "name")
     return {
@@ -131,5 +131,5 @@ def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> 
     if logged:
         return logged[-1]
     if not file.location.rpartition("/")[2].startswith("00000-"):
-        raise InternalError(f"the metadata file before {file.location} is unknown")
+        raise InternalError(f"The metadata file before {file.location} is unknown")
     return None

@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, load_namespace, update_properties
 from arco_catalog.operations.receipts import entities_named, receipts_of
@@ -165,7 +165,7 @@ async def test_an_operation_costs_what_the_registry_is_large(operation: str, lim
         assert calls[2] - calls[1] <= 2 * max(calls[1] - calls[0], 1) + 1, calls
 
 
-def pages_of(kind: str) -> Callable[[CatalogFixture, Paging], Awaitable[Listed]]:
+def pages_of(kind: str) -> Callable[[CatalogFixture, Paging], Awaitable[ListingPage]]:
     if kind == "namespaces":
         return lambda fixture, paging: list_namespaces(fixture.session(), (), paging)
     return lambda fixture, paging: list_relations(fixture.session(), NS, "table", paging)
@@ -178,9 +178,9 @@ async def test_a_whole_listing_costs_what_it_is_long_and_each_page_the_same(kind
     listing, whole, calls = pages_of(kind), list[int](), list[int]()
     for size in SIZES:
         fixture = await big_catalog(size, limits)
-        last: list[Listed] = []
+        last: list[ListingPage] = []
 
-        async def walk(fixture: CatalogFixture = fixture, last: list[Listed] = last) -> None:
+        async def walk(fixture: CatalogFixture = fixture, last: list[ListingPage] = last) -> None:
             token: str | None = ""
             for _ in range(1_000):
                 last.append(await listing(fixture, Paging(token, max(4, size // 10) if limits is EMBEDDED else 4)))  # noqa: B023

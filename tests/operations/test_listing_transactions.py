@@ -11,7 +11,7 @@ import pytest
 from arco_catalog.iceberg.errors import BadRequest, Unavailable
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.listing import Listed, Paging, list_relations
+from arco_catalog.operations.listing import ListingPage, Paging, list_relations
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol import instant
 from arco_catalog.protocol.decisions import decide, read_decision
@@ -112,11 +112,11 @@ async def built() -> TransactionScenario:
     return scenario
 
 
-def names(listed: Listed) -> list[str]:
+def names(listed: ListingPage) -> list[str]:
     return [str(item["name"]) for item in listed.items if isinstance(item, dict)]
 
 
-async def page(scenario: TransactionScenario, token: str | None, size: int | None = None) -> Listed:
+async def page(scenario: TransactionScenario, token: str | None, size: int | None = None) -> ListingPage:
     """A page, to a process that remembers nothing."""
     return await list_relations(scenario.fixture.another().session(), NS, "table", Paging(token, size))
 

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
 from arco_catalog.operations.namespaces import (
     create_namespace,
     drop_namespace,
@@ -86,7 +86,7 @@ async def everything(fixture: CatalogFixture, size: int) -> list[object]:
     token: str | None = ""
     seen: list[object] = []
     while token is not None:
-        page: Listed = await list_relations(fixture.session(), NS, "table", Paging(token, size))
+        page: ListingPage = await list_relations(fixture.session(), NS, "table", Paging(token, size))
         assert len(page.items) <= size
         seen += page.items
         token = page.next_page_token

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.listing import Listed, Paging, computed_page
+from arco_catalog.operations.listing import ListingPage, Paging, computed_page
 from arco_catalog.operations.policies.policies import described
 from arco_catalog.planning.access import Securable, absent, chain_of
 from arco_catalog.protocol.catalog import Session
@@ -26,7 +26,9 @@ class Applicable:
     inherited: bool
 
 
-async def applicable_policies(session: Session, target: Securable, policy_type: str | None, paging: Paging) -> Listed:
+async def applicable_policies(
+    session: Session, target: Securable, policy_type: str | None, paging: Paging
+) -> ListingPage:
     """The policies that apply to a target, each as answers show it, in pages of one state. Raises what is raised for a
     target that does not exist."""
     steps = partial(_applicable, target=target, policy_type=policy_type)
@@ -34,7 +36,7 @@ async def applicable_policies(session: Session, target: Securable, policy_type: 
     shown: list[JsonObject] = []
     for batch in batches(page, AT_ONCE):
         shown += await gather(*(_shown(session, each) for each in batch))
-    return Listed([*shown], token)
+    return ListingPage([*shown], token)
 
 
 async def _shown(session: Session, applicable: Applicable) -> JsonObject:
