@@ -93,20 +93,20 @@ def build_catalog(
 ) -> Catalog:
     """Builds a catalog over an open store. Its root is a folder with its name, so that one store serves many catalogs.
 
-    An allowed prefix outside of this store needs `open_store`. `recorded` are further allowed locations. Raises
+    An allowed prefix outside of this store needs `open_store`. `recorded` are additional allowed locations. Raises
     `ValueError` for a bad URL or prefix.
     """
     if "%" in url:
         raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")
     base, given = location_of(url), [*map(Location.parse, allowed)]
-    further = [*{each.normal: each for each in (*given, *map(Location.parse, recorded))}.values()]
+    additional = [*{each.normal: each for each in (*given, *map(Location.parse, recorded))}.values()]
     paths = Paths(settings.warehouse)
-    for place in (base, *further):
+    for place in (base, *additional):
         if place.reserved:
             raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
     warehouse = base.below(paths.warehouse)
-    mounts = mounts_of(base, store, further, open_store)
-    prefixes = [warehouse, *further]
+    mounts = mounts_of(base, store, additional, open_store)
+    prefixes = [warehouse, *additional]
     return Catalog(
         settings=settings,
         store=store,

@@ -48,9 +48,12 @@ MAX_OPEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The store, settings and further locations that all realms of a process share. `vending` returns the service that
-    vends credentials, made at its first use; None in a process that vends none. `storage_policy` returns what storage
-    configurations of catalogs may make the server do; None allows nothing that needs an operator's permission."""
+    """The store, settings and additional locations that all realms of a process share.
+
+    `vending` returns the service that vends credentials, made at its first use; None in a process that vends none.
+    `storage_policy` returns what storage configurations of catalogs may make the server do; None allows nothing that
+    needs an operator's permission.
+    """
 
     settings: Settings
     store: ObjectStore
@@ -75,8 +78,8 @@ class Deployment:
         storage_policy: "Callable[[], StoragePolicy] | None" = None,
     ) -> "Deployment":
         """Builds a deployment over an open store. Raises `ValueError` for a bad URL or prefix."""
-        base, further = location_of(url), [*map(Location.parse, allowed)]
-        mounts = mounts_of(base, store, further, open_store)
+        base, additional = location_of(url), [*map(Location.parse, allowed)]
+        mounts = mounts_of(base, store, additional, open_store)
         return cls(settings, store, base, mounts, runtime, None, vending, storage_policy)
 
     async def close(self) -> None:

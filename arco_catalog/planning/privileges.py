@@ -225,10 +225,9 @@ def implied(privilege: Privilege) -> frozenset[Privilege]:
     found = {privilege}
     waiting = [privilege]
     while waiting:
-        for further in _IMPLIED.get(waiting.pop(), frozenset()):
-            if further not in found:
-                found.add(further)
-                waiting.append(further)
+        new = _IMPLIED.get(waiting.pop(), frozenset()) - found
+        found |= new
+        waiting.extend(new)
     return frozenset(found)
 
 

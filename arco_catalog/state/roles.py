@@ -78,7 +78,7 @@ class Described:
     json: JsonObject
 
     @classmethod
-    def new(cls, *, entity: str, name: str, properties: Mapping[str, str], at_ms: int, **further: JsonValue) -> Self:
+    def new(cls, *, entity: str, name: str, properties: Mapping[str, str], at_ms: int, **additional: JsonValue) -> Self:
         """An entry to store."""
         return cls(
             {
@@ -88,7 +88,7 @@ class Described:
                 "version": FIRST_VERSION,
                 "created_ms": at_ms,
                 "updated_ms": at_ms,
-                **further,
+                **additional,
             }
         )
 

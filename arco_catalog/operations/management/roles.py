@@ -41,11 +41,13 @@ class RoleKind:
         """The role of a name, as the registry is now. Raises `NotFound`."""
         return self.existing(await looked_up(session, [self.key(name)]), name)
 
-    async def create(self, session: Session, name: str, properties: Mapping[str, str], **further: bool) -> JsonObject:
-        """Makes a role, with these further fields. Raises `AlreadyExists`."""
+    async def create(
+        self, session: Session, name: str, properties: Mapping[str, str], **additional: bool
+    ) -> JsonObject:
+        """Makes a role, with these additional fields. Raises `AlreadyExists`."""
         check_entity_name(name, self.what)
         check_entity_properties(properties, self.what)
-        return body_of(await run(session, _Create(session, self, name, properties, further)))
+        return body_of(await run(session, _Create(session, self, name, properties, additional)))
 
     async def update(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
         """Gives a role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
@@ -68,10 +70,10 @@ class _Create(_RoleChange):
     status = 201
 
     def __init__(
-        self, session: Session, role: RoleKind, name: str, properties: Mapping[str, str], further: Mapping[str, bool]
+        self, session: Session, role: RoleKind, name: str, properties: Mapping[str, str], additional: Mapping[str, bool]
     ) -> None:
         super().__init__(session, role, "create", name, properties)
-        self.further = further
+        self.additional = additional
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[self.role.key(self.name)])
@@ -84,7 +86,7 @@ class _Create(_RoleChange):
                 properties=self.properties,
                 at_ms=attempt.now_ms,
                 version=(yield from first_version(index, self.role.key(self.name), FIRST_VERSION)),
-                **self.further,
+                **self.additional,
             )
         )
 
