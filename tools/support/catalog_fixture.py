@@ -42,6 +42,10 @@ class CatalogFixture:
         """A second process: nothing remembered."""
         return replace(self)
 
+    def patient(self) -> Self:
+        """A second process whose requests have a day: a worker's renewals move a clock that moves by sleeping."""
+        return replace(self, settings=replace(self.settings, request_ms=86_400_000))
+
     def key(self, age_ms: int = 0) -> str:
         """A fresh idempotency key, made a while ago."""
         return uuid7(self.runtime.now_ms() - age_ms, self.runtime)

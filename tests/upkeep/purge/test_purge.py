@@ -309,7 +309,7 @@ async def test_locations_are_refused_while_they_are_purged_whatever_may_overlap(
 
     async def create_there() -> None:
         with pytest.raises(BadRequest) as raised:
-            await trusting.fixture.another().table("u", location=f"{PLACE}/inner")
+            await trusting.fixture.patient().table("u", location=f"{PLACE}/inner")
         refused.append(raised.value.message)
 
     await append(trusting.fixture, await trusting.table(location=PLACE), "a")

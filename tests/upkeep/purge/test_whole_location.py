@@ -172,7 +172,7 @@ async def test_nothing_is_staged_where_files_are_being_deleted(whole: Purges) ->
 
     async def stage_there() -> None:
         with pytest.raises(BadRequest) as raised:
-            await stage(whole.fixture.another(), "u", place_of(made))
+            await stage(whole.fixture.patient(), "u", place_of(made))
         met.append(raised.value.message)
 
     whole.store.rules = [Rule(delete("/data/"), first=stage_there, times=1)]
