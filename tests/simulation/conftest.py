@@ -1,17 +1,25 @@
 """Async tests of this folder run on the simulated loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from tests.simulation.explore import REPLAY
+from tests.simulation.garbage import collecting_new_garbage_alone
 from tests.simulation.loop import SimulatedLoop
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """See pytest-asyncio."""
     return {"simulated": SimulatedLoop}
+
+
+@pytest.fixture(scope="package", autouse=True)
+def infrequent_collection() -> Iterator[None]:
+    """Runs are many, and each leaves thousands of objects in cycles."""
+    with collecting_new_garbage_alone():
+        yield
 
 
 @pytest.fixture

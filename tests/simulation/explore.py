@@ -87,6 +87,7 @@ def explore(
         if error is not None:
             _fail(name, *_reduce(scenario, world, error, make_world))
         covered.add(world)
+        del world, error  # garbage of the next run
     covered.seconds = clock() - began
     return covered
 

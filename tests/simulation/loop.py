@@ -16,6 +16,8 @@ from concurrent.futures import Executor
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar, TypeVarTuple
 
+from tests.simulation.garbage import collect
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -98,6 +100,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         Raises `DeadlockError` or `RunawayError` where there is no end, and as soon as it is known whatever a callback
         raised, or a task that nobody awaits: no failure passes unseen, but those of owners that were killed.
         """
+        collect()
         task = self.create_task(main)
         task.add_done_callback(lambda _: self.stop())
         try:

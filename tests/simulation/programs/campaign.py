@@ -1,6 +1,5 @@
 """Many programs, one after the other: the state of a campaign, which can be stopped and gone on with."""
 
-import gc
 import json
 import logging
 import random
@@ -11,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.simulation.faults import FaultPlan
+from tests.simulation.garbage import collecting_new_garbage_alone
 from tests.simulation.programs.focused import FOCUSED
 from tests.simulation.programs.profiles import PROFILES
 from tests.simulation.programs.requests import Program
@@ -18,7 +18,7 @@ from tests.simulation.programs.run import DRAWN, Outcome, failure, play, program
 from tests.support.json_file import write_json
 
 BATCH = 50
-"""Schedules a batch: after each, memory is collected, and the state of a campaign is written."""
+"""Schedules a batch: after each, the state of a campaign is written."""
 REPLAYED = 20
 """Failures of which a campaign keeps the replay lines."""
 
@@ -58,16 +58,14 @@ def schedule(number: int) -> Schedule:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the catalog's warnings, and without collecting garbage in the middle of runs."""
+    """Without the catalog's warnings, and with little work for the garbage collector."""
     log = logging.getLogger("arco_catalog")
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
-    gc.disable()
     try:
-        yield
+        with collecting_new_garbage_alone():
+            yield
     finally:
-        gc.enable()
-        gc.collect()
         log.setLevel(level)
 
 
@@ -117,5 +115,6 @@ def part(first: int, count: int, explain: int = 1) -> Campaign:
                 campaign.failed += 1
                 said = failure(outcome, chosen.about) if campaign.failed <= explain else outcome.wrong[0]
                 campaign.failures.append(f"{chosen.about}, seed {chosen.seed}: {said}")
+            del outcome  # garbage of the next run
     campaign.seconds = time.monotonic() - began
     return campaign
