@@ -81,6 +81,8 @@ class Dispatch:
             if sessions.key_text is not None:
                 await sessions.resolve_key()
             return await route.handler(context)
+        finally:
+            context.release()
 
     async def _identify(self, request: Request) -> "Realm | None":
         """Finds out who makes a request, and of which realm, where there are any. Raises `NotAuthorized`, and

@@ -171,7 +171,7 @@ async def test_a_run_that_was_cut_goes_on_behind_the_tables_that_it_has_done(
 async def test_what_is_not_there_is_told_and_a_cluster_that_loses_every_part_ends_the_run(
     lake: DamagedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NoSuchTable, match=r"no table db\.x"):
+    with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.x"):
         await fsck(Cluster[Task]().spark, lake.config, Scope(frozenset({"db.x"})))
     with pytest.raises(NotFound, match="no catalog 'none'"):
         await fsck(Cluster[Task]().spark, CatalogConfig(lake.store, "none"), Scope())

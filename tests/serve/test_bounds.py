@@ -110,7 +110,9 @@ async def test_many_loads_of_a_large_table_at_once_share_the_memory_that_there_i
 
     async with session(server) as client:
         await make_namespace(client)
-        wanted = json.dumps({"name": "t", "schema": schema("x"), "properties": {"a": "x" * 30 * MB}}).encode()
+        wanted = json.dumps(
+            {"name": "t", "schema": schema("x"), "properties": dict.fromkeys("abcd", "x" * 7 * MB)}
+        ).encode()
         async with client.post(TABLES, data=io.BytesIO(wanted), headers=JSON) as answer:
             assert answer.status == 200, await answer.text()
         await asyncio.gather(*(load(client) for _ in range(16)))
