@@ -437,4 +437,4 @@ async def test_an_entity_that_there_is_not_is_one_clear_line(fixture: CatalogFix
     nobody = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
     ended = await arco("receipts", nobody, "--store", f"file:{folder}")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"arco: No table or view has the entity id {nobody}, or its pointer is gone")
+    assert ended.err.startswith(f"arco: No table or view has the entity id {nobody}, or its pointer is missing")

@@ -119,4 +119,4 @@ async def test_a_server_of_a_new_catalog_names_those_beside_it(tmp_path: Path) -
     assert await asyncio.to_thread(main, ["init", "--store", tmp_path.as_uri()], {}) == 0
     async with serving(tmp_path.as_uri(), "--warehouse", "acro") as server:
         printed = (await server.stop()).out
-    assert "New catalog: nothing was ever made in it. The store has another catalog: 'arco'" in printed
+    assert "New catalog: it has no commit yet. The store has another catalog: 'arco'" in printed

@@ -249,7 +249,7 @@ async def test_a_start_prints_how_much_is_in_the_store(store: str, workers: str)
     async with serving(store, "--workers", workers) as server:
         await server.call("POST", NS, {"namespace": ["db"]})
         await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")})
-        assert "New catalog: nothing was ever made in it\n" in (await server.stop()).out
+        assert "New catalog: it has no commit yet\n" in (await server.stop()).out
 
     async with serving(store, "--workers", workers) as server:
         assert "It has 1 table or view\n" in (await server.stop()).out

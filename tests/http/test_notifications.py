@@ -391,7 +391,7 @@ async def test_files_of_another_catalog_are_read_and_never_deleted(external: Htt
     await external.client.post(NOTIFICATIONS, told(owned, "CREATE", 1, await left(external, owned)))
 
     access = await table_access(operator(external), ("db",), "t", await load_table(operator(external), ("db",), "t"))
-    with pytest.raises(BadRequest, match="not this one's to delete"):
+    with pytest.raises(BadRequest, match="whose files only that catalog may delete"):
         await drop_table(operator(external), ("db",), "t", purge=True)
     await drop_table(operator(external), ("db",), "t", purge=False)
     await undrop(operator(external), ("db",), "t")

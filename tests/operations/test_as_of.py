@@ -181,7 +181,7 @@ async def test_before_anything_was_made_there_was_nothing() -> None:
     before_ms = fixture.runtime.now_ms() - 1
     await fixture.namespace(*NS)
 
-    with pytest.raises(NotFound, match="Nothing had been made"):
+    with pytest.raises(NotFound, match="The catalog had no commit yet"):
         await registry_at(fixture.session(), before_ms)
 
 

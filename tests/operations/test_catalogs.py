@@ -86,7 +86,7 @@ async def test_the_catalogs_of_several_realms_are_told_apart_by_their_realms() -
     await app.catalog("lake", base=base)
 
     assert [(catalog.realm, catalog.name) for catalog in await deployed(app, "s", "r")] == [("r", "lake")]
-    with pytest.raises(NotFound, match="there is no realm t in memory:///"):
+    with pytest.raises(NotFound, match="Realm t does not exist in memory:///"):
         await deployed(app, "r", "t")
 
 

@@ -133,5 +133,5 @@ async def content(fixture: CatalogFixture, key: str) -> JsonObject:
 async def test_one_request_removes_so_many_properties_and_no_more(fixture: CatalogFixture) -> None:
     await create_namespace(fixture.session(), ("a",), {})
     names = [str(number) for number in range(MAX_REMOVALS + 1)]
-    with pytest.raises(BadRequest, match="One request may remove 1,000 properties at most, not 1,001"):
+    with pytest.raises(BadRequest, match="One request may remove at most 1,000 properties, not 1,001"):
         await update_properties(fixture.session(), ("a",), names, {})

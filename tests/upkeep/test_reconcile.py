@@ -276,7 +276,7 @@ async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(scen
     stats = await scenario.walk()
 
     [reason] = stats.unreadable
-    assert f"the metadata file before {middle['metadata_location']} is unknown" in reason
+    assert f"The metadata file before {middle['metadata_location']} is unknown" in reason
     assert (stats.incomplete, (await scenario.walk()).incomplete) == (1, 1)
 
 

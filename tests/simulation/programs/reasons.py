@@ -45,7 +45,7 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         return asked.body.get("file") in history.claimed_to_remove
     if isinstance(refusal, BadRequest) and "are being deleted" in refusal.message:
         return any(_is_purging(moment.state) for moment in history.window(asked.since, asked.until))
-    if isinstance(refusal, BadRequest) and "not this one's to delete" in refusal.message:
+    if isinstance(refusal, BadRequest) and "whose files only that catalog may delete" in refusal.message:
         name = asked.request.names[0]
         found = [(moment.state, moment.state.relation(name)) for moment in history.window(asked.since, asked.until)]
         return asked.request.flag and any(there is not None and there.entity not in at.marks for at, there in found)
