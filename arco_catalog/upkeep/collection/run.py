@@ -13,7 +13,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.deletion import delete_for_certain
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection.stats import CollectionStats
-from storage_backends import MAX_DELETED, Cursor, Found, Listed, StoreError, Unknown
+from storage_backends import MAX_DELETED, Cursor, Found, Listed, StoreError, StoreUnavailable, Unknown
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -38,6 +38,12 @@ class Run:
     stats: CollectionStats = field(default_factory=CollectionStats)
     progress: Callable[[CollectionStats], None] = lambda stats: None
     should_stop: Callable[[], bool] = lambda: False
+    _ends_ms: int = field(init=False)
+    """The deadline on the clock since boot, which is never set back."""
+
+    def __post_init__(self) -> None:
+        runtime = self.session.runtime
+        self._ends_ms = runtime.boot_ms() + self.session.request.deadline_ms - runtime.now_ms()
 
     @property
     def paths(self) -> Paths:
@@ -46,11 +52,13 @@ class Run:
     def check_may_continue(self) -> None:
         """Reports the counts, and checks between two steps whether to continue. Raises `Stopped` if the run should
         stop, and `StoreUnavailable` past the deadline: decisions may then be too old to act on
-        (docs/design/commit.md#rule-5)."""
+        (docs/design/collection.md#rule-12)."""
         self.progress(self.stats)
         if self.should_stop():
             raise Stopped
         self.session.check_deadline()
+        if self.session.runtime.boot_ms() >= self._ends_ms:
+            raise StoreUnavailable("the deadline of the collection has passed, and the clock was set back meanwhile")
 
     async def read(self, key: str) -> Found | None:
         """Reads an object; None if it does not exist."""

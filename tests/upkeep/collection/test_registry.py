@@ -6,12 +6,15 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.history import history
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.namespaces import load_namespace, update_properties
-from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.spilling import Limits
+from arco_catalog.upkeep.collection.collect import collect
+from storage_backends import StoreUnavailable
+from tests.support.fake_runtime import WrongClock
 from tests.support.scripted_store import DOWN, Rule, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
-from tools.support.catalog_fixture import NS
+from tools.support.catalog_fixture import NS, CatalogFixture
 
 
 async def test_a_commit_that_never_became_head_goes(collections: Collections) -> None:
@@ -72,6 +75,30 @@ async def test_segments_that_were_replaced_go_and_pages_of_this_week_stay() -> N
     assert (await collections.collected())[Kind.REGISTRY_SEGMENT] > 0
     everything = await list_relations(collections.fixture.another().session(), NS, "table", Paging(None, None))
     assert len(everything.items) == 24
+    assert await collections.codes() == []
+
+
+async def test_a_collection_that_slept_for_weeks_deletes_nothing_though_its_clock_was_set_back() -> None:
+    collections = await spilling()
+    await collections.fixture.table("a")
+    collections.days(9)
+    await collections.fixture.table("b")
+    collections.days(9)
+    machine = WrongClock(collections.runtime, ahead_ms=1)
+    collector = CatalogFixture(collections.store, machine, collections.fixture.catalog.settings)
+
+    async def sleep() -> None:
+        for number in range(12):
+            await collections.fixture.another().table(f"c{number}")
+        collections.days(30)
+        machine.ahead_ms = -30 * DAY_MS
+
+    collections.store.rules = [
+        Rule(lambda call: call.method == "list" and call.key == PATHS.index_segments, first=sleep, times=1)
+    ]
+    with pytest.raises(StoreUnavailable, match="set back"):
+        await collect(collector.session(deadline_ms=DAY_MS), delete=True)
+    collections.store.rules = []
     assert await collections.codes() == []
 
 
