@@ -17,6 +17,7 @@ from tests.simulation.history import render
 from tests.simulation.loop import MAX_SECONDS, SimulatedLoop
 from tests.simulation.programs.closing import closed, left_over
 from tests.simulation.programs.grammar import DAY, MIXED, Profile, drawn
+from tests.simulation.programs.history import Asked, History
 from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
@@ -104,17 +105,27 @@ async def _played(player: Player, wrong: list[str]) -> None:
     wrong += closed(history, world.snapshot(), reconciled=True, collected=ages)
     wrong += left_over(history, player.recorder.entries)
     if not player.program.conditions.memory and not ages:
-        old = [
-            asked
-            for asked in history.asked
-            if asked.told is None and not asked.given_up and _must_know(asked.key_ms, asked.since)
+        unanswered = [
+            request
+            for request in history.asked
+            if request.told is None
+            and not request.given_up
+            and _must_know(request.key_ms, request.since)
+            and not _is_result_lost(history, request)
         ]
-        wrong += [f"{asked} never got a definite answer" for asked in old]
+        wrong += [f"{request} never got a definite answer" for request in unanswered]
 
 
 def _must_know(key_ms: int | None, since: float) -> bool:
     """Whether a client that has a key must learn its answer in the end: unless the key is too old to be executed."""
     return key_ms is not None and abs(EPOCH_MS + since * 1000 - key_ms) < 3_600_000
+
+
+def _is_result_lost(history: History, request: Asked) -> bool:
+    """Whether a commit was applied and a purge has deleted its metadata file, which would be the answer: the client
+    learns that the change was made, and not more (`result-lost` in docs/observability.md)."""
+    deleted = {each.file for each in history.deletions}
+    return any(effect.file in deleted for effect in history.of(request.principal))
 
 
 def failure(outcome: Outcome, about: str) -> str:
