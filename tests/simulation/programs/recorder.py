@@ -45,6 +45,7 @@ class Recorder:
         self._written_at: dict[str, float] = {}
         self._laid_on: dict[tuple[str, str], float] = {}
         self._entries: dict[str, JsonObject] = {}
+        self._deleted: set[str] = set()
         self._segments: dict[str, Segment] = {}
         self.deletions = Deletions(PATHS, self.history)
         self._event = Event(0.0, "")
@@ -78,6 +79,7 @@ class Recorder:
             if event.kind == "delete" and _deleted_nothing(event):
                 pass  # the deletion before it was judged
             elif event.kind == "delete":
+                self._deleted.add(event.key)
                 self._see_deletion(event)
                 left = frozenset(self.world.keys(""))
                 for problem in self.deletions.problems(event.key, self._entries, self._pointers, left):
@@ -192,6 +194,8 @@ class Recorder:
 
     def _see_transaction(self, at: float, decision: JsonObject) -> None:
         transaction, status = text(decision, "transaction"), text(decision, "status")
+        if status == "pending" and self._event.key in self._deleted:
+            return  # a create that was under way for longer than the retention: nothing names it any more
         known = self.history.transactions.setdefault(transaction, Transaction(at))
         if known.decided <= at:
             raise Lie(f"{transaction} was decided twice")
