@@ -82,7 +82,8 @@ class Dispatch:
                 await sessions.resolve_key()
             return await route.handler(context)
         finally:
-            context.release()
+            # Request and sessions refer to each other: the body would stay in memory until a collection of garbage.
+            del context.sessions
 
     async def _identify(self, request: Request) -> "Realm | None":
         """Finds out who makes a request, and of which realm, where there are any. Raises `NotAuthorized`, and

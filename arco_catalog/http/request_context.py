@@ -15,8 +15,3 @@ class RequestContext(DecodedRequest):
     endpoint: Endpoint
     sessions: Sessions = field(init=False)
     """Set by the dispatcher: they refer to the request."""
-
-    def release(self) -> None:
-        """Ends the request: separates it from its sessions. Each refers to the other, so the body would stay in memory
-        until the garbage collector finds them."""
-        del self.sessions
