@@ -269,7 +269,7 @@ def test_another_realm_is_another_one(tmp_path: Path, capsys: Captured) -> None:
     assert len(a.json("ls")) == 1
     nobody = ["ls", "--store", a.url, "--realm", "c"]
     assert main(nobody, {}) == 2
-    assert "there is no realm c" in capsys.readouterr().err
+    assert "Realm c does not exist" in capsys.readouterr().err
     assert main(nobody[:3], {}) == 2  # nor is there one at the root, or a catalog without one
 
 
