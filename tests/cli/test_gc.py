@@ -116,7 +116,7 @@ async def test_retention_below_a_week_is_refused(folder: Path) -> None:
     ended = await arco("gc", "--store", folder.as_uri(), ARCO_RECEIPT_RETENTION="P1D")
 
     assert ended.code == 1
-    assert "a week at least" in ended.err
+    assert "at least a week" in ended.err
 
 
 def test_a_run_that_was_stopped_says_so() -> None:
