@@ -166,7 +166,7 @@ def test_work_on_a_store_that_ignores_conditions_fails_as_a_whole(
 ) -> None:
     careless = NonconditionalStore(LocalStore(store))
     monkeypatch.setattr("arco_catalog.operations.environment.opener_in", lambda _: lambda _url: careless)
-    with pytest.raises(RuntimeError, match="could get lost"):
+    with pytest.raises(RuntimeError, match="could be lost"):
         importlib.import_module(name).handler(batch(a=ALL), Invocation(IN_TIME))
 
 
