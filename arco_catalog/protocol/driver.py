@@ -54,20 +54,20 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
         raise refused_by_store(error) from error
     except StoreError as error:
         reason = str(error) if isinstance(error, OutOfMemory) else f"The object store failed: {error}"
-        if driver.may_have_changed_something:
+        if driver.is_outcome_unknown:
             raise CommitStateUnknown(reason) from error
-        raise driver.nothing_changed(reason) from error
+        raise driver.retryable_error(reason) from error
     except CommitStateUnknown as unknown:
-        if unknown.reason == "store-timeout" and not driver.may_have_changed_something:
+        if unknown.reason == "store-timeout" and not driver.is_outcome_unknown:
             # A write before the swap: an intent, a reservation, the decision of another's transaction.
-            raise driver.nothing_changed(unknown.message) from unknown
+            raise driver.retryable_error(unknown.message) from unknown
         raise
     except CatalogChanged:
         raise  # the handler runs again at once, with the same attempts to pass over
     except Unavailable as error:
         if driver.attempts.any_in_doubt:
             raise CommitStateUnknown(error.message, "undecided") from error
-        raise driver.nothing_changed(error.message) from error
+        raise driver.retryable_error(error.message) from error
 
 
 class Driver(Generic[V]):
@@ -81,19 +81,19 @@ class Driver(Generic[V]):
         self.loop = CommitLoop(session, mutation, self.guard, self.attempts)
 
     @property
-    def may_have_changed_something(self) -> bool:
-        """Whether a failure to answer leaves the outcome open: one of our own attempts may have committed, or, under a
-        key, that of another sending. A request whose time ends before it finds that out is in progress: sent again, it
-        has time to."""
+    def is_outcome_unknown(self) -> bool:
+        """Whether a failure must be answered with `CommitStateUnknown`: one of our own attempts may have committed, or,
+        under a key, one of another sending. Not under a key if only the deadline kept this request from finding out
+        about others: the client sends it again, and that request finds out."""
         if self.attempts.any_in_doubt:
             return True
         if self.guard.marker is None or self.session.late():
             return False
         return not self.attempts.alone_with_key
 
-    def nothing_changed(self, reason: str) -> Unavailable | KeyInProgress:
-        """The error of a request that has changed nothing. Under a key another sending may be about to: the client
-        sends again, and learns it."""
+    def retryable_error(self, reason: str) -> Unavailable | KeyInProgress:
+        """The error of a request none of whose own attempts can have committed, so that the client may send it again.
+        With a key, another sending may have committed or still commit: the answer to the next one shows that."""
         return Unavailable(reason) if self.guard.marker is None else KeyInProgress(reason)
 
     async def run(self) -> Answer:
