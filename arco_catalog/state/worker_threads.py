@@ -5,14 +5,16 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from contextlib import nullcontext
+from functools import cache
 from threading import Lock
 from typing import TypeVar
 
 T = TypeVar("T")
 
 SMALL_BYTES = 64 << 10
-"""Work on fewer bytes than these is done in place: some 20 ms at worst, and mostly less than handing it over."""
+"""Work on fewer bytes runs in the event loop: it takes some 20 ms at worst, and mostly less than a change of
+threads."""
 LARGE_BYTES = 1 << 20
 """Work on as many bytes is done by one thread at a time: each holds Python's lock for tens of milliseconds at once, and
 the event loop would wait for both."""
@@ -23,60 +25,51 @@ MAX_YOUNG = 50_000
 """Objects that a young collection goes through in some milliseconds."""
 
 
-class _Collector:
-    """The garbage collector, which stays away while any long work is done: it would go through all of a large document
-    again and again, holding every thread up, for cycles that JSON has none of."""
+class _CollectionPause:
+    """Pauses garbage collection while any thread does long work: a collection would go through all of a large document
+    again and again, and stop every thread, for cycles that JSON does not have."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._at_work = 0
+        self._running = 0
 
-    def kept_off(self, work: Callable[[], T]) -> Callable[[], T]:
-        """The work, done without collections."""
-
-        def undisturbed() -> T:
-            self._change(1)
-            try:
-                return work()
-            finally:
-                self._change(-1)
-
-        return undisturbed
-
-    def _change(self, by: int) -> None:
+    def __enter__(self) -> None:
         with self._lock:
-            self._at_work += by
-            if self._at_work == 0:
+            self._running += 1
+            if self._running == 1:
+                gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
                 if gc.get_count()[0] > MAX_YOUNG:
-                    # All that was made meanwhile counts as old, without a look at it: else the next young collection
-                    # would go through a million values in one step. Cycles in it wait for a full collection, so fewer
-                    # objects stay young.
+                    # Moves all young objects to the oldest generation without a traversal: else the next young
+                    # collection would go through a million values in one step. Cycles among them wait for a full
+                    # collection, so this is not done for fewer objects.
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()
-            elif self._at_work == 1 and by == 1:
-                gc.disable()
 
 
-_COLLECTOR = _Collector()
+_COLLECTION_PAUSE = _CollectionPause()
 _LARGE_WORK = Lock()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """What `work` returns or raises: done by a thread where the `size` of what it works on, in bytes, is not small.
+    """Returns what `work` returns. A thread runs it if the `size` of its input, in bytes, is not small.
 
-    `work` must be pure, or touch nothing that anybody else does. A caller who is cancelled leaves it behind: it ends at
+    `work` must be pure, or use nothing that other code uses. If the caller is cancelled, the work goes on, and ends at
     its next checkpoint past the deadline.
     """
     if size < SMALL_BYTES:
         return work()
-    if size >= LARGE_BYTES:
-        work = partial(_exclusively, work)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), _COLLECTOR.kept_off(work))
+    return await asyncio.get_running_loop().run_in_executor(_threads(), _run, size, work)
 
 
-def _exclusively(work: Callable[[], T]) -> T:
-    with _LARGE_WORK:
+def _run(size: int, work: Callable[[], T]) -> T:
+    """Runs work in a thread, without collections; large work alone."""
+    with _COLLECTION_PAUSE, _LARGE_WORK if size >= LARGE_BYTES else nullcontext():
         return work()
 
 
