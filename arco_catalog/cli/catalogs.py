@@ -24,7 +24,7 @@ from arco_catalog.operations.management.catalogs import (
     shown_catalog,
     storage_type_of,
 )
-from arco_catalog.operations.management.entities import looked_up
+from arco_catalog.operations.management.entities import load_keys
 from arco_catalog.operations.realms import Realm, change_catalog, make_catalog
 from arco_catalog.operations.stray_catalogs import (
     StrayCatalog,
@@ -96,7 +96,7 @@ async def _one(
         case "undrop":
             return await _undrop(realm, session, options, name, said)
         case _:
-            entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
+            entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
             request = operator_request(session.runtime, "catalogs drop")
             opened = realm.catalog(entry).session(request, ALLOW_ALL)
             cancelled = await end_catalog(opened, entry, cancel_purges=said.cancel_purges)
@@ -167,7 +167,7 @@ def _default_base(realm: Realm, name: str) -> str:
 
 async def _update(realm: Realm, session: Session, options: CatalogOptions, name: str, said: Said) -> JsonObject:
     """Changes what was said, on the catalog as it was just read: somebody else's change in between makes it fail."""
-    entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
+    entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
     properties = {key: str(value) for key, value in entry.properties.items() if key not in said.removed}
     properties |= _pairs(said.properties)
     if said.base is not None:

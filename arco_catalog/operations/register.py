@@ -1,4 +1,4 @@
-"""Registering a table or view from a metadata file that exists already.
+"""Registers a table or view from a metadata file that exists already.
 
 A register writes the claim on that file, the pointer and the registry's commit, and never metadata.
 """
@@ -42,18 +42,18 @@ from arco_catalog.state.worker_threads import off_loop
 async def register_table(
     session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
 ) -> Answer:
-    """Gives a metadata file a name, as a new entity. With `overwrite` the table that has the name becomes a tombstone,
-    and its locations do not stand in the way of the new one."""
+    """Registers a table, as a new entity, with an existing metadata file. With `overwrite` a table that has the name is
+    dropped by the same commit, and the new one may have its locations."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
 def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> RegistryMutation:
-    """The same as a mutation, to be planned and not carried out (rehearsal.py)."""
+    """Returns `register_table` as a mutation that can be planned without a write, for a rehearsal of an import."""
     return _Register(session, TABLES, namespace, name, metadata_location, overwrite=False)
 
 
 async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
-    """Gives a view's metadata file a name, as a new entity."""
+    """Registers a view, as a new entity, with an existing metadata file."""
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
 
 
@@ -72,7 +72,7 @@ class _Register(RegistryMutation):
         self._claimed: Claim | None = None
         self._document: JsonObject = {}
         self._folders: Sequence[Location] = ()
-        """Those of the metadata file, and of the files to which it leads."""
+        """Folders of the metadata file and of the files that it names."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         return self._body is None and read_set.refusal is None
@@ -115,7 +115,7 @@ class _Register(RegistryMutation):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
         yield from self._check_name(index)
-        # Before anything is told of what the file holds, or whether there is one.
+        # First, so that a refusal reveals neither the file's contents nor whether it exists.
         yield from check_choice(self.context, index, [self.context.locations.check(self.file)], self.namespace)
         if read_set.refusal is not None:
             raise read_set.refusal

@@ -1,4 +1,4 @@
-"""What engines report of their scans and commits: looked at, and kept if the operator wants that
+"""Accepts engines' reports of scans and commits, and stores them if the operator enables that
 (docs/design/state.md#reports)."""
 
 from datetime import UTC, datetime
@@ -16,12 +16,12 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.watermarks import NAMESPACE
 
 MAX_BYTES = 256 << 10
-"""Of a report that is kept. A longer one is none that engines send."""
+"""Maximum size of a stored report. Engines send no longer ones, so these are dropped."""
 
 
 async def take_report(session: Session, namespace: Namespace, name: str, report: JsonObject, *, keep: bool) -> None:
-    """Takes a report on a table that exists or is staged. Those on the pipeline's own are not
-    kept. Raises `NoSuchTable`, `NoSuchNamespace`, and `StoreError` if it is to be kept and can't be."""
+    """Accepts a report on a table that exists or is staged, and stores it if `keep` is set, unless the table is one of
+    the pipeline's own. Raises `NoSuchTable`, `NoSuchNamespace`, and `StoreError` if it can't be stored."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
     if entry is None and not (is_of_commit(report) and await _is_free(session, head, namespace, name)):
@@ -47,8 +47,8 @@ async def take_report(session: Session, namespace: Namespace, name: str, report:
 
 
 async def _is_free(session: Session, head: RegistryState, namespace: Namespace, name: str) -> bool:
-    """Whether nothing has the name. It may then be a staged table's, of which nothing is stored: an engine reports what
-    it appends in a transaction before that makes the table. Raises `NoSuchNamespace`."""
+    """Whether the name is free, and so may be a staged table's, of which nothing is stored: an engine reports an append
+    in a transaction before the transaction creates the table. Raises `NoSuchNamespace`."""
     await load(session.state, head.index, Needs(keys=[namespace_key(namespace)]))
     existing_namespace(head.index, namespace)
     return find_relation(head.index, namespace, name) is None

@@ -1,4 +1,4 @@
-"""What operators see of tasks, and what they do with them (docs/design/tasks.md)."""
+"""Lists and retries tasks for operators (docs/design/tasks.md)."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """A task, and whether a worker is at it. `undone` says that it purges nothing, because its drop was undone: at its
-    time it ends so. `is_stuck`: it is a purge that has failed after its first delete. Until it has succeeded it holds
-    the table's locations, and its catalog can't be dropped."""
+    """A task, and whether a worker has its lease (`held`). An `undone` task is a purge whose drop was undone: when it
+    is due, it ends without deleting a file. A task that `is_stuck` is a purge that failed after its first delete: until
+    it has succeeded, the table's locations are reserved, and its catalog can't be dropped."""
 
     task: Task
     held: bool
@@ -28,7 +28,7 @@ class ListedTask:
 
 
 async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
-    """All tasks that are kept, and those that wait for their first worker, in no order. Raises `StoreError`."""
+    """Yields all stored tasks and those that wait for their first worker, in no order. Raises `StoreError`."""
     for task in await list_tasks(session.state):
         found = await find_task(session, task)
         if found is not None:
@@ -36,7 +36,7 @@ async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
 
 
 async def find_task(session: Session, task: str) -> ListedTask | None:
-    """One task; None if there is none."""
+    """Returns a task by its id, or None."""
     stored = await read_task(session.state, task)
     if stored is not None:
         undone, is_stuck = await _is_undone(session, stored.task), await _is_stuck(session, stored.task)
@@ -99,9 +99,9 @@ async def missing_hint(session: Session, task: str) -> int | None:
 
 
 async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join: bool = False) -> Task:
-    """Submits a failed task again: it goes on from its checkpoint, by the `anti_join` or by any worker. A purge that
-    may have deleted files stays with whoever began it. Raises `NotFound`, and `BadRequest` for one that has not failed.
-    """
+    """Submits a failed task again, and returns its new version. It continues from its checkpoint: a purge on Spark with
+    `anti_join`, else by any worker, unless it may have deleted files: then by the way in which it started. Raises
+    `NotFound`, and `BadRequest` for a task that has not failed."""
     found = (await require_task(session, task)).task
     if found.status is not Status.FAILURE:
         raise BadRequest(f"Task {task} is {found.status}: only a failed one is submitted again")

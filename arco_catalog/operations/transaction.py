@@ -2,7 +2,7 @@
 
 One object decides. It is created pending beside the metadata files; then every pointer gets an intent that names it
 (and every new name too, in one registry commit); then it is moved to `committed`, which is the commit; then the intents
-are settled, by us or by whoever meets them.
+are settled, by this process or by any other that reads one.
 """
 
 from collections import Counter
@@ -92,7 +92,7 @@ class TransactionReadSet(ReadSet):
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
-        raise InternalError("evidence was asked of a transaction's view, which has none")
+        raise InternalError("A transaction has no evidence in its read set: read the transaction object")
 
 
 class Transaction(Mutation[TransactionReadSet]):
@@ -110,7 +110,7 @@ class Transaction(Mutation[TransactionReadSet]):
                 self.commits.append(RelationCommitter(session, RelationCommit(TABLES, namespace, name, commit)))
         self._leftover: list[Pointer] = []
         """Intents of our aborted attempts on tables."""
-        self._looked_for_lapsed = False
+        self._has_settled_lapsed = False
 
     # Reading.
 
@@ -149,8 +149,8 @@ class Transaction(Mutation[TransactionReadSet]):
             else:
                 changes.append(change)
         index = read_set.head.index
-        if self.creations and not self._looked_for_lapsed and len(pending_transactions(index)) >= CROWDED:
-            self._looked_for_lapsed = True
+        if self.creations and not self._has_settled_lapsed and len(pending_transactions(index)) >= CROWDED:
+            self._has_settled_lapsed = True
             return Prerequisite(self._settle_lapsed)
         drafting = draft_all(self.creations, index, attempt, self.session.check_deadline)
         try:

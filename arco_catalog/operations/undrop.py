@@ -1,4 +1,4 @@
-"""Undoing a drop: the tombstone becomes the name again, as it was, if its files are still there
+"""Undoes a drop: the tombstone becomes the name's entry again, if the files still exist
 (docs/design/registry.md#rule-5)."""
 
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ _RIGHTS: Mapping[Kind, tuple[Privilege, Privilege]] = {
     "table": (Privilege.TABLE_DROP, Privilege.TABLE_LIST),
     "view": (Privilege.VIEW_DROP, Privilege.VIEW_LIST),
 }
-"""What it takes to restore something that was dropped, and to know of it."""
+"""The privileges that restoring a dropped relation needs, and that knowing of it needs."""
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
@@ -193,13 +193,13 @@ def _drop_operation(tombstone: RelationEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A file that is not there, or that this catalog can't look at."""
+    """A file that is missing, or that this catalog can't check, with the reason."""
 
     location: str
     unreadable: str | None
 
     def refusal(self, full_name: str) -> Refusal:
-        """The error for the table of this name."""
+        """Returns the refusal to restore the table with this name."""
         if self.unreadable is not None:
             return BadRequest(
                 f"{full_name} was not restored: whether {self.location} still exists cannot be checked "
@@ -212,7 +212,7 @@ class _Missing:
 
 
 async def _first_missing(session: Session, locations: Iterator[str]) -> _Missing | None:
-    """The first of these files that is not there, or can't be looked at."""
+    """Returns the first of these files that is missing, or that this catalog can't check."""
 
     async def look(location: str) -> _Missing | None:
         try:

@@ -19,36 +19,36 @@ _LOG = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 MARGIN_S = 1.0
-"""Kept of the request's time, for its answer."""
+"""Time before the request's deadline at which waiting ends, so that the answer is in time."""
 
 
 async def wait_for_purge(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> None:
-    """Waits until the purge of a table has ended, as long as the request has time. One of these `attempts` dropped it
-    from under the name; others may have been dropped from there since. Raises
-    `PurgeFailed` if it has failed. The drop is made, so anything else that goes wrong here is logged alone."""
-    name_said = dotted(namespace, name)
+    """Waits until the purge of a dropped table has ended, or the request's time is over. One of these `attempts` made
+    the drop; later drops may have left tombstones under the same name. Raises `PurgeFailed` if the purge has failed.
+    All other errors are logged alone, because the drop has committed."""
+    full_name = dotted(namespace, name)
     try:
         tombstone = await _dropped_by(session, namespace, name, attempts)
         if tombstone is None or tombstone.task is None or tombstone.state == PURGED:
             return
         ended = await _end_of(session, tombstone.task)
     except (StoreError, CatalogError) as error:
-        _LOG.warning("%s was dropped, and whether its purge has ended can't be read: %s", name_said, error)
+        _LOG.warning("%s was dropped, and whether its purge has ended can't be read: %s", full_name, error)
         return
     if ended is None:
-        _LOG.warning("%s was dropped, and its purge goes on as %s", name_said, _in_log(tombstone))
+        _LOG.warning("%s was dropped, and its purge goes on as %s", full_name, _in_log(tombstone))
     elif ended is Status.FAILURE:
-        _LOG.error("%s was dropped, and its purge has failed: see %s", name_said, _in_log(tombstone))
+        _LOG.error("%s was dropped, and its purge has failed: see %s", full_name, _in_log(tombstone))
         # The task's reason may name tables that the caller must not know of.
         raise PurgeFailed(
-            f"The table {name_said} was dropped, but its purge has failed and its files are not all deleted. "
+            f"The table {full_name} was dropped, but its purge has failed and its files are not all deleted. "
             f"`arco tasks show {tombstone.task}` gives the reason; when that is mended, `arco tasks retry "
             f"{tombstone.task}` deletes the rest. Do not drop the table again: the name is free"
         )
 
 
 async def _dropped_by(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> Tombstone | None:
-    """The tombstone that one of these attempts left; None if it was undone or collected since."""
+    """Returns the tombstone that one of these attempts left, or None if it was undone or collected since."""
     index = (await session.state.head()).index
     under = tombstones_of(namespace, name)
     await load(session.state, index, Needs(scans=[Scan(under)]))
@@ -57,7 +57,7 @@ async def _dropped_by(session: Session, namespace: Namespace, name: str, attempt
 
 
 async def _end_of(session: Session, task: str) -> Status | None:
-    """The status with which a task ended; None if the request's time is over before it does."""
+    """Waits until a task has ended and returns its status, or None when the request's time is over."""
     pause_s = FIRST_PAUSE_S
     while True:
         stored = await read_task(session.state, task)
@@ -70,5 +70,5 @@ async def _end_of(session: Session, task: str) -> Status | None:
 
 
 def _in_log(tombstone: Tombstone) -> str:
-    """The name of a purge in a log line."""
+    """Returns the ids by which the log lines of a purge are found."""
     return f"task {tombstone.task} (correlation id {tombstone.operation})"

@@ -34,18 +34,20 @@ class WorkQueue:
         return cls(url, environment, runtime) if url else None
 
     async def send(self, body: str, delay_ms: int = 0) -> None:
-        """Sends a message for after a while. Raises `StoreError`, and `TimeoutError`."""
-        from storage_backends.s3.queue import send_message  # a cold start does not pay for it
+        """Sends a message that is delivered after a delay. Raises `StoreError`, and `TimeoutError`."""
+        from storage_backends.s3.queue import send_message  # here, so that a cold start does not pay for it
 
         async with asyncio.timeout(SEND_SECONDS):
             await send_message(self.url, body, -(-delay_ms // 1000), self.environment, self.runtime.now_ms)
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """Tells that a task is due soon, at best effort: if that fails, or it is later than a message can be, the
-        schedule finds it."""
+        """Sends the workers a message that arrives when a task is due. Best effort: if sending fails, or the time is
+        beyond the longest delay of a message, the scheduled run finds the task."""
         if in_ms + CLOCK_MS > MAX_DELAY_MS:
             return
         try:
             await self.send(TASKS, in_ms + CLOCK_MS)
         except (StoreError, TimeoutError) as error:
-            _LOG.warning("a task of %s is left to the schedule: %s", root, error)
+            _LOG.warning(
+                "Sending a message for a task of %s failed, and the scheduled run will find it: %s", root, error
+            )

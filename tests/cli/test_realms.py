@@ -138,7 +138,7 @@ def test_what_the_management_api_refuses_is_refused_here(store: Store) -> None:
         "lies in a catalog's own state": ("create", "x", "--catalog-location", f"{base}/_catalog"),
         "has the reserved prefix": ("create", "x", "--property", "polaris.x=y"),
         "storageType must be S3, GCS, AZURE or FILE": ("create", "x", "--storage-config", '{"storageType": "TAPE"}'),
-        "is no location of storage type S3": ("create", "x", "--storage-config", '{"storageType": "S3"}'),
+        "is not a location of storage type S3": ("create", "x", "--storage-config", '{"storageType": "S3"}'),
         "Cannot modify storage type": ("update", "sales", "--storage-config", '{"storageType": "GCS"}'),
         "--storage-config takes a JSON object": ("create", "x", "--storage-config", "[]"),
         "--property takes KEY=VALUE": ("create", "x", "--property", "x"),

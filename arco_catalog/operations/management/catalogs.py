@@ -15,7 +15,7 @@ from arco_catalog.operations.management.entities import (
     described,
     entries,
     listing,
-    looked_up,
+    load_keys,
     require_realm,
 )
 from arco_catalog.planning.attempt import Attempt
@@ -85,7 +85,7 @@ async def get_catalog(session: Session, name: str) -> JsonObject:
 async def find_entry(session: Session, name: str, entity: str | None = None) -> CatalogEntry:
     """The entry of a name, which must be the catalog with this id if one is given. Raises `NotFound`, and
     `CatalogChanged` if the name belongs to another catalog by now."""
-    index = await looked_up(session, [catalog_key(name)])
+    index = await load_keys(session, [catalog_key(name)])
     return existing_catalog(index, name) if entity is None else _same_catalog(index, name, entity)
 
 
@@ -126,9 +126,9 @@ def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonO
 
 
 def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_change: bool = False) -> None:
-    """Raises `BadRequest` for a change to another kind of store, or to somebody else's account of a cloud: what trusts
-    the catalog there was told of the account that it was made for. To an operator at the store the account
-    `account_may_change`."""
+    """Raises `BadRequest` for a change to another storage type, or to another account of a cloud, because access
+    to the files was set up for the first account. An operator with access to the store may change it
+    (`account_may_change`)."""
     for what, part in _FIXED_STORAGE.items():
         if part(before) != part(after) and not (account_may_change and what != STORAGE_TYPE):
             raise BadRequest(f"Cannot modify {what} of a catalog from {part(before)!r} to {part(after)!r}")
@@ -153,7 +153,7 @@ def storage_type_of(location: Location) -> str:
     for kind, schemes in STORAGE_SCHEMES.items():
         if location.scheme in schemes:
             return kind
-    raise BadRequest(f"No storage type has locations such as {location.uri}")
+    raise BadRequest(f"Storage type of {location.uri} is not supported: use {', '.join(STORAGE_SCHEMES)}")
 
 
 def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
@@ -164,13 +164,13 @@ def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
         raise BadRequest(f"storageConfigInfo.storageType must be one of {', '.join(STORAGE_SCHEMES)}, not {kind!r}")
     for location in locations:
         if location.scheme not in schemes:
-            raise BadRequest(f"{location.uri} is no location of storage type {kind}")
+            raise BadRequest(f"{location.uri} is not a location of storage type {kind}")
 
 
 async def check_free(session: Session, name: str) -> None:
     """Raises `AlreadyExists` if a catalog has the name: before anything is made for another."""
     check_entity_name(name, "catalog")
-    index = await looked_up(session, [catalog_key(name), REALM_STATE])
+    index = await load_keys(session, [catalog_key(name), REALM_STATE])
     require_realm(index)
     if find_catalog(index, name) is not None:
         raise AlreadyExists(f"Catalog already exists: {name}")

@@ -1,4 +1,4 @@
-"""What changes of principals, roles and catalogs have in common."""
+"""Shared parts of changes of principals, roles and catalogs."""
 
 import re
 from abc import abstractmethod
@@ -110,30 +110,30 @@ def described(entry: Described) -> JsonObject:
 
 
 async def entries(session: Session, prefix: str) -> Sequence[JsonObject]:
-    """All entries under a prefix, in order. Raises as `Session.head` does."""
+    """Returns all entries under a prefix, in order of their keys. Raises the errors of `Session.head`."""
     head = await session.head()
     await load(session.state, head.index, Needs(scans=[Scan(prefix)]))
     return [entry for _, entry in head.index.scan(prefix)]
 
 
-async def looked_up(session: Session, keys: Iterable[str]) -> Index:
-    """The index as it is now, with these keys loaded. Raises as `Session.head` does."""
+async def load_keys(session: Session, keys: Iterable[str]) -> Index:
+    """Returns the index of the current HEAD, with these keys loaded. Raises the errors of `Session.head`."""
     head = await session.head()
     await load(session.state, head.index, Needs(keys=[*keys]))
     return head.index
 
 
 async def found(session: Session, steps: Callable[[Index], Steps[T]]) -> T:
-    """What a computation finds in the index as it is now: all of it at one instant. Raises as `Session.head` does, and
-    what the computation raises."""
+    """Carries out a computation on the index of the current HEAD, and returns its result. All that it reads is of one
+    instant. Raises the errors of `Session.head` and of the computation."""
     head = await session.head()
     return await carry_out(session.state, head.index, steps(head.index))
 
 
 def body_of(answer: Answer) -> JsonObject:
-    """The document that a change was answered with."""
+    """Returns the document of a change's answer. Raises `InternalError` if it has none."""
     if not isinstance(answer, Document) or answer.body is None:
-        raise InternalError("a change of an entity was answered without it")
+        raise InternalError("The answer to a change of an entity has no document")
     return answer.body
 
 

@@ -156,7 +156,7 @@ class _Assign(EntityChange):
         principal, role = existing_principal(index, self.principal), PRINCIPAL_ROLE.existing(index, self.role)
         yield Needs(keys=[roles_of(principal.entity) + role.entity])
         if not self.member and (self.principal, self.role) == (ROOT_PRINCIPAL, SERVICE_ADMIN):
-            raise BadRequest(f"The root principal keeps {SERVICE_ADMIN}: else nobody could manage the realm")
+            raise BadRequest(f"{SERVICE_ADMIN} cannot be revoked from the root principal: it manages the realm")
         if not self.member and index.get(roles_of(principal.entity) + role.entity) is None:
             raise grant_not_found(f"Principal {self.principal} does not have the principal role {self.role}")
         return membership_edits(principal, role, self.member), None

@@ -14,7 +14,7 @@ from arco_catalog.operations.management.entities import (
     described,
     entries,
     listing,
-    looked_up,
+    load_keys,
 )
 from arco_catalog.planning.access import principal_under
 from arco_catalog.planning.attempt import Attempt
@@ -42,7 +42,7 @@ from arco_catalog.state.roles import FIRST_VERSION
 from arco_catalog.state.version_floors import first_version, raised_floor
 
 SUBJECT = "arco.subject"
-"""The property by which somebody that an issuer vouches for is registered: the issuer, a space, the subject."""
+"""The property that registers a principal for the tokens of an issuer: the issuer, a space, the subject."""
 ROOT_PRINCIPAL = "root"
 
 
@@ -66,7 +66,7 @@ async def list_principals(session: Session) -> JsonObject:
 
 async def get_principal(session: Session, name: str) -> JsonObject:
     """One principal. Raises `NotFound`."""
-    return shown(existing_principal(await looked_up(session, [principal_key(name)]), name))
+    return shown(existing_principal(await load_keys(session, [principal_key(name)]), name))
 
 
 def existing_principal(index: Index, name: str) -> PrincipalEntry:
@@ -95,8 +95,8 @@ async def update_principal(session: Session, name: str, expected: int, propertie
 async def change_credentials(
     session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], *, rotate: bool
 ) -> JsonObject:
-    """Gives a principal a new secret. With `rotate` its newest one stays valid beside it, so that nobody is locked out
-    while the new one is handed out; else all others end. Raises `NotFound`."""
+    """Gives a principal a new secret. With `rotate` the previous secret stays valid, so that clients work until they
+    have the new one; else all others become invalid. Raises `NotFound`."""
     return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
 
 
@@ -222,18 +222,18 @@ class _Drop(EntityChange):
 
 
 async def principal_of_client(session: Session, client_id: str) -> PrincipalEntry | None:
-    """Who has a client id, as the realm is now."""
+    """Returns the principal with a client id, by the realm's current HEAD."""
     return await _found_under(session, client_key(client_id))
 
 
 async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | None:
-    """Who has an id, as the realm is now."""
+    """Returns the principal with an entity id, by the realm's current HEAD."""
     return await _found_under(session, principal_id_key(entity))
 
 
 async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
-    """Who has a name, as the realm is now."""
-    return find_principal(await looked_up(session, [principal_key(name)]), name)
+    """Returns the principal with a name, by the realm's current HEAD."""
+    return find_principal(await load_keys(session, [principal_key(name)]), name)
 
 
 async def _found_under(session: Session, key: str) -> PrincipalEntry | None:

@@ -11,7 +11,7 @@ from arco_catalog.operations.management.entities import (
     check_entity_name,
     check_entity_properties,
     check_version,
-    looked_up,
+    load_keys,
 )
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
@@ -39,7 +39,7 @@ class RoleKind:
 
     async def find(self, session: Session, name: str) -> RoleEntry:
         """The role of a name, as the registry is now. Raises `NotFound`."""
-        return self.existing(await looked_up(session, [self.key(name)]), name)
+        return self.existing(await load_keys(session, [self.key(name)]), name)
 
     async def create(
         self, session: Session, name: str, properties: Mapping[str, str], **additional: bool

@@ -1,4 +1,4 @@
-"""What a principal amounts to in its realm, whoever asks."""
+"""Reads the effective rights of a principal in its realm, independent of the caller's own."""
 
 from dataclasses import replace
 
@@ -11,14 +11,15 @@ from arco_catalog.state.realm import PrincipalEntry
 
 
 async def manages_access(session: Session, principal: PrincipalEntry) -> bool:
-    """Whether any role of a principal manages the access to the realm, by what the realm says now."""
+    """Whether any role of a principal manages the access to the realm, by the realm's current HEAD."""
     head = await session.state.head()
     standing = await carry_out(session.state, head.index, standing_of(head.index, Identity(principal.entity)))
     return standing is not None and Privilege.SERVICE_MANAGE_ACCESS in standing.service
 
 
 async def has_role(realm: State, identity: Identity, role: str) -> bool:
-    """Whether an identity still is somebody's, who has a principal role of this name, by what the realm says now."""
+    """Whether an identity is that of an existing principal which has a principal role of this name and need not rotate
+    its credentials, by the realm's current HEAD."""
     head = await realm.head()
     activated = replace(identity, activated=frozenset({role}))
     standing = await carry_out(realm, head.index, standing_of(head.index, activated))

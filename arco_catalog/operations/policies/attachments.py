@@ -30,8 +30,8 @@ from arco_catalog.state.stored_fields import keep_stored_fields
 
 MAX_PARAMETERS_BYTES = 8 << 10
 """Of all names and values of one attachment: they lie in the registry's index."""
-MOST_ATTACHED = 1_000
-"""Policies on one target."""
+MAX_ATTACHED = 1_000
+"""Maximum number of policies on one target."""
 
 
 async def attach_policy(
@@ -75,7 +75,7 @@ class _Mapping(PolicyChange):
         return policy, target
 
     def changed(self, policy: PolicyEntry, target: Target, edits: Mapping[str, JsonObject | None]) -> Change:
-        """The change, told by the policy and its target."""
+        """Returns the change, which the history describes by the policy and its target."""
         to: JsonObject = {"entity": target.entity, "namespace": [*target.namespace], "name": target.name}
         return Change(edits=edits, answer=Document(204), detail={**self.detail(policy.entity), "target": to})
 
@@ -106,7 +106,7 @@ class _Attach(_Mapping):
                 f"Invalid request.parameters: they are {size:,} bytes long, more than {MAX_PARAMETERS_BYTES:,}"
             )
         others = [other for entity, other in attachments(index, target.entity) if entity != policy.entity]
-        if len(others) >= MOST_ATTACHED:
+        if len(others) >= MAX_ATTACHED:
             raise BadRequest(f"{self.target} has {len(others):,} policies attached, and more are not allowed")
         for other in others if policy.inheritable else ():
             if other.policy_type == policy.policy_type:

@@ -36,22 +36,22 @@ MAX_CONTENT_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """What a policy says, as far as it can change."""
+    """The fields of a policy that can change."""
 
     description: str | None
     content: str | None
 
     def check(self, policy_type: str) -> None:
-        """Raises `BadRequest` for what is too long, or what the type does not allow."""
-        for field, said in (("description", self.description), ("content", self.content)):
-            if said is not None and (size := len(said.encode())) > MAX_CONTENT_BYTES:
+        """Raises `BadRequest` for a field that is too long, or content that the type does not allow."""
+        for field, value in (("description", self.description), ("content", self.content)):
+            if value is not None and (size := len(value.encode())) > MAX_CONTENT_BYTES:
                 raise BadRequest(
                     f"Invalid request.{field}: it is {size:,} bytes long, and at most {MAX_CONTENT_BYTES:,} are allowed"
                 )
         check_content(policy_type, self.content)
 
     def described(self, name: str, policy_type: str, version: int) -> JsonObject:
-        """The policy as answers show it: what was not said is left out."""
+        """Returns the policy's JSON in answers, without the fields that are not set."""
         shown: JsonObject = {
             "policy-type": policy_type,
             "inheritable": is_inheritable(policy_type),
@@ -64,33 +64,32 @@ class PolicyText:
 
 
 async def create_policy(
-    session: Session, namespace: Namespace, name: str, policy_type: str, said: PolicyText
+    session: Session, namespace: Namespace, name: str, policy_type: str, text: PolicyText
 ) -> Answer:
-    """Makes a policy, at version 0 unless one of its name was dropped. Raises `AlreadyExists`, and `BadRequest` for
-    content that the type does not
-    allow."""
+    """Creates a policy, at version 0 unless one of its name was dropped. Raises `AlreadyExists`, and `BadRequest` for
+    content that the type does not allow."""
     check_plain_name("policy", name)
-    return await run(session, _Create(session, namespace, name, canonical_type(policy_type), said))
+    return await run(session, _Create(session, namespace, name, canonical_type(policy_type), text))
 
 
 async def load_policy(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """The policy as it is now. Raises `NoSuchPolicy`."""
+    """Returns the JSON of a policy. Raises `NoSuchPolicy`."""
     head = await session.head()
     await load(session.state, head.index, Needs(keys=[policy_key(namespace, name)]))
     return await described(session, existing_policy(head.index, namespace, name))
 
 
 async def described(session: Session, policy: PolicyEntry) -> JsonObject:
-    """What a policy says."""
+    """Reads the stored JSON of a policy."""
     return mapping(await session.state.description("policy", policy.value), "policy")
 
 
 async def update_policy(
-    session: Session, namespace: Namespace, name: str, expected: int | None, said: PolicyText
+    session: Session, namespace: Namespace, name: str, expected: int | None, text: PolicyText
 ) -> Answer:
-    """Has a policy say something else, which is its next version; the same again changes nothing. Raises
+    """Replaces the description and content of a policy, and increments its version unless they are unchanged. Raises
     `NoSuchPolicy`, `BadRequest`, and `PolicyVersionMismatch` unless it is at the expected version."""
-    return await run(session, _Update(session, namespace, name, expected, said))
+    return await run(session, _Update(session, namespace, name, expected, text))
 
 
 async def drop_policy(session: Session, namespace: Namespace, name: str, *, detach_all: bool) -> Answer:
@@ -117,17 +116,17 @@ class PolicyChange(RegistryMutation):
         self.key = policy_key(namespace, name)
 
     def detail(self, entity: str) -> JsonObject:
-        """What the registry's history says of it."""
+        """Returns the details of the change for the registry's history."""
         return {"namespace": [*self.namespace], "name": self.name, "entity": entity}
 
 
 class _Create(PolicyChange):
     kind = "create-policy"
 
-    def __init__(self, session: Session, namespace: Namespace, name: str, policy_type: str, said: PolicyText) -> None:
+    def __init__(self, session: Session, namespace: Namespace, name: str, policy_type: str, text: PolicyText) -> None:
         super().__init__(session, namespace, name)
         self.policy_type = policy_type
-        self.said = said
+        self.text = text
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -135,9 +134,9 @@ class _Create(PolicyChange):
         existing_namespace(index, self.namespace)
         if find_policy(index, self.namespace, self.name) is not None:
             raise AlreadyExists(f"Policy already exists: {dotted(self.namespace, self.name)}")
-        self.said.check(self.policy_type)
+        self.text.check(self.policy_type)
         version = yield from first_version(index, self.key, FIRST_VERSION)
-        shown = self.said.described(self.name, self.policy_type, version)
+        shown = self.text.described(self.name, self.policy_type, version)
         value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown)
         entry = PolicyEntry.new(
             entity=attempt.entity,
@@ -158,11 +157,11 @@ class _Update(PolicyChange):
     kind = "update-policy"
 
     def __init__(
-        self, session: Session, namespace: Namespace, name: str, expected: int | None, said: PolicyText
+        self, session: Session, namespace: Namespace, name: str, expected: int | None, text: PolicyText
     ) -> None:
         super().__init__(session, namespace, name)
         self.expected = expected
-        self.said = said
+        self.text = text
         self._known: dict[str, JsonObject] = {}
         """The stored description of the policy, by the value's id."""
 
@@ -190,12 +189,12 @@ class _Update(PolicyChange):
                 f"Policy {dotted(self.namespace, self.name)} is at version {policy.version}, not {self.expected}: load "
                 "it and try again"
             )
-        self.said.check(policy.policy_type)
+        self.text.check(policy.policy_type)
         stored = self._known[policy.value]
         now = mapping(stored, "policy")
-        if self.said.described(self.name, policy.policy_type, policy.version) == now:
+        if self.text.described(self.name, policy.policy_type, policy.version) == now:
             return NoOp(Document(200, {"policy": now}))
-        shown = self.said.described(self.name, policy.policy_type, policy.version + 1)
+        shown = self.text.described(self.name, policy.policy_type, policy.version + 1)
         value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown, replaced=stored)
         return Change(
             edits={self.key: policy.with_value(value.id).json},
