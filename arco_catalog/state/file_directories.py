@@ -8,6 +8,7 @@ written at best effort, and one that can't be read counts as empty.
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +17,8 @@ from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.access import State
 from arco_catalog.state.compare_and_swap import update_until_applied
 from arco_catalog.state.fields import mapping, sequence, text
-from storage_backends import Cursor, Found, StoreError
+from arco_catalog.state.listing import list_pages
+from storage_backends import Found, StoreError
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,16 +118,13 @@ async def write_shard(
 async def read_entities(state: State) -> Collection[str]:
     """All entities that have an entry. Raises `StoreError`."""
     found: set[str] = set()
-    after: Cursor | None = None
-    while True:
-        page = await state.store.list(state.paths.all_file_directories, after)
-        stored = {listed.key for listed in page.entries}
-        for shard in range(SHARDS):
-            if state.paths.file_directories(shard) in stored:
-                found |= (await read_shard(state, shard)).keys()
-        after = page.after
-        if after is None:
-            return found
+    async with aclosing(list_pages(state, state.paths.all_file_directories)) as pages:
+        async for page in pages:
+            stored = {listed.key for listed in page.entries}
+            for shard in range(SHARDS):
+                if state.paths.file_directories(shard) in stored:
+                    found |= (await read_shard(state, shard)).keys()
+    return found
 
 
 async def forget_entities(state: State, entities: Collection[str]) -> None:

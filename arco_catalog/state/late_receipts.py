@@ -5,12 +5,14 @@ that day first. A mark is removed after a batch that listed its day, if it is an
 that it announced has ended (docs/design/pipeline.md#rule-2).
 """
 
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import date
 
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
-from storage_backends import ANY, Applied, Cursor, Matches, StoreUnavailable, Version
+from arco_catalog.state.listing import list_pages
+from storage_backends import ANY, Applied, Matches, StoreUnavailable, Version
 
 HOUR_MS = 60 * 60 * 1000
 """More than any write takes, and than the clocks of one store's servers differ."""
@@ -41,16 +43,15 @@ async def mark_late(state: State, day: date, mark: str) -> None:
 async def late_marks(state: State) -> tuple[list[LateMark], int]:
     """All marks, and the store's time before which they were listed. Raises `StoreError`."""
     found: list[LateMark] = []
-    after: Cursor | None = None
-    while True:
-        page = await state.store.list(state.paths.late_marks, after)
-        for each in page.entries:
-            day = state.paths.read_late_mark(each.key)
-            if day is not None:
-                found.append(LateMark(day, each.key, each.version, page.now_ms - each.written_ms >= HOUR_MS))
-        after = page.after
-        if after is None:
-            return found, page.now_ms
+    now_ms = 0
+    async with aclosing(list_pages(state, state.paths.late_marks)) as pages:
+        async for page in pages:
+            now_ms = page.now_ms
+            for each in page.entries:
+                day = state.paths.read_late_mark(each.key)
+                if day is not None:
+                    found.append(LateMark(day, each.key, each.version, now_ms - each.written_ms >= HOUR_MS))
+    return found, now_ms
 
 
 async def unmark(state: State, mark: LateMark) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.access import State
 from arco_catalog.state.age import has_passed
+from arco_catalog.state.listing import list_pages
 from arco_catalog.state.task import LEASED, Status, Task
 from storage_backends import ABSENT, Applied, Cursor, Found, Page, PreconditionFailed
 
@@ -64,7 +65,7 @@ async def read_task(state: State, task: str) -> StoredTask | None:
     """A task as it is now; None if no version of it was stored yet. Raises `StoreUnavailable`, and `InternalError` for
     one that can't be read."""
     for _ in range(RETRIES):
-        pages = _pages(state, state.paths.task(task))
+        pages = list_pages(state, state.paths.task(task))
         last = max([_number(listed.key) async for page in pages for listed in page.entries], default=None)
         if last is None:
             return None
@@ -94,7 +95,7 @@ async def append_task(state: State, task: Task) -> int | None:
 async def list_tasks(state: State) -> list[str]:
     """The ids of all tasks that have a version or a hint."""
     found: dict[str, None] = {}
-    async with aclosing(_pages(state, state.paths.tasks)) as pages:
+    async with aclosing(list_pages(state, state.paths.tasks)) as pages:
         async for page in pages:
             for key in (listed.key for listed in page.entries):
                 hint = state.paths.read_open_task(key)
@@ -149,7 +150,7 @@ async def _oldest_due(state: State, after: Hint | None) -> DueHints:
 
 async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
     """All hints, in no order."""
-    async with aclosing(_pages(state, state.paths.open_tasks)) as pages:
+    async with aclosing(list_pages(state, state.paths.open_tasks)) as pages:
         async for page in pages:
             for hint in _hints(state, page):
                 yield hint
@@ -167,13 +168,3 @@ def _age(hint: Hint) -> tuple[int, str]:
 def _number(key: str) -> int:
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else 0
-
-
-async def _pages(state: State, prefix: str) -> AsyncGenerator[Page, None]:
-    after: Cursor | None = None
-    while True:
-        page = await state.store.list(prefix, after)
-        yield page
-        after = page.after
-        if after is None:
-            return

@@ -25,8 +25,8 @@ from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.checkpoints import Checkpoints, shard_of
 from arco_catalog.state.fields import optional_text, text
+from arco_catalog.state.listing import list_pages
 from arco_catalog.upkeep.walk import ShouldStop, WalkResult, never, walk
-from storage_backends import Cursor
 
 TURN = 200
 """Metadata files of an entity that one turn walks."""
@@ -52,17 +52,13 @@ class ListedPointer:
 async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
     """Yields all pointers, in pages. `entities` are those that had names before the listing."""
     prefix = session.state.paths.pointers
-    after: Cursor | None = None
-    while True:
-        page = await session.state.store.list(prefix, after)
-        names = [entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries]
-        yield [
-            ListedPointer(entity, entry.version, entity in entities, entry.written_ms)
-            for entity, entry in zip(names, page.entries, strict=True)
-        ]
-        after = page.after
-        if after is None:
-            return
+    async with aclosing(list_pages(session.state, prefix)) as pages:
+        async for page in pages:
+            names = [entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries]
+            yield [
+                ListedPointer(entity, entry.version, entity in entities, entry.written_ms)
+                for entity, entry in zip(names, page.entries, strict=True)
+            ]
 
 
 async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenerator[str, None]:

@@ -21,6 +21,7 @@ from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.late_receipts import late_marks, unmark
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NAMESPACE, REGISTRY_SEQUENCE
 from reconciler.catalog_config import CatalogConfig
@@ -29,7 +30,7 @@ from reconciler.compact.joining import Join
 from reconciler.compact.readers import tell_readers
 from reconciler.compact.registry import commits_after
 from reconciler.compact.rewriting import NOTHING, Rewritten, without
-from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new, listed
+from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new
 from reconciler.compact.stats import CompactStats
 from reconciler.compact.versions import COLUMNS as VERSION_COLUMNS
 from reconciler.compact.versions import version_of, with_newest
@@ -242,8 +243,8 @@ class Compaction:
         table = self.system.open(tables.TASKS)
         paths = self.session.state.paths
         newest: dict[str, int] = {}
-        async for key in listed(self.session, paths.tasks):
-            task, _, version = key.removeprefix(paths.tasks).removesuffix(".json").partition("/")
+        async for each in list_objects(self.session.state, paths.tasks):
+            task, _, version = each.key.removeprefix(paths.tasks).removesuffix(".json").partition("/")
             if version.isdecimal():
                 newest[task] = max(newest.get(task, 0), int(version))
         known: set[tuple[object, ...]] = set()

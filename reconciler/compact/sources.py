@@ -1,18 +1,18 @@
 """What lies in folders of days, and is new: the objects of open and marked days of which a system table does not tell
 (docs/design/pipeline.md#rule-1)."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.receipt import COMMITTED
 from arco_catalog.state.watermarks import CLOSED_BEFORE
 from reconciler.compact.days import closed_after, days_to_list
 from reconciler.system.conditions import between
 from reconciler.system.opened import OpenTable
-from storage_backends import Cursor, Listed
 
 EVENT_BYTES = 32 << 20
 """Of the events of one batch, whose rows the join holds in memory: a dataset takes thirty bytes at least."""
@@ -124,31 +124,14 @@ def watermark(table: OpenTable) -> date | None:
 
 async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
     """The keys of a day's objects with their lengths, by their names."""
-    return {_name(each.key): (each.key, each.size) async for each in _entries(session, prefix)}
+    return {_name(each.key): (each.key, each.size) async for each in list_objects(session.state, prefix)}
 
 
 async def _days(session: Session, source: Source) -> set[date]:
     """The days that have any. Everything there is is listed for that, once."""
     paths = session.state.paths
-    days = {source.day(paths, key) async for key in listed(session, source.root(paths))}
+    days = {source.day(paths, each.key) async for each in list_objects(session.state, source.root(paths))}
     return {day for day in days if day is not None}
-
-
-async def listed(session: Session, prefix: str) -> AsyncIterator[str]:
-    """The keys under a prefix, in no order."""
-    async for each in _entries(session, prefix):
-        yield each.key
-
-
-async def _entries(session: Session, prefix: str) -> AsyncIterator[Listed]:
-    after: Cursor | None = None
-    while True:
-        page = await session.state.store.list(prefix, after)
-        for each in page.entries:
-            yield each
-        after = page.after
-        if after is None:
-            return
 
 
 def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:

@@ -11,9 +11,10 @@ from arco_catalog.planning.collection import Kind, Retention, is_older
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.deletion import delete_for_certain
+from arco_catalog.state.listing import list_pages
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection.stats import CollectionStats
-from storage_backends import MAX_DELETED, Cursor, Found, Listed, StoreError, StoreUnavailable, Unknown
+from storage_backends import MAX_DELETED, Found, Listed, StoreError, StoreUnavailable, Unknown
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -71,15 +72,11 @@ class Run:
 
     async def pages(self, prefix: str) -> AsyncGenerator[tuple[Sequence[Listed], int], None]:
         """Yields all objects under a prefix, in no order, in pages, each page with the store's time."""
-        after: Cursor | None = None
-        while True:
-            page = await self.session.state.store.list(prefix, after)
-            self.stats.listed += len(page.entries)
-            self.check_may_continue()
-            yield page.entries, page.now_ms
-            after = page.after
-            if after is None:
-                return
+        async with aclosing(list_pages(self.session.state, prefix)) as pages:
+            async for page in pages:
+                self.stats.listed += len(page.entries)
+                self.check_may_continue()
+                yield page.entries, page.now_ms
 
     async def older(self, prefix: str, limit_ms: int) -> AsyncGenerator[Sequence[Listed], None]:
         """Yields the objects under a prefix that are older than `limit_ms`, in no order, in bounded batches."""

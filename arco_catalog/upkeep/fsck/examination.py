@@ -15,7 +15,7 @@ from arco_catalog.state.paths import REALM_FOLDER, SERVICE, Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.tombstone import Tombstone
 from arco_catalog.upkeep.fsck.findings import Finding
-from storage_backends import Cursor, Found, Listed
+from storage_backends import Found
 
 T = TypeVar("T")
 
@@ -128,17 +128,6 @@ class Examination:
             return is_behind(file.ms, await read_floor(self.session.state, entity))
         except InternalError:
             return True
-
-    async def listed(self, prefix: str) -> AsyncGenerator[Listed, None]:
-        """Yields all objects under a prefix, in no order."""
-        after: Cursor | None = None
-        while True:
-            page = await self.session.state.store.list(prefix, after)
-            for each in page.entries:
-                yield each
-            after = page.after
-            if after is None:
-                return
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
         """Calls `look` for each item, a bounded number concurrently, and yields the results."""

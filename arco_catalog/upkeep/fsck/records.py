@@ -10,6 +10,7 @@ from arco_catalog.state.fields import integer, parse_record, text
 from arco_catalog.state.file_directories import parse_shard
 from arco_catalog.state.floors import parse_floors
 from arco_catalog.state.lineage import decode_event, event_name, read_event
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.paths import Paths, commit_key, kind_in_state
@@ -36,7 +37,7 @@ async def examine_records(examination: Examination) -> Findings:
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
-    async for each in examination.listed(state):
+    async for each in list_objects(examination.session.state, state):
         rest = each.key.removeprefix(state)
         if examination.is_realm and rest.startswith(CATALOGS):
             folder = state + "/".join(rest.split("/")[:2])

@@ -8,6 +8,7 @@ from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.fields import integer, optional_text, parse_record, sequence, text
 from arco_catalog.state.index import Index
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.runtime import ulid_of
@@ -30,7 +31,8 @@ async def examine_registry(examination: Examination) -> Findings:
     """
     paths = examination.paths
     commits = [
-        each.key.rpartition("/")[2].removesuffix(".json") async for each in examination.listed(paths.registry_commits)
+        each.key.rpartition("/")[2].removesuffix(".json")
+        async for each in list_objects(examination.session.state, paths.registry_commits)
     ]
     found = await examination.read(paths.manifest)
     if found is None:

@@ -13,6 +13,7 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import optional_text
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.tombstone import PURGED, PURGING
@@ -37,7 +38,7 @@ async def examine_relations(examination: Examination) -> Findings:
         return
     prefix = examination.paths.pointers
     before_ms = examination.session.now_ms() - examination.settling_ms
-    async for each in examination.listed(prefix):
+    async for each in list_objects(examination.session.state, prefix):
         entity = each.key.removeprefix(prefix).removesuffix(".json")
         known = entity in examination.relations or entity in examination.intended
         if not known and each.written_ms < before_ms:

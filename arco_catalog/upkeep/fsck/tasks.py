@@ -10,6 +10,7 @@ from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.planning.purge import purge_of
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.listing import list_objects
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Status, Task, may_follow
 from arco_catalog.state.task_log import LOST_HINT_MS
 from arco_catalog.state.tombstone import PURGING, Tombstone
@@ -42,7 +43,7 @@ async def examine_tasks(examination: Examination) -> Findings:
     began_ms = examination.session.now_ms()
     listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
     paths = examination.paths
-    async for each in examination.listed(paths.tasks):
+    async for each in list_objects(examination.session.state, paths.tasks):
         hint = paths.read_open_task(each.key)
         task, _, name = each.key.removeprefix(paths.tasks).partition("/")
         number = name.removesuffix(".json")
