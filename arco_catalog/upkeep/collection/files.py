@@ -26,7 +26,7 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
     if found is None:
         return True
     if run.delete:
-        run.session.check_deadline()
+        run.check_deadline()
         if not await claim_for_removal(run.session, entity, file):
             return False
         await run.session.files.remove(location)

@@ -52,11 +52,15 @@ class Run:
 
     def check_may_continue(self) -> None:
         """Reports the counts, and checks between two steps whether to continue. Raises `Stopped` if the run should
-        stop, and `StoreUnavailable` past the deadline: decisions may then be too old to act on
-        (docs/design/collection.md#rule-12)."""
+        stop, and `StoreUnavailable` past the deadline."""
         self.progress(self.stats)
         if self.should_stop():
             raise Stopped
+        self.check_deadline()
+
+    def check_deadline(self) -> None:
+        """Raises `StoreUnavailable` past the deadline, by the wall clock or by the clock since boot: decisions may then
+        be too old to act on (docs/design/collection.md#rule-12)."""
         self.session.check_deadline()
         if self.session.runtime.boot_ms() >= self._ends_ms:
             raise StoreUnavailable("the deadline of the collection has passed, and the clock was set back meanwhile")

@@ -9,13 +9,16 @@ from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.planning.collection import Kind
+from arco_catalog.planning.collection import DAY_MS, Kind
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.upkeep.collection.collect import collect
+from storage_backends import StoreUnavailable
 from tests.simulation.rule_mutations_for_collections import intents_that_a_walk_does_not_fence
-from tests.support.scripted_store import DOWN, Rule, put, swap
+from tests.support.fake_runtime import WrongClock
+from tests.support.scripted_store import DOWN, Call, Rule, put, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
-from tools.support.catalog_fixture import NS
+from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
 
@@ -45,6 +48,26 @@ async def test_a_lost_try_of_a_busy_table_goes_without_a_fence(collections: Coll
     assert (await collections.collected())[Kind.METADATA_FILE] == 1
     assert (await pointer(collections)).sequence == before.sequence
     assert not {*left} & {*collections.listed()}
+
+
+async def test_a_metadata_file_stays_past_the_deadline_though_the_clock_was_set_back(collections: Collections) -> None:
+    left = await collections.lost_try()
+    collections.days(8)
+    machine = WrongClock(collections.runtime, ahead_ms=1)
+    collector = CatalogFixture(collections.store, machine, collections.fixture.catalog.settings)
+
+    async def sleep() -> None:
+        collections.days(2)
+        machine.ahead_ms = -2 * DAY_MS
+
+    def is_read_of_the_lost_file(call: Call) -> bool:
+        return call.method.startswith("get") and call.key in left and call.key.endswith(".metadata.json")
+
+    collections.store.rules = [Rule(is_read_of_the_lost_file, first=sleep, times=1)]
+    with pytest.raises(StoreUnavailable, match="set back"):
+        await collect(collector.session(deadline_ms=DAY_MS), delete=True)
+    collections.store.rules = []
+    assert {*left} <= {*collections.listed()}
 
 
 async def test_what_is_younger_than_a_week_stays(collections: Collections) -> None:
