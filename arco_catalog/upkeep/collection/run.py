@@ -133,4 +133,5 @@ class Run:
             await self.remove([key])
 
     async def _delete(self, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
+        self.check_deadline()  # also before a delete is sent again, after a pause in which the machine may sleep
         return (await self.session.state.store.delete_many(keys)).left

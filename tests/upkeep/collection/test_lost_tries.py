@@ -16,7 +16,7 @@ from arco_catalog.upkeep.collection.collect import collect
 from storage_backends import StoreUnavailable
 from tests.simulation.rule_mutations_for_collections import intents_that_a_walk_does_not_fence
 from tests.support.fake_runtime import WrongClock
-from tests.support.scripted_store import DOWN, Call, Rule, put, swap
+from tests.support.scripted_store import DOWN, Call, Match, Rule, delete, put, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
@@ -52,7 +52,26 @@ async def test_a_lost_try_of_a_busy_table_goes_without_a_fence(collections: Coll
 
 async def test_a_metadata_file_stays_past_the_deadline_though_the_clock_was_set_back(collections: Collections) -> None:
     left = await collections.lost_try()
+
+    def is_read_of_the_lost_file(call: Call) -> bool:
+        return call.method.startswith("get") and call.key in left and call.key.endswith(".metadata.json")
+
     collections.days(8)
+    await collect_asleep(collections, is_read_of_the_lost_file)
+    assert {*left} <= {*collections.listed()}
+
+
+async def test_a_delete_of_unknown_outcome_is_not_sent_again_past_the_deadline(collections: Collections) -> None:
+    left = await collections.lost_try()
+    [pending] = [key for key in left if "/pending/" in key]
+    collections.days(8)
+    await collect_asleep(collections, delete(pending), made=False)
+    assert pending in collections.listed()
+
+
+async def collect_asleep(collections: Collections, match: Match, *, made: bool = True) -> None:
+    """Collects on a machine that sleeps past the deadline at the first call that matches, and wakes with its clock set
+    back."""
     machine = WrongClock(collections.runtime, ahead_ms=1)
     collector = CatalogFixture(collections.store, machine, collections.fixture.catalog.settings)
 
@@ -60,14 +79,10 @@ async def test_a_metadata_file_stays_past_the_deadline_though_the_clock_was_set_
         collections.days(2)
         machine.ahead_ms = -2 * DAY_MS
 
-    def is_read_of_the_lost_file(call: Call) -> bool:
-        return call.method.startswith("get") and call.key in left and call.key.endswith(".metadata.json")
-
-    collections.store.rules = [Rule(is_read_of_the_lost_file, first=sleep, times=1)]
+    collections.store.rules = [Rule(match, first=sleep, made=made, times=1)]
     with pytest.raises(StoreUnavailable, match="set back"):
         await collect(collector.session(deadline_ms=DAY_MS), delete=True)
     collections.store.rules = []
-    assert {*left} <= {*collections.listed()}
 
 
 async def test_what_is_younger_than_a_week_stays(collections: Collections) -> None:
