@@ -220,8 +220,9 @@ class _Follow(_NotificationChange):
         added = {place.normal: place for place in named if place.normal not in held}
         if len(held) + len(added) > MAX_HELD:
             raise BadRequest(
-                f"{dotted(self.namespace, self.name)} has had {len(held) + len(added)} locations, and at most "
-                f"{MAX_HELD} are allowed: drop it and register it again"
+                f"{dotted(self.namespace, self.name)} would have {len(held) + len(added)} locations for its files, "
+                f"earlier ones included, and may have at most {MAX_HELD}: send a DROP notification and then a CREATE "
+                "notification, which make it a new table without the earlier locations"
             )
         yield from refuse_overlap(self.context, index, added.values(), but=[entity])
         normal = [*held, *added]

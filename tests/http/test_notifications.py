@@ -16,6 +16,7 @@ from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.collection import DAY_MS
+from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -275,6 +276,27 @@ async def test_tables_that_moved_hold_both_places(external: HttpService, owned: 
     for file in files:
         taken = await client.post(f"{DB}/tables/u/notifications", told(owned, "CREATE", 1, file, "u"))
         assert refused(taken) == (400, "BadRequestException")
+
+
+async def test_a_table_that_has_moved_too_often_is_refused_until_it_is_created_again(
+    external: HttpService, owned: JsonObject
+) -> None:
+    for number in range(MAX_HELD):
+        file = await left(external, owned, folder=f"moved-{number}")
+        assert (await external.client.post(NOTIFICATIONS, told(owned, "UPDATE", number, file))).status == 204
+
+    file = await left(external, owned, folder="moved-once-more")
+    answer = await external.client.post(NOTIFICATIONS, told(owned, "UPDATE", MAX_HELD, file))
+
+    assert refused(answer) == (400, "BadRequestException")
+    assert answer.error["message"] == (
+        f"db.t would have {MAX_HELD + 1} locations for its files, earlier ones included, "
+        f"and may have at most {MAX_HELD}: send a DROP notification and then a CREATE notification, "
+        "which make it a new table without the earlier locations"
+    )
+    for at, event in enumerate(("DROP", "CREATE"), MAX_HELD):
+        assert (await external.client.post(NOTIFICATIONS, told(owned, event, at, file))).status == 204
+    assert await current(external.client) == file
 
 
 @pytest.mark.parametrize("route", OWNED, ids=lambda route: route.endpoint)
