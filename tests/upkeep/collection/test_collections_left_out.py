@@ -40,8 +40,16 @@ def tables_that_cannot_be_walked_to_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WalkCheckpoint, "complete", property(lambda self: True))
 
 
+def deadlines_by_the_wall_clock_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Run, "check_deadline", lambda self: self.session.check_deadline())
+
+
 CASES: list[tuple[Mutation, Finder]] = [
     (claims_on_files_that_are_there, test_rest.test_the_claim_on_a_file_that_is_there_stays),
+    (
+        deadlines_by_the_wall_clock_alone,
+        test_lost_tries.test_a_metadata_file_stays_past_the_deadline_though_the_clock_was_set_back,
+    ),
     (floors_of_entities_that_have_names, test_receipts.test_no_walk_writes_again_what_was_collected),
     (objects_that_seem_to_come_from_the_future, test_rest.test_an_object_from_the_future_stays),
     (tables_that_cannot_be_walked_to_the_end, test_lost_tries.test_a_table_that_cannot_be_walked_keeps_everything),
