@@ -1,9 +1,9 @@
 """Jobs that a queued message starts, by the field `work`, for every catalog of the deployment:
 
 - `{"version": 1, "work": "reconcile"}` writes missing receipts; with `"entity"` those of one table or view, if it has
-or had a name: the content of a message is checked and not trusted; - `{"version": 1, "work": "tasks"}` executes the
-tasks that are due; with `"task"` that one task; - `{"version": 1, "work": "collect"}` deletes objects that no record
-refers to.
+  or had a name: the content of a message is checked and not trusted.
+- `{"version": 1, "work": "tasks"}` executes the tasks that are due; with `"task"` that one task.
+- `{"version": 1, "work": "collect"}` deletes objects that no record refers to.
 """
 
 import logging
@@ -33,7 +33,6 @@ from arco_catalog.upkeep.walk import ShouldStop
 
 MAX_REASONS = 3
 """Unreadable records that the error of a message names."""
-
 
 _LOG = logging.getLogger(__name__)
 
