@@ -57,8 +57,8 @@ async def _examine(examination: Examination, relation: Relation) -> Sequence[Fin
         pointer = Pointer.parse(found.body, found.version, key)
         kind = optional_text(pointer.document, "type")
         if pointer.entity != relation.entity or kind != relation.kind:
-            told = f"{relation.called}; it says {kind} {pointer.entity}"
-            return [Finding(Code.POINTER_FOREIGN, key, told)]
+            text = f"{relation.called}; it says {kind} {pointer.entity}"
+            return [Finding(Code.POINTER_FOREIGN, key, text)]
         undecidable = await _undecidable(examination, pointer)
         pointer = await resolve_for_read(examination.session.state, pointer)
         file = pointer.metadata
@@ -76,16 +76,16 @@ async def _examine(examination: Examination, relation: Relation) -> Sequence[Fin
 
 
 async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[Finding]:
-    """Whether the intent on a pointer can't be decided any more. Who settles it may do so right now, and a decision is
-    kept until then: so the pointer is looked at again."""
+    """Returns a finding if the intent on a pointer can't be decided any more. Another process may be settling it, and
+    its decision exists until then: so the pointer is read again."""
     state, transaction = examination.session.state, pointer.intent
     if transaction is None or await read_decision(state, transaction) is not None:
         return []
     again = await state.pointer(pointer.entity)
     if again is None or again.intent != transaction:
         return []
-    told = f"{state.paths.pointer(pointer.entity)} waits for it"
-    return [Finding(Code.TRANSACTION_MISSING, state.paths.transaction(transaction), told)]
+    text = f"{state.paths.pointer(pointer.entity)} waits for it"
+    return [Finding(Code.TRANSACTION_MISSING, state.paths.transaction(transaction), text)]
 
 
 async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
@@ -134,7 +134,8 @@ def _summarize(relation: Relation, document: JsonObject) -> _MetadataSummary | s
 
 
 async def _examine_claim(examination: Examination, relation: Relation, file: str) -> list[Finding]:
-    """What a registration rests on. Whether the claim says what it should is looked at beside all others."""
+    """Returns a finding if the claim of a registration is missing. The contents of claims are examined with all other
+    records."""
     key = examination.paths.metadata_claim(file)
     found = await examination.read(key)
     return (
@@ -150,7 +151,8 @@ async def _is_there(examination: Examination, location: str) -> bool:
 
 
 async def _examine_manifest_lists(examination: Examination, relation: Relation, lists: Sequence[str]) -> list[Finding]:
-    """A list outside of all stores of this catalog can't be looked at, and is left alone."""
+    """Returns a finding for each missing manifest list. One outside of all stores of this catalog can't be read, and
+    has none."""
 
     async def gone(location: str) -> str | None:
         examination.examined += 1

@@ -1,7 +1,7 @@
-"""One look at the files of one table: whatever any snapshot names that the current metadata has.
+"""Examines the files of one table: those that any snapshot of the current metadata names.
 
-Manifests are read a block at a time, and of each data file no more than its last byte: that tells its size, too. What
-is remembered of a table are its manifests, and its data files up to a bound.
+Manifests are read a block at a time, and of each data file only its last byte, whose range also proves its size. The
+memory for a table has the paths of its manifests, and hashes of its data files up to a bound.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
 from storage_backends import Version
 
 AT_ONCE = 64
-"""Files looked at beside each other."""
+"""Files that are examined concurrently."""
 MANIFESTS_AT_ONCE = 4
 REMEMBERED = 1_000_000
-"""Data files of a table of which it is remembered that they were looked at: others may be looked at again."""
+"""Data files of a table that are remembered as examined: others may be examined again."""
 
 DELETED = 2
 """The status of a manifest's entry whose file the snapshot no longer has."""
@@ -38,7 +38,7 @@ ENTRY_FIELDS: Fields = {"status": None, "data_file": {"file_path": None, "file_s
 
 
 class Manifest(NamedTuple):
-    """A manifest that is to be looked at, with the length that a manifest list tells of it."""
+    """A manifest to examine, with its length by the manifest list."""
 
     path: str
     length: int | None
@@ -46,7 +46,7 @@ class Manifest(NamedTuple):
 
 @dataclass(slots=True)
 class Look:
-    """What came of a look at a table whose pointer had this version, and the manifests that it has `left` to others."""
+    """The result for a table whose pointer had this version, and the manifests that are `left` for other executors."""
 
     tally: Tally = field(default_factory=Tally)
     version: Version | None = None
@@ -54,7 +54,7 @@ class Look:
 
 
 class TableFiles:
-    """One look at the files of one table."""
+    """Examines the files of one table, once."""
 
     def __init__(self, examination: Examination, relation: Relation) -> None:
         self._examination = examination
@@ -65,8 +65,8 @@ class TableFiles:
         self._seen: set[int] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def look(self, pointer: Pointer, most: int | None = None) -> Look:
-        """Looks at what the metadata leads to; with `most`, at no more manifests than that."""
+    async def look(self, pointer: Pointer, max_manifests: int | None = None) -> Look:
+        """Examines the files that the metadata names, and with `max_manifests` the files of so many manifests."""
         named = await self._read_names(pointer)
         if named is None:
             return Look(version=pointer.version)  # the examination of metadata files has the finding
@@ -81,7 +81,7 @@ class TableFiles:
                     if manifest.path in seen:
                         continue
                     seen.add(manifest.path)
-                    (batch if most is None or len(seen) <= most else left).append(manifest)
+                    (batch if max_manifests is None or len(seen) <= max_manifests else left).append(manifest)
                     if len(batch) == MANIFESTS_AT_ONCE:
                         await self.look_at_manifests(batch)
                         batch.clear()
@@ -89,7 +89,7 @@ class TableFiles:
         return Look(self.tally, pointer.version, left)
 
     async def look_at_manifests(self, manifests: Iterable[Manifest]) -> None:
-        """Looks at manifests, and at the files that they name, a few at a time."""
+        """Examines manifests, and the files that they name, a few at a time."""
         for batch in batches(manifests, MANIFESTS_AT_ONCE):
             await gather(*(self._manifest(*each) for each in batch))
 
@@ -116,7 +116,7 @@ class TableFiles:
         async with self._slots:
             self._examination.look_at_one()
             try:
-                told = await self._files.extract(
+                time_and_uuid = await self._files.extract(
                     file, lambda document: (document.get("last-updated-ms"), document.get("table-uuid"))
                 )
             except NotFound as error:
@@ -127,8 +127,12 @@ class TableFiles:
             except (BadRequest, MetadataTooLarge):
                 self.tally.unreachable[_folder(file)] += 1
             else:
-                if told != (logged.ms, uuid):
-                    self._tell(Code.LOGGED_FILE_FOREIGN, file, f"it says that it is of {told[0]}, of table {told[1]}")
+                if time_and_uuid != (logged.ms, uuid):
+                    self._tell(
+                        Code.LOGGED_FILE_FOREIGN,
+                        file,
+                        f"it says that it is of {time_and_uuid[0]}, of table {time_and_uuid[1]}",
+                    )
             finally:
                 self._files.forget(file)
 
@@ -158,7 +162,7 @@ class TableFiles:
                 yield Manifest(each, None)
 
     async def _manifest(self, manifest: str, length: int | None) -> None:
-        """Looks at a manifest, and at the files that it names."""
+        """Examines a manifest, and the files that it names."""
         self._note_place(manifest)
         reading = _Reading()
         records = self._records(
@@ -168,8 +172,8 @@ class TableFiles:
             async for block in blocks:
                 await self._all(self._entry(manifest, record) for record in block)
         if reading.whole and length not in (None, reading.length):
-            told = f"it has {reading.length:,} bytes; its manifest list says {length:,}"
-            self._tell(Code.MANIFEST_FILE_FOREIGN, manifest, told)
+            text = f"it has {reading.length:,} bytes; its manifest list says {length:,}"
+            self._tell(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
         named = record.get("data_file")
@@ -190,8 +194,8 @@ class TableFiles:
             self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have {size} bytes, as {manifest} says")
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
-        """Whether a file has another size than it is said to have; None if it is gone. One that can't be reached is
-        counted, and taken for sound."""
+        """Whether the size of a file differs from `size`; None if the file does not exist. A file that can't be reached
+        is counted, and assumed to have it."""
         self._note_place(file)
         location = Location.of_file(file)
         async with self._slots:
@@ -213,7 +217,8 @@ class TableFiles:
     async def _records(
         self, file: str, fields: Fields, unreadable: Code, missing: Code | None, reading: "_Reading"
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
-        """The records of an Avro file, until one can't be read. A manifest list that is gone is told elsewhere."""
+        """Yields the records of an Avro file, until one can't be read. A missing manifest list has its finding in the
+        examination of relations."""
 
         async def read_range(start: int, length: int) -> bytes:
             body = await self._files.read_range(file, start, length)
@@ -237,7 +242,7 @@ class TableFiles:
 
 @dataclass(slots=True)
 class _Reading:
-    """What the reading of a file has told of it: its length, once it was `whole`."""
+    """The bytes of a file that were read: its length if it is `whole`."""
 
     length: int = 0
     whole: bool = False
