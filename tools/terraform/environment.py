@@ -27,7 +27,7 @@ from arco_catalog.config.variables import (
     WAREHOUSE,
 )
 from tools.terraform.clouds import AZURE, Cloud
-from tools.terraform.hcl import aligned
+from tools.terraform.hcl import aligned, indented
 from tools.terraform.settings import environment_of, terraform_name
 
 CATALOG = (
@@ -57,7 +57,7 @@ def locals_of(cloud: Cloud) -> str:
         "",
         *_realm(cloud),
     ]
-    return "locals {\n" + "".join(f"  {line}\n" if line else "\n" for line in lines) + "}\n"
+    return "\n".join(["locals {", *indented(lines), "}\n"])
 
 
 def _realm(cloud: Cloud) -> Iterator[str]:
@@ -66,9 +66,9 @@ def _realm(cloud: Cloud) -> Iterator[str]:
     if cloud.verifies_callers:
         yield '  contains(var.auth, "gateway") ? local.gateway_settings : {},'
     tokens = {TOKEN_KEY_SECRET.name: cloud.token_key, **_environment(TOKENS)}
-    yield from _indented(_object('contains(var.auth, "internal") ? {', tokens, "} : {},"))
+    yield from indented(_object('contains(var.auth, "internal") ? {', tokens, "} : {},"))
     yield '  contains(var.auth, "oidc") ? merge('
-    yield from _indented(_indented(_object("{", _environment(ISSUERS), "},")))
+    yield from indented(indented(_object("{", _environment(ISSUERS), "},")))
     name = terraform_name(OIDC_ROLES_CLAIM)
     yield f"    var.{name} == null ? {{}} : {{ {OIDC_ROLES_CLAIM.name} = var.{name} }},"
     yield "  ) : {},"
@@ -81,10 +81,5 @@ def _environment(settings: Iterable[Variable[object]]) -> dict[str, str]:
 
 def _object(opening: str, entries: Mapping[str, str], closing: str) -> Iterator[str]:
     yield opening
-    yield from _indented(aligned(entries))
+    yield from indented(aligned(entries))
     yield closing
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield f"  {line}"

@@ -33,8 +33,8 @@ class TerraformVariable:
         for check in self.checks:
             lines += ["validation {", f"  condition     = {check.condition}"]
             lines += [f"  error_message = {quoted(check.message)}", "}"]
-        body = "\n".join(lines).split("\n")
-        return f'variable "{self.name}" {{\n{"".join(_indented(body))}}}\n'
+        body = "\n".join(indented("\n".join(lines).split("\n")))
+        return f'variable "{self.name}" {{\n{body}\n}}\n'
 
 
 def quoted(text: str) -> str:
@@ -50,9 +50,10 @@ def aligned(entries: Mapping[str, str]) -> list[str]:
 
 def object_type(fields: Mapping[str, str]) -> str:
     """The type of an object with these fields."""
-    return "object({\n" + "\n".join(f"  {line}" for line in aligned(fields)) + "\n})"
+    return "object({\n" + "\n".join(indented(aligned(fields))) + "\n})"
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines one step further in; empty lines stay empty."""
     for line in lines:
-        yield f"  {line}\n" if line else "\n"
+        yield f"  {line}" if line else ""
