@@ -17,7 +17,6 @@ def of_setting(
     *checks: Check,
     description: str | None = None,
     default: str | None = None,
-    without_checks_of_type: bool = False,
 ) -> TerraformVariable:
     """The variable named after a setting, with more checks than its type has. `description` and `default` replace
     those of the table."""
@@ -27,7 +26,7 @@ def of_setting(
         description or sentence(setting.help),
         type_of(setting),
         default or default_of(setting),
-        (*(() if without_checks_of_type else checks_of(setting, name)), *checks),
+        (*checks_of(setting, name), *checks),
     )
 
 

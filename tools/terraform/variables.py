@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from arco_catalog.authentication.jwks import ALGORITHMS
 from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
@@ -31,7 +32,7 @@ from arco_catalog.config.variables import (
 )
 from tools.terraform.clouds import AWS, AZURE, GOOGLE, Cloud
 from tools.terraform.hcl import Check, TerraformVariable, quoted
-from tools.terraform.settings import list_of, of_setting, of_settings
+from tools.terraform.settings import list_of, of_setting, of_settings, words_of
 
 TASK_PROPERTIES = TerraformVariable(
     "task_properties",
@@ -47,7 +48,6 @@ TASK_PROPERTIES = TerraformVariable(
         ),
     ),
 )
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
 
 def variables_of(cloud: Cloud) -> Iterator[TerraformVariable]:
@@ -259,7 +259,7 @@ def _realm(cloud: Cloud) -> Iterator[TerraformVariable]:
     kinds = ("gateway", "internal", "oidc") if cloud.verifies_callers else ("internal", "oidc")
     gateway = f"gateway (callers that {cloud.gateway} verified), " if cloud.verifies_callers else ""
     no_choice = "" if cloud.verifies_callers else f" {cloud.gateway} does not name its callers: gateway is no choice."
-    listed = f"auth must list {', '.join(kinds[:-1])} or {kinds[-1]}, each once."
+    listed = f"auth must list {words_of(kinds)}, each once."
     yield of_setting(
         AUTH,
         Check(
@@ -384,7 +384,7 @@ def _issuers(cloud: Cloud) -> Iterator[TerraformVariable]:
         Check(
             "length(var.oidc_algorithms) > 0 && "
             f"alltrue([for name in var.oidc_algorithms : contains({list_of(ALGORITHMS)}, name)])",
-            f"oidc_algorithms must be {', '.join(ALGORITHMS[:-1])} or {ALGORITHMS[-1]}.",
+            f"oidc_algorithms must be {words_of(ALGORITHMS)}.",
         ),
     )
     yield of_setting(OIDC_PRINCIPAL_CLAIM)
