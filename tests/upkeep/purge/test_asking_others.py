@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import commit_transaction
@@ -22,7 +21,7 @@ from storage_backends import ANY
 from tests.support.scripted_store import Call, Nth, Rule, get
 from tests.support.table_files import append, commit_files, key_of
 from tests.upkeep.purge.conftest import DAY_MS, Purges
-from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
 OTHERS = 10
@@ -78,19 +77,12 @@ async def led_to(purges: Purges, kind: str, name: str = "n") -> str:
     return key
 
 
-class Patient(CatalogFixture):
-    """A fixture whose requests have all the time that a worker lets pass."""
-
-    async def commit(self, body: JsonObject, name: str = "t", key: str | None = None) -> TableState:
-        return state(await commit_table(self.session(body, deadline_ms=DAY_MS), NS, name, body))
-
-
 async def rewritten(purges: Purges, *, keeps: str) -> None:
     """What an engine does that rewrites the manifests of `n`, and expires what was before."""
     table = await now(purges.fixture)
     folder = key_of(table.metadata_location).rpartition("/")[0]
     before = [key for key in purges.files(folder) if key.endswith(".avro")]
-    fixture = Patient(purges.store, purges.runtime, purges.fixture.settings)
+    fixture = purges.fixture.patient()
     await commit_files(fixture, table, [keeps], name="n")
     await fixture.commit({"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [1]}]}, "n")
     for key in before:
@@ -348,9 +340,7 @@ async def test_neighbours_that_change_between_any_two_workers_do_not_keep_a_purg
     while (ended := await many.task(task)).status is not Status.SUCCESS and runs < 3 * OTHERS:
         await cut(many)
         for number in range(OTHERS):
-            await Patient(many.store, many.runtime, many.fixture.settings).commit(
-                set_property("run", str(runs)), f"n{number}"
-            )
+            await many.fixture.patient().commit(set_property("run", str(runs)), f"n{number}")
         runs += 1
 
     assert (ended.status, ended.attempts) == (Status.SUCCESS, 0), ended.document
@@ -365,7 +355,7 @@ async def test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_th
         await cut(many)
     assert await was_asked(many, task, "n0")
     assert not await was_asked(many, task, "n9")
-    fixture = Patient(many.store, many.runtime, many.fixture.settings)
+    fixture = many.fixture.patient()
     await commit_files(fixture, await now(many.fixture, "n0"), [taken(many)], name="n0")
     await many.run()
     assert "db.n0 (entity" in str((await many.task(task)).summary)
