@@ -38,13 +38,18 @@ class Purges:
         """What a worker elsewhere does with what is due."""
         return await task_worker(self.fixture.another().catalog).run_due(lambda: False)
 
-    async def purge(self, name: str = "t") -> Task:
-        """Drops a table with purge, and lets it be purged."""
+    async def make_due(self, name: str = "t") -> str:
+        """Drops a table with purge, and lets the window pass in which the drop can be undone. Returns the task."""
         await self.drop(name)
         tombstone = await self.tombstone(name)
         self.window_passes()
+        return str(tombstone.task)
+
+    async def purge(self, name: str = "t") -> Task:
+        """Drops a table with purge, and lets it be purged."""
+        task = await self.make_due(name)
         await self.run()
-        return await self.task(str(tombstone.task))
+        return await self.task(task)
 
     async def tombstone(self, name: str = "t") -> Tombstone:
         state = self.fixture.another().session().state

@@ -102,13 +102,11 @@ async def test_a_neighbour_whose_manifests_are_rewritten_while_it_is_asked_keeps
     async def rewrite() -> None:
         await rewritten(beside, keeps=file)
 
-    await beside.drop()
-    tombstone = await beside.tombstone()
-    beside.window_passes()
+    due = await beside.make_due()
     beside.store.rules = [behind_the_look_at(read, rewrite)]
     await beside.run()
 
-    task = await beside.task(str(tombstone.task))
+    task = await beside.task(due)
     assert key_of(file) in beside.files()
     assert task.status is Status.FAILURE
     assert f"has the file {file}" in str(task.summary)
@@ -220,12 +218,10 @@ async def test_a_table_that_is_dropped_and_emptied_while_it_is_asked_is_no_obsta
         await beside.store.delete(lists)
 
     read = await led_to(beside, "metadata file")
-    await beside.drop()
-    tombstone = await beside.tombstone()
-    beside.window_passes()
+    due = await beside.make_due()
     beside.store.rules = [behind_the_look_at(read, emptied)]
     await beside.run()
-    assert (await beside.task(str(tombstone.task))).status is Status.SUCCESS
+    assert (await beside.task(due)).status is Status.SUCCESS
 
 
 async def test_what_a_table_will_have_if_a_transaction_commits_is_asked_for_too(
@@ -276,9 +272,7 @@ def others_list(call: Call) -> bool:
 
 
 async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker_is_stopped(many: Purges) -> None:
-    await many.drop()
-    task = str((await many.tombstone()).task)
-    many.window_passes()
+    task = await many.make_due()
     runs = 0
     while (ended := await many.task(task)).status is not Status.SUCCESS and runs < 3 * OTHERS:
         await cut(many)
@@ -290,18 +284,14 @@ async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker
 
 
 async def test_a_worker_that_is_stopped_before_it_has_asked_anybody_counts_as_lost(many: Purges) -> None:
-    await many.drop()
-    task = str((await many.tombstone()).task)
-    many.window_passes()
+    task = await many.make_due()
     for _ in range(12):
         await cut(many, 1)
     assert (await many.task(task)).status is Status.FAILURE
 
 
 async def test_who_was_asked_by_an_earlier_worker_and_has_changed_since_is_asked_again(many: Purges) -> None:
-    await many.drop()
-    task = str((await many.tombstone()).task)
-    many.window_passes()
+    task = await many.make_due()
     await cut(many, OTHERS)
     asked = [name for name in (f"n{number}" for number in range(OTHERS)) if await was_asked(many, task, name)]
     assert 0 < len(asked) < OTHERS
@@ -333,9 +323,7 @@ async def test_who_was_asked_and_has_not_changed_is_not_read_again(many: Purges)
 
 async def test_neighbours_that_change_between_any_two_workers_do_not_keep_a_purge_from_its_end(many: Purges) -> None:
     """No worker lives long enough to read them all."""
-    await many.drop()
-    task = str((await many.tombstone()).task)
-    many.window_passes()
+    task = await many.make_due()
     runs = 0
     while (ended := await many.task(task)).status is not Status.SUCCESS and runs < 3 * OTHERS:
         await cut(many)
@@ -348,9 +336,7 @@ async def test_neighbours_that_change_between_any_two_workers_do_not_keep_a_purg
 
 
 async def test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_the_next(many: Purges) -> None:
-    await many.drop()
-    task = str((await many.tombstone()).task)
-    many.window_passes()
+    task = await many.make_due()
     for _ in range(2):
         await cut(many)
     assert await was_asked(many, task, "n0")

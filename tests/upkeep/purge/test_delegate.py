@@ -118,13 +118,6 @@ async def marked(purges: Purges, **changes: JsonValue) -> None:
     await change_registry(purges.fixture.session(), "test", {}, edit)
 
 
-async def dropped(purges: Purges) -> str:
-    await purges.drop()
-    tombstone = await purges.tombstone()
-    purges.window_passes()
-    return str(tombstone.task)
-
-
 async def run(purges: Purges, delegate: Delegate | None) -> None:
     """What a worker elsewhere does with what is due."""
     await task_worker(purges.fixture.another().catalog, delegate=delegate).run_due(lambda: False)
@@ -132,7 +125,7 @@ async def run(purges: Purges, delegate: Delegate | None) -> None:
 
 async def test_a_table_of_ours_is_purged_by_a_service_and_released_by_us(purges: Purges, service: InProcess) -> None:
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
 
     await run(purges, Delegate(service, NEVER))
 
@@ -149,7 +142,7 @@ async def test_a_table_of_ours_is_purged_by_a_service_and_released_by_us(purges:
 async def test_the_task_counts_what_the_service_deleted(purges: Purges, service: InProcess) -> None:
     await made(purges)
     before = len(purges.files())
-    task = await dropped(purges)
+    task = await purges.make_due()
 
     await run(purges, Delegate(service, NEVER))
 
@@ -164,7 +157,7 @@ async def test_the_task_counts_what_the_service_deleted(purges: Purges, service:
 
 async def test_the_task_repeats_why_the_service_failed(purges: Purges) -> None:
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
 
     class Failing(InProcess):
         async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
@@ -181,7 +174,7 @@ async def test_what_the_service_can_not_know_of_is_deleted_here(purges: Purges, 
     """Metadata files that left the table's log lead to nothing that the newest does."""
     place = await made(purges)
     stray = await write(purges.store, f"{place}/data/stray")
-    task = await dropped(purges)
+    task = await purges.make_due()
 
     await run(purges, Delegate(service, NEVER))
 
@@ -202,7 +195,7 @@ async def test_what_may_not_be_handed_over_is_purged_here(
     purges: Purges, service: InProcess, said: dict[str, JsonValue]
 ) -> None:
     await made(purges, **said)
-    task = await dropped(purges)
+    task = await purges.make_due()
 
     await run(purges, Delegate(service, NEVER))
 
@@ -234,7 +227,7 @@ async def test_the_predicate_needs_one_place_that_nobody_has_claimed() -> None:
 @pytest.mark.parametrize("fails", [{1: "before"}, {1: "after"}, {2: "before"}, {2: "before", 3: "before"}])
 async def test_a_call_that_is_lost_is_made_again(purges: Purges, service: InProcess, fails: dict[int, str]) -> None:
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
     service.fails = fails
 
     for _ in range(3):
@@ -250,7 +243,7 @@ async def test_a_call_that_is_lost_is_made_again(purges: Purges, service: InProc
 async def test_nothing_is_released_before_the_end_of_a_service_is_known(purges: Purges, service: InProcess) -> None:
     """A worker that can't ask the service does not go on in its place."""
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
     service.fails = {1: "after"}
     await run(purges, Delegate(service, NEVER))
     left = purges.files()
@@ -266,7 +259,7 @@ async def test_nothing_is_released_before_the_end_of_a_service_is_known(purges: 
 
 async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purges, service: InProcess) -> None:
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
     before = purges.files()
 
     class Refusing(InProcess):
@@ -287,7 +280,7 @@ async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purge
 async def test_a_service_that_fails_each_time_is_left_in_the_end(purges: Purges, service: InProcess, code: str) -> None:
     """That it was asked is written down each time, which gets the purge no further (docs/design/tasks.md#rule-6)."""
     await made(purges)
-    task = await dropped(purges)
+    task = await purges.make_due()
     before = purges.files()
 
     class Failing(InProcess):
@@ -315,7 +308,7 @@ def test_keys_are_version_7_uuids_of_now() -> None:
 
 async def test_the_service_learns_the_name_of_the_realm(purges: Purges, service: InProcess) -> None:
     await made(purges)
-    await dropped(purges)
+    await purges.make_due()
     await run(purges, Delegate(service, NEVER))
     [payload] = service.payloads
     common = payload["common_payload"]

@@ -26,9 +26,7 @@ async def deletes_of(purges: Purges) -> int:
 async def test_a_purge_goes_on_when_the_pointer_of_its_table_was_restored(purges: Purges, cut_at: str) -> None:
     last = await deletes_of(purges)
     await append(purges.fixture, await purges.table(), "a")
-    await purges.drop()
-    task = str((await purges.tombstone()).task)
-    purges.window_passes()
+    task = await purges.make_due()
     whenever = Nth(1 if cut_at == "the first delete" else last, delete("wh/warehouse/"))
     purges.store.rules = [Rule(whenever, fails=DOWN)]
     await purges.run()
