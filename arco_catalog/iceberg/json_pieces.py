@@ -30,14 +30,14 @@ def write_in_pieces(value: object, write: Write, piece_bytes: int = PIECE_BYTES,
 @dataclass(slots=True)
 class _Container:
     """An array or object that is being written: the members that are left, as names with values in an object. `number`
-    is how many are written next, `most` the greatest such number, `start` where in the output that run begins."""
+    is how many are written next, `max_number` the greatest such number, `start` where in the output the last run
+    begins, None before the first."""
 
     members: Iterator[object]
     is_object: bool
-    most: int
-    is_first: bool = True
+    max_number: int
     number: int = 1
-    start: int = 0
+    start: int | None = None
 
 
 class _Writer:
@@ -69,22 +69,21 @@ class _Writer:
                 continue
             if len(run) > 1 and self._weigh and _is_heavy(run, self._piece_bytes):
                 container.members, container.number = chain(run, container.members), 1
-                container.start = self._size
                 run = [next(container.members)]
-            if not container.is_first:
+            if container.start is not None:
                 yield b","
-            container.is_first, container.start = False, self._size
+            container.start = self._size
             yield from self._run(run, container.is_object)
 
     def _adapt(self, container: _Container) -> None:
         """Chooses the length of the next run by what the last one came to."""
-        size = self._size - container.start
-        if container.is_first:
+        if container.start is None:
             return
+        size = self._size - container.start
         if size > self._piece_bytes:
             container.number = 1
         elif 2 * size <= self._piece_bytes:
-            container.number = min(2 * container.number, container.most)
+            container.number = min(2 * container.number, container.max_number)
 
     def _begin(self, value: object) -> Iterator[bytes]:
         """Writes a value, or opens it if it has members."""
