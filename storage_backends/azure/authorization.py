@@ -8,7 +8,7 @@ from typing import Protocol
 from storage_backends.azure.config import CredentialsConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import EntraTokens
 from storage_backends.azure.endpoint import ContainerEndpoint
-from storage_backends.azure.signature import decoded_key, path_of, signed
+from storage_backends.azure.signature import decoded_key, signed
 from storage_backends.base import StoreDenied, StoreError
 from storage_backends.clock import system_now_ms
 from storage_backends.wire.exchange import Request
@@ -84,11 +84,6 @@ class TokenAuthorizer:
     async def renew(self, refused: Authorization) -> bool:
         token = refused.headers["authorization"].removeprefix("Bearer ")
         return (await self._tokens.renewed(token)).token != token
-
-
-def target_path(endpoint: ContainerEndpoint, key: str) -> str:
-    """The path of an object, or of the container itself."""
-    return f"{endpoint.path}/{path_of(key)}" if key else endpoint.path
 
 
 def authorizer_of(config: CredentialsConfig, endpoint: ContainerEndpoint) -> Authorizer:

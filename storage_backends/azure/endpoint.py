@@ -31,9 +31,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint(Endpoint):
-    """A container's address, and its account; a key's path is `path`, a slash and the key."""
+    """A container's address, and its account."""
 
     account: str
+
+    def path_to(self, key: str) -> str:
+        """The path of an object, or of the container itself where the key is empty."""
+        return f"{self.path}/{path_of(key)}" if key else self.path
 
 
 def place_of(url: StoreUrl, config: AzureConfig) -> Place:

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from storage_backends.azure.authorization import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
+from storage_backends.azure.authorization import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import SCOPE, EntraTokens
 from storage_backends.azure.endpoint import ContainerEndpoint
@@ -95,12 +95,12 @@ class SdkTransport:
         headers = {**request.headers, "x-ms-version": API_VERSION, **_UNSIGNED}
         request_head(request.method, "/", headers, len(request.body))  # refuses what is not printable ASCII
         query = query_of(request.query.items())
-        url = f"{self._endpoint.origin}{target_path(self._endpoint, request.key)}"
+        url = f"{self._endpoint.origin}{self._endpoint.path_to(request.key)}"
         sent = HttpRequest(request.method, f"{url}?{query}" if query else url, headers)
         if request.body:
             sent.set_streamed_data_body(_Body(request.body))  # in parts, which leaves the loop to others
         if request.parts:
-            parts = (HttpRequest(part.method, target_path(self._endpoint, part.key)) for part in request.parts)
+            parts = (HttpRequest(part.method, self._endpoint.path_to(part.key)) for part in request.parts)
             sent.set_multipart_mixed(*parts, policies=self._part_policies(), enforce_https=False)
         if request.method == "PUT":
             sent.headers["content-length"] = str(len(request.body))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 
-from storage_backends.azure.authorization import API_VERSION, Authorization, Authorizer, authorizer_of, target_path
+from storage_backends.azure.authorization import API_VERSION, Authorization, Authorizer, authorizer_of
 from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.azure.endpoint import ContainerEndpoint, endpoint_of
 from storage_backends.azure.signature import date_stamp, query_of
@@ -33,7 +33,7 @@ class AzureTransport:
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """See `Transport.send`."""
-        path = target_path(self._endpoint, request.key)
+        path = self._endpoint.path_to(request.key)
         stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
         if request.parts:
             heads = [await self._head(part, stamped) for part in request.parts]
@@ -49,7 +49,7 @@ class AzureTransport:
 
     async def _head(self, part: Request, stamped: Mapping[str, str]) -> bytes:
         """A request within another, which has rights of its own."""
-        path = target_path(self._endpoint, part.key)
+        path = self._endpoint.path_to(part.key)
         authorized = await self._authorizer.authorize(part, path, {**stamped, **part.headers})
         return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
 
