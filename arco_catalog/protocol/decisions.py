@@ -59,7 +59,7 @@ async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
     """The pointer without its intent, for a reader: the new state if the transaction committed, else the old one."""
     while pointer.intent is not None:
         decision = await read_decision(state, pointer.intent)
-        if decision is not None:
+        if decision is not None and not decision.is_closed:
             return pointer.resolved(decision.status == "committed")
         again = await state.pointer(pointer.entity)
         if again is None or again.intent == pointer.intent:

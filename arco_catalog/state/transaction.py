@@ -39,7 +39,8 @@ class Decision:
 
     @classmethod
     def closed(cls, *, transaction: str, move: str) -> Self:
-        """A transaction that never began, and never will: a takeover creates it so."""
+        """A transaction that never began, and never will: a takeover creates it so. A collection may create it in place
+        of a decision that another collection deleted meanwhile."""
         return cls(
             {"version": 1, "transaction": transaction, "rank": transaction, "id": move, "status": "aborted"}, None, 0
         )
@@ -59,6 +60,12 @@ class Decision:
     def rank(self) -> str:
         """Which of two that meet goes on: the smaller."""
         return text(self.document, "rank")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was created as aborted (`closed`). No intent waits for it: it never began, or its decision was
+        collected before."""
+        return "tables" not in self.document
 
     @property
     def creates(self) -> bool:

@@ -25,9 +25,9 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.planning.answers import Document
 from arco_catalog.protocol import transaction_coordinator
-from arco_catalog.protocol.decisions import abort_if_undecided, read_decision, wait_for_decision
+from arco_catalog.protocol.decisions import abort_if_undecided, read_decision, resolve_for_read, wait_for_decision
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
-from storage_backends import ABSENT, StoreDenied, StoreUnavailable, Unknown, When
+from storage_backends import ABSENT, ANY, StoreDenied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
@@ -315,6 +315,29 @@ async def test_what_is_decided_counts_for_everybody_before_it_is_settled(fixture
         await fixture.table("c")
     await drop_table(fixture.session(), NS, "b", purge=False)
     assert [await value(fixture, name) for name in "ac"] == ["1", None]
+
+
+async def test_a_commit_that_two_collections_meet_is_not_read_as_aborted(fixture: CatalogFixture) -> None:
+    """One collection settles and deletes the decision, the other creates it again as aborted, between two reads of one
+    reader."""
+
+    async def die(self: object) -> None:
+        raise StoreUnavailable("died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "settle_intents", die)
+        await transact(fixture.another(), both("1"))
+    session = fixture.session()
+    entity = (await load_table(session, NS, "a")).entity
+    read = await session.state.pointer(entity)
+    assert read is not None
+    assert read.intent is not None
+    settled = read.settled(session.runtime.ulid(), committed=True)
+    await session.state.move_pointer(settled, read.version)
+    await fixture.store.delete(session.state.paths.transaction(read.intent), ANY)
+    assert await abort_if_undecided(session.state, session.runtime, read.intent) is False
+
+    assert (await resolve_for_read(fixture.another().session().state, read)).metadata == settled.metadata
 
 
 async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(

@@ -76,6 +76,8 @@ class CollectionAuditor(Auditor):
         self._there: set[str] = set()
         self._attempts: dict[str, set[str]] = {}
         self._collected: set[str] = set()
+        self._outlived: set[str] = set()
+        """Decisions that were deleted when no marker needed them any more."""
 
     def see(self, event: Event) -> None:
         """One applied write."""
@@ -119,6 +121,15 @@ class CollectionAuditor(Auditor):
             return
         super()._see_committed_receipt(event, objects)
 
+    def _see_transaction(self, event: Event, objects: dict[str, bytes]) -> None:
+        """After a decision was collected and no marker needed it, a late create may land, and a collection
+        that began before may close the transaction, once. It never commits again."""
+        status = text(self._document(event.key), "status")
+        if event.key not in self._outlived or status == "committed":
+            super()._see_transaction(event, objects)
+        elif status == "aborted":
+            self._outlived.discard(event.key)
+
     def _see_delete(self, key: str) -> None:
         objects = self.world.snapshot()
         name = key.rpartition("/")[2].removesuffix(".json")
@@ -143,6 +154,9 @@ class CollectionAuditor(Auditor):
             waits = [e for e, raw in self._raw.items() if mapping(raw, "intent").get("transaction") == name]
             waits += [entry for entry, value in self._entries.items() if value.get("transaction") == name]
             assert self._decided[name] != "committed" or not waits, f"{waits} wait for {name}, which is gone"
+            markers = [marker for marker, attempts in self._attempts.items() if name in attempts]
+            if not any(f"{marker}/0.json" in objects for marker in markers):
+                self._outlived.add(key)
         elif key.startswith(PATHS.markers):
             self._collected |= self._attempts.get(key.rpartition("/")[0], set())
         elif key.startswith((PATHS.index_segments, PATHS.namespace_values)):

@@ -26,6 +26,11 @@ class Deletions:
         names |= {transaction} if isinstance(transaction, str) else set()
         self.attempts.setdefault(key.rpartition("/")[0], set()).update(names)
 
+    def has_marker(self, key: str, left: frozenset[str]) -> bool:
+        """Whether a marker with its slot 0 names the transaction of this decision."""
+        name = key.removeprefix(self.paths.transactions).removesuffix(".json")
+        return any(name in names and f"{marker}/0.json" in left for marker, names in self.attempts.items())
+
     def problems(
         self, key: str, entries: Mapping[str, JsonObject], pointers: Mapping[str, JsonObject], left: frozenset[str]
     ) -> Iterator[str]:

@@ -45,7 +45,8 @@ class Recorder:
         self._written_at: dict[str, float] = {}
         self._laid_on: dict[tuple[str, str], float] = {}
         self._entries: dict[str, JsonObject] = {}
-        self._deleted: set[str] = set()
+        self._outlived: set[str] = set()
+        """Decisions that were deleted when no marker needed them any more."""
         self._segments: dict[str, Segment] = {}
         self.deletions = Deletions(PATHS, self.history)
         self._event = Event(0.0, "")
@@ -79,11 +80,12 @@ class Recorder:
             if event.kind == "delete" and _deleted_nothing(event):
                 pass  # the deletion before it was judged
             elif event.kind == "delete":
-                self._deleted.add(event.key)
                 self._see_deletion(event)
                 left = frozenset(self.world.keys(""))
                 for problem in self.deletions.problems(event.key, self._entries, self._pointers, left):
                     self.history.problems.append(f"{event.at:.3f} s: {problem}")
+                if event.key.startswith(_TRANSACTIONS) and not self.deletions.has_marker(event.key, left):
+                    self._outlived.add(event.key)
             elif event.key.startswith(PATHS.markers):
                 self.deletions.add_slot(event.key, self._read(event.key))
             elif event.key.startswith(PATHS.pointers):
@@ -194,11 +196,10 @@ class Recorder:
 
     def _see_transaction(self, at: float, decision: JsonObject) -> None:
         transaction, status = text(decision, "transaction"), text(decision, "status")
-        if status == "pending" and self._event.key in self._deleted:
-            return  # a create that was under way for longer than the retention: nothing names it any more
         known = self.history.transactions.setdefault(transaction, Transaction(at))
         if known.decided <= at:
-            raise Lie(f"{transaction} was decided twice")
+            self._see_collected_transaction(transaction, status)
+            return
         if status == "pending":
             return
         known.decided, known.committed = at, status == "committed"
@@ -214,6 +215,15 @@ class Recorder:
             if entity in self.history.state.files:
                 self._refresh(at, entity, self._laid_on[entity, transaction])
         self._see_names(at, [])
+
+    def _see_collected_transaction(self, transaction: str, status: str) -> None:
+        """Judges a write of a decided transaction. After its decision was collected and no marker needed it, a late
+        create may land, and a collection that began before may close it, once. It never commits again."""
+        key = self._event.key
+        if key not in self._outlived or status == "committed":
+            raise Lie(f"{transaction} was decided twice")
+        if status == "aborted":
+            self._outlived.discard(key)
 
     # The registry.
 
