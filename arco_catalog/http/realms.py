@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
@@ -16,7 +17,7 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.operation_request import ANONYMOUS
 from arco_catalog.protocol.rights import check_principal
-from arco_catalog.state.access import State
+from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
@@ -99,8 +100,12 @@ async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
     """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm. Raises
     `Forbidden` if there is no such realm."""
     known = None if fresh else state.cached_head()
-    entry = None if known is None else await _entry(state, known, name)
-    return entry if entry is not None else await _entry(state, await _head(state), name)
+    if known is not None:
+        with suppress(SegmentGone):  # the cached HEAD is so old that parts of its index were collected
+            entry = await _entry(state, known, name)
+            if entry is not None:
+                return entry
+    return await _entry(state, await _head(state), name)
 
 
 async def _head(state: State) -> RegistryState:
