@@ -203,7 +203,7 @@ class Sessions:
             raise InternalError(f"{catalog.settings.warehouse} is in no realm, and the request is")
         return CatalogAccess(
             realm.lookups(),
-            realm.judged,
+            realm.judgements,
             catalog.settings.warehouse,
             catalog.entry,
             self._identity,

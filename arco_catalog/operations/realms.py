@@ -25,7 +25,7 @@ from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, NotifyWorkers, Session, Settings
 from arco_catalog.protocol.group_commit import GroupCommitter
 from arco_catalog.protocol.request_stats import current_stats
-from arco_catalog.protocol.rights import Judged
+from arco_catalog.protocol.rights import JudgementCache
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
@@ -105,7 +105,7 @@ class Realm:
     def __post_init__(self) -> None:
         settings = self.deployment.settings
         self.prefix = "" if self.at_root else self.name
-        self.judged = Judged()
+        self.judgements = JudgementCache()
         self._caches = Caches.of(settings.cache_bytes * 52 // 100)
         self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
         paths = Paths(self.prefix, REALM_FOLDER)

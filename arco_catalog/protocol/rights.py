@@ -1,7 +1,7 @@
 """Rights in one catalog, or in the realm itself, by what the registries say (docs/design/access.md#judgement)."""
 
 from collections.abc import Collection, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from arco_catalog.iceberg.errors import (
     CatalogChanged,
@@ -33,54 +33,50 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
-MOST_REQUIREMENTS = 32
-"""Of a request that is remembered: more than a commit to one table has."""
+MAX_CACHED_REQUIREMENTS = 32
+"""Requirements of a request whose judgement is cached: more than a commit to one table has."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
+RealmStanding: TypeAlias = tuple[Standing | None, tuple[str, int] | None]
+"""The standing of an identity on a HEAD of the realm, and the catalog's id and version there."""
 
-class Judged:
-    """What was found on HEADs, which never change: a request on the same HEADs need not find it again. Bounded; only
-    what was allowed is kept."""
 
-    def __init__(self, most: int = 4_096) -> None:
-        self._most = most
-        self._standings: dict[tuple[str | None, Identity, str], tuple[Standing | None, tuple[str, int] | None]] = {}
+class JudgementCache:
+    """Caches standings and allowed requests by the HEAD on which they were found, which never changes. Bounded, and
+    without refusals."""
+
+    def __init__(self, max_entries: int = 4_096) -> None:
+        self._max_entries = max_entries
+        self._standings: dict[tuple[str | None, Identity, str], RealmStanding] = {}
         self._allowed: dict[tuple[str | None, Standing, tuple[Requirement, ...]], None] = {}
 
-    def standing(
-        self, head: RegistryState, identity: Identity, catalog: str
-    ) -> tuple[Standing | None, tuple[str, int] | None] | None:
-        """What an identity amounts to on a HEAD of the realm, and the catalog's id and version there."""
+    def standing(self, head: RegistryState, identity: Identity, catalog: str) -> RealmStanding | None:
+        """The cached standing of an identity on a HEAD of the realm; None if there is none."""
         return self._standings.get((head.id, identity, catalog))
 
-    def keep_standing(
-        self,
-        head: RegistryState,
-        identity: Identity,
-        catalog: str,
-        found: tuple[Standing | None, tuple[str, int] | None],
-    ) -> None:
-        """Remembers it."""
-        _make_room(self._standings, self._most)
+    def add_standing(self, head: RegistryState, identity: Identity, catalog: str, found: RealmStanding) -> None:
+        """Caches the standing of an identity on a HEAD of the realm."""
+        _make_room(self._standings, self._max_entries)
         self._standings[head.id, identity, catalog] = found
 
     def is_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> bool:
-        """Whether it is known that a HEAD of a catalog allows this."""
+        """Whether a HEAD of a catalog is known to allow these requirements."""
         return (head.id, standing, required) in self._allowed
 
-    def keep_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
-        """Remembers that it does, unless that would take much room: a transaction may name many tables."""
-        if len(required) > MOST_REQUIREMENTS:
+    def add_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
+        """Caches that a HEAD of a catalog allows these requirements, unless there are too many: a transaction may name
+        many tables."""
+        if len(required) > MAX_CACHED_REQUIREMENTS:
             return
-        _make_room(self._allowed, self._most)
+        _make_room(self._allowed, self._max_entries)
         self._allowed[head.id, standing, required] = None
 
 
-def _make_room(remembered: dict[K, V], most: int) -> None:
-    while len(remembered) >= most:
-        del remembered[next(iter(remembered))]
+def _make_room(cached: dict[K, V], max_entries: int) -> None:
+    while len(cached) >= max_entries:
+        del cached[next(iter(cached))]
 
 
 class RestrictedAccess(Access):
@@ -95,13 +91,13 @@ class RestrictedAccess(Access):
 
 class CatalogAccess(RestrictedAccess):
     """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
-    reads the realm's registry, of which `judged` remembers what was found; `hides` is whether the catalog seems not to
+    reads the realm's registry, and `judgements` caches what was found there; `hides` is whether the catalog seems not to
     exist to a caller without a privilege in it."""
 
     def __init__(
         self,
         realm: State,
-        judged: Judged,
+        judgements: JudgementCache,
         name: str,
         entry: tuple[str, int],
         identity: Identity,
@@ -112,7 +108,7 @@ class CatalogAccess(RestrictedAccess):
     ) -> None:
         super().__init__(identity, requirements, names_source)
         self._realm = realm
-        self._judged = judged
+        self._judgements = judgements
         self._catalog = name
         self._entry = entry
         self._hides = hides
@@ -156,9 +152,9 @@ class CatalogAccess(RestrictedAccess):
         if not self._exists:
             raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
         required = tuple(self.requirements)
-        if not self._judged.is_allowed(head, self.standing, required):
+        if not self._judgements.is_allowed(head, self.standing, required):
             await self._judge_required(state, head, self.standing)
-            self._judged.keep_allowed(head, self.standing, required)
+            self._judgements.add_allowed(head, self.standing, required)
         if self.names_source:
             check_source(self.standing)
 
@@ -200,15 +196,15 @@ class CatalogAccess(RestrictedAccess):
             return frozenset()
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
 
-    async def _found(self, head: RegistryState) -> tuple[Standing | None, tuple[str, int] | None]:
-        """What the identity amounts to on this HEAD of the realm, and the catalog's id and version there."""
-        found = self._judged.standing(head, self.identity, self._catalog)
+    async def _found(self, head: RegistryState) -> RealmStanding:
+        """The standing on this HEAD of the realm, from the cache or the registry."""
+        found = self._judgements.standing(head, self.identity, self._catalog)
         if found is None:
             found = await carry_out(self._realm, head.index, self._looked_up(head.index))
-            self._judged.keep_standing(head, self.identity, self._catalog, found)
+            self._judgements.add_standing(head, self.identity, self._catalog, found)
         return found
 
-    def _looked_up(self, index: Index) -> Steps[tuple[Standing | None, tuple[str, int] | None]]:
+    def _looked_up(self, index: Index) -> Steps[RealmStanding]:
         yield Needs(keys=[catalog_key(self._catalog)])
         catalog = find_catalog(index, self._catalog)
         standing = yield from standing_of(index, self.identity)
