@@ -91,7 +91,7 @@ class RestrictedAccess(Access):
 
 class CatalogAccess(RestrictedAccess):
     """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
-    reads the realm's registry, and `judgements` caches what was found there; `hides` is whether the catalog seems not to
+    reads the realm's registry, and `judgements` caches decisions by it; `hides` is whether the catalog seems not to
     exist to a caller without a privilege in it."""
 
     def __init__(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -54,6 +54,7 @@ class _CollectionPause:
 
 _COLLECTION_PAUSE = _CollectionPause()
 _LARGE_WORK = Lock()
+_PENDING: set[asyncio.Future[Any]] = set()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
@@ -64,7 +65,19 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
     """
     if size < SMALL_BYTES:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(_threads(), _run, size, work)
+    result = asyncio.get_running_loop().run_in_executor(_threads(), _run, size, work)
+    _PENDING.add(result)
+    try:
+        return await result
+    finally:
+        _PENDING.discard(result)
+
+
+async def wait_for_threads() -> None:
+    """Returns when no thread works for a caller on this event loop: simulated time stands still meanwhile."""
+    loop = asyncio.get_running_loop()
+    while pending := [each for each in _PENDING if each.get_loop() is loop and not each.done()]:
+        await asyncio.wait(pending)
 
 
 def _run(size: int, work: Callable[[], T]) -> T:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import threading
 
-from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, off_loop
+from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, off_loop, wait_for_threads
 
 
 async def test_small_work_is_done_in_place_and_long_work_by_a_thread() -> None:
@@ -39,3 +39,25 @@ async def test_of_large_works_one_goes_on_at_a_time_and_smaller_ones_meanwhile()
     await asyncio.gather(holding, next_one)
 
     assert order == ["small", "large", "next"]
+
+
+async def test_threads_are_waited_for_while_a_caller_needs_their_work() -> None:
+    end = threading.Event()
+    working = asyncio.create_task(off_loop(SMALL_BYTES, end.wait))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(wait_for_threads())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    end.set()
+    await waiting
+    assert await working
+
+
+async def test_the_work_of_a_cancelled_caller_is_not_waited_for() -> None:
+    end = threading.Event()
+    working = asyncio.create_task(off_loop(SMALL_BYTES, end.wait))
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait([working])
+    await wait_for_threads()
+    end.set()

@@ -4,6 +4,7 @@ for tasks beside each other, whose sleeps are short."""
 import asyncio
 
 from arco_catalog.state.runtime import SystemRuntime, ulid_of
+from arco_catalog.state.worker_threads import wait_for_threads
 
 
 class FakeRuntime:
@@ -31,6 +32,8 @@ class FakeRuntime:
         return 0.5
 
     async def sleep(self, seconds: float) -> None:
+        """Moves the clock, but not while a thread works: a task that renews a lease would let days pass meanwhile."""
+        await wait_for_threads()
         self.ms += round(seconds * 1000)
         await asyncio.sleep(0)
 
