@@ -12,6 +12,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.session import carry_out, operator_request, saying_that_it_waits
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import realm_exists
+from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
@@ -76,7 +77,9 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
         again = UndropRequest(request.name, request.kind, {BASE_LOCATION: location.uri}, storage)
         await undrop_catalog(realm, session, stray, again)
     else:
-        await make_catalog(realm, session, request, root, owned=True)
+        # One that is taken into the realm has the record of its servers, or gets it from the next one that takes a key.
+        policy = key_policy_from_env(options.environment) if stray is None else None
+        await make_catalog(realm, session, request, root, owned=True, key_policy=policy)
     return credentials
 
 

@@ -24,6 +24,26 @@ def test_a_catalog_keeps_what_it_was_made_with(tmp_path: Path, capsys: Captured)
     assert recorded["idempotency"] == {"dialect": "polaris", "enabled": True, "number": 1, "replaced": []}
 
 
+def test_the_catalog_of_a_new_realm_keeps_what_it_was_made_with(tmp_path: Path, capsys: Captured) -> None:
+    at = ["--store", tmp_path.as_uri()]
+    assert main(["bootstrap", *at], {"ARCO_IDEMPOTENCY_DIALECT": "polaris", "ARCO_IDEMPOTENCY_ENABLED": "false"}) == 0
+    capsys.readouterr()
+    assert main(["settings", "--json", *at], {}) == 0
+    recorded = json.loads(capsys.readouterr().out)
+    assert recorded["idempotency"] == {"dialect": "polaris", "enabled": False, "number": 1, "replaced": []}
+
+
+def test_a_bootstrap_leaves_the_setting_of_a_catalog_that_it_takes_into_the_realm(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    at = ["--store", tmp_path.as_uri()]
+    main(["init", *at], {"ARCO_IDEMPOTENCY_DIALECT": "polaris"})
+    assert main(["bootstrap", *at], {"ARCO_IDEMPOTENCY_DIALECT": "iceberg"}) == 0
+    capsys.readouterr()
+    assert main(["settings", "--json", *at], {}) == 0
+    assert json.loads(capsys.readouterr().out)["idempotency"]["dialect"] == "polaris"
+
+
 def test_a_change_shows_until_when_earlier_keys_are_previous_policies(tmp_path: Path, capsys: Captured) -> None:
     at = ["--store", tmp_path.as_uri()]
     main(["init", *at], {})
