@@ -79,6 +79,7 @@ class Code(StrEnum):
     CATALOG_MISSING = "catalog-missing"
     CATALOG_OUT_OF_REACH = "catalog-out-of-reach"
     CATALOG_STRAY = "catalog-stray"
+    CATALOG_CLOSED = "catalog-closed"
     CATALOG_COPY = "catalog-copy"
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
     FLOOR_UNREADABLE = "floor-unreadable"

@@ -287,6 +287,12 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
         "a folder has the state of a catalog without a name: it was dropped, or its creation did not finish",
         "none is needed; to bring the catalog back, run `arco catalogs undrop NAME --folder FOLDER`",
     ),
+    Code.CATALOG_CLOSED: Diagnosis(
+        Severity.WARNING,
+        "a catalog with a name is closed: its drop or its undrop did not finish, and nothing can be created in it",
+        "finish the drop by `arco catalogs drop NAME`, or open the catalog again by `arco catalogs undrop NAME "
+        "--folder FOLDER`",
+    ),
     Code.CATALOG_COPY: Diagnosis(
         Severity.NOTE,
         "the catalog is a copy of another one, made by `arco restore --from`: it deletes no files",

@@ -8,6 +8,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import ValueKind
 from arco_catalog.planning.names import called, dotted
+from arco_catalog.state.catalog_state import CatalogState
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, described_kind, has_pointer, purge_began
 from arco_catalog.state.fields import parse_record, text, texts
 from arco_catalog.state.index import Index, tombstone_key
@@ -132,6 +133,8 @@ def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObje
             seen.lent.add((text(entry, "entity"), rest.rpartition("/\n")[0]))
         case "catalog" if examination.is_realm:
             examination.catalogs.add(CatalogEntry(entry).root)
+        case "catalog":
+            examination.is_closed = CatalogState(entry).is_closed
         case "task":
             seen.tasks[name] = tombstone_key(texts(entry, "namespace"), text(entry, "name"), text(entry, "entity"))
         case "location" | "dropped":

@@ -64,6 +64,8 @@ class Examination:
     """Tombstones that wait for their purge, by task."""
     unconfirmed: dict[str, str] = field(default_factory=dict)
     """Operations of registry commits that may have become HEAD, with their commits."""
+    is_closed: bool = False
+    """Whether nothing can be created in the catalog, because its drop began."""
     catalogs: set[str] = field(default_factory=set)
     """Folders with the state of the realm's named catalogs."""
     folders: dict[str, int] = field(default_factory=dict)

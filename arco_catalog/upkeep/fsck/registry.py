@@ -63,6 +63,10 @@ async def examine_registry(examination: Examination) -> Findings:
         yield finding
     async for finding in _examine_intents(examination, head.index):
         yield finding
+    # A drop or an undrop under way closes the catalog for a moment.
+    if examination.is_closed and head.at_ms < examination.session.now_ms() - examination.settling_ms:
+        name = examination.session.settings.warehouse
+        yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} still has its name")
 
 
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:

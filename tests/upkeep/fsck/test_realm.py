@@ -6,6 +6,8 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.catalogs import deployed_catalogs
+from arco_catalog.operations.management.catalog_drops import end_catalog
+from arco_catalog.operations.management.catalogs import list_catalogs
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -159,6 +161,21 @@ async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(rea
 
     [finding] = await realm.found()
     assert (finding.code, finding.where) == (Code.CATALOG_STRAY, f"{STATE}catalogs/01KAN0Y7Q2M3C4D5E6F7G8H9JK")
+
+
+async def test_a_catalog_whose_drop_ended_half_way_is_found_once_nobody_can_be_at_it() -> None:
+    app = await RealmApp().start()
+    await app.catalog("lake")
+    checked = Checked(app)
+    realm = checked.realm()
+    [entry] = await list_catalogs(realm.registry.session(checked.request(), ALLOW_ALL))
+    await end_catalog(realm.catalog(entry).session(checked.request(), ALLOW_ALL), entry)
+    assert await checked.found_in_catalogs() == []
+    checked.clock.ms += HOUR_MS
+
+    [finding] = await checked.found_in_catalogs()
+    assert (finding.code, finding.where) == (Code.CATALOG_CLOSED, entry.root)
+    assert finding.found == "catalog lake still has its name"
 
 
 async def test_a_page_key_that_is_damaged_is_found(realm: Checked) -> None:
