@@ -87,7 +87,7 @@ variable "warehouse" {
 }
 
 variable "allowed_locations" {
-  description = "Folders outside the warehouse where tables may live, as s3://bucket/folder."
+  description = "Folders outside the warehouse where tables may live, as s3://bucket/folder. The API does not read those that `arco register` and `arco import` record in the catalog: list them here, too."
   type        = list(string)
   default     = []
 

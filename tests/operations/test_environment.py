@@ -1,9 +1,14 @@
 """A function reads its environment as `arco serve` reads the same variables."""
 
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
-from arco_catalog.cli.program import build_parser
+from arco_catalog.cli.program import build_parser, main
 from arco_catalog.operations.environment import catalog_to_serve, settings_from_env
+from arco_catalog.state.locations import Location
 from arco_catalog.state.runtime import SystemRuntime
 from tools.support.s3_servers import S3Server
 
@@ -57,6 +62,21 @@ async def test_a_function_asks_nothing_of_amazons_s3() -> None:
     catalog = await catalog_to_serve({"ARCO_STORE": "s3://bucket", "ARCO_WAREHOUSE": "wh"}, SystemRuntime())
 
     assert catalog.settings.read_only_because is None
+
+
+async def test_a_function_that_probes_nothing_allows_the_locations_of_its_variables_alone(tmp_path: Path) -> None:
+    store, old = (tmp_path / "lake").as_uri(), (tmp_path / "old").as_uri()
+    assert await asyncio.to_thread(main, ["init", "--store", store, "--allowed-location", old], {}) == 0
+    environment = {"ARCO_STORE": store, "ARCO_WAREHOUSE": "arco"}
+
+    async def allows(variables: Mapping[str, str]) -> bool:
+        catalog = await catalog_to_serve({**environment, **variables}, SystemRuntime())
+        await catalog.close()
+        return catalog.locations.own(Location.parse(f"{old}/t"))
+
+    assert await allows({})
+    assert not await allows({"ARCO_SKIP_PROBE": "true"})
+    assert await allows({"ARCO_SKIP_PROBE": "true", "ARCO_ALLOWED_LOCATIONS": old})
 
 
 def test_functions_read_the_bounds_that_arco_serve_has() -> None:

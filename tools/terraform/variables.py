@@ -200,7 +200,8 @@ def _allowed_locations(cloud: Cloud) -> TerraformVariable:
                 "end.",
             ),
             Check(f"{reserved}])", f"allowed_locations must not {folders}"),
-            description="Folders outside the warehouse where tables may live, as s3://bucket/folder.",
+            description="Folders outside the warehouse where tables may live, as s3://bucket/folder. The API does not "
+            "read those that `arco register` and `arco import` record in the catalog: list them here, too.",
         )
     return of_setting(
         ALLOWED_LOCATIONS,
