@@ -30,6 +30,7 @@ from arco_catalog.operations.stray_catalogs import (
     StrayCatalog,
     UndropRequest,
     find_stray,
+    read_catalog,
     stray_catalogs,
     undrop_catalog,
 )
@@ -38,7 +39,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, text, texts
 from arco_catalog.state.locations import Location
-from arco_catalog.state.realm import catalog_key
+from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.vending.storage_config import parse_storage_config
 from storage_backends.open import canonical_url
 
@@ -122,9 +123,14 @@ async def _undrop(realm: Realm, session: Session, options: CatalogOptions, name:
 
 
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
-    """The catalog with this root, or the only dropped one of this name. Raises `CliError`."""
+    """The catalog with this root, or the only dropped one of this name: one that still has it, or one that has none.
+    Raises `CliError`."""
     if root is not None:
         return await find_stray(realm, session, root)
+    named = find_catalog(await load_keys(session, [catalog_key(name)]), name)
+    closed = None if named is None else await read_catalog(session, named.root)
+    if closed is not None and closed.state.is_closed:
+        return closed
     found = [each for each in await stray_catalogs(realm, session) if each.name == name]
     if len(found) == 1:
         return found[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.cli import catalogs
 from arco_catalog.cli.bootstrap import storage_of
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
@@ -18,7 +19,10 @@ from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.locations import Location
+from arco_catalog.state.realm import CatalogEntry
+from storage_backends import StoreUnavailable
 from tests.cli.process import TIMEOUT_SECONDS, arco, serving
 from tests.support.served_realms import LOGINS, Root
 from tools.support.request_bodies import schema
@@ -376,6 +380,28 @@ def test_a_dropped_catalog_is_listed_and_undropped(store: Store) -> None:
     assert "give" not in store.run("catalogs", "undrop", "old", "--folder", dropped["folder"])
     assert store.json("catalogs", "show", "old")["properties"]["owner"] == "ada"
     assert store.run("catalogs", "list", "--dropped") == "No catalog here was dropped.\n"
+
+
+def test_a_catalog_whose_drop_stopped_before_its_name_was_free_is_undropped_or_dropped_by_that_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(session: Session, entry: CatalogEntry) -> None:
+        raise StoreUnavailable("the store does not answer")
+
+    store.run("catalogs", "create", "stock")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogs, "remove_catalog", fails)
+        store.run("catalogs", "drop", "stock", code=1)
+
+    assert store.run("catalogs", "undrop", "stock") == "Restored catalog 'stock'.\n"
+    store.table("stock", "t")
+    assert "no dropped catalog 'stock'" in store.run("catalogs", "undrop", "stock", code=2)
+    store.empty("stock")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogs, "remove_catalog", fails)
+        store.run("catalogs", "drop", "stock", code=1)
+    store.run("catalogs", "drop", "stock")
+    assert "stock" not in [each["name"] for each in store.json("catalogs", "list")]
 
 
 def test_a_name_that_several_dropped_catalogs_have_takes_a_folder(store: Store) -> None:

@@ -290,8 +290,7 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     Code.CATALOG_CLOSED: Diagnosis(
         Severity.WARNING,
         "a catalog with a name is closed: its drop or its undrop did not finish, and nothing can be created in it",
-        "finish the drop by `arco catalogs drop NAME`, or open the catalog again by `arco catalogs undrop NAME "
-        "--folder FOLDER`",
+        "run `arco catalogs drop NAME` to finish the drop, or `arco catalogs undrop NAME` to take it back",
     ),
     Code.CATALOG_COPY: Diagnosis(
         Severity.NOTE,

@@ -163,7 +163,7 @@ async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(rea
     assert (finding.code, finding.where) == (Code.CATALOG_STRAY, f"{STATE}catalogs/01KAN0Y7Q2M3C4D5E6F7G8H9JK")
 
 
-async def test_a_catalog_whose_drop_ended_half_way_is_found_once_nobody_can_be_at_it() -> None:
+async def test_a_catalog_whose_drop_ended_half_way_is_found_ten_minutes_later() -> None:
     app = await RealmApp().start()
     await app.catalog("lake")
     checked = Checked(app)
