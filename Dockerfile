@@ -1,9 +1,11 @@
 # The server as an image: `make image`. It runs as any user but root, writes nothing outside of /var/lib/arco and /tmp,
 # and listens on all addresses of its container: publish the port on loopback, or behind something that authenticates.
 # --build-arg ARCO_EXTRAS=gcs leaves out the libraries of other clouds: extras of pyproject.toml, joined by commas.
-ARG PYTHON=3.11
+# The digest is that of the index of all platforms. `docker buildx imagetools inspect python:3.11-slim-bookworm` prints
+# the newest, with Debian's security updates: replace it before a release.
+ARG PYTHON=3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
-FROM python:${PYTHON}-slim AS build
+FROM python:${PYTHON} AS build
 ARG ARCO_EXTRAS=s3,gcs,azure
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -24,7 +26,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /data . 
  && /opt/arco/bin/python -m compileall -q /opt/arco/lib \
  && rm /data/*
 
-FROM python:${PYTHON}-slim
+FROM python:${PYTHON}
 COPY --from=build /opt/arco /opt/arco
 COPY --from=build --chown=65532:65532 /data /var/lib/arco
 ENV PATH=/opt/arco/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \

@@ -43,6 +43,14 @@ def test_every_action_of_a_workflow_is_pinned_by_its_commit_and_names_its_versio
     assert [line for line in used if not re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)] == []
 
 
+def test_the_base_image_is_pinned_by_its_digest() -> None:
+    dockerfile = (PROJECT / "Dockerfile").read_text()
+
+    assert set(re.findall(r"(?m)^FROM (\S+)", dockerfile)) == {"python:${PYTHON}"}
+    [base] = re.findall(r"(?m)^ARG PYTHON=(\S+)$", dockerfile)
+    assert re.fullmatch(r"3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)
+
+
 def test_servers_in_go_are_pinned() -> None:
     for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
         assert re.fullmatch(r"[\w-]+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
