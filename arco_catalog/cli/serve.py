@@ -99,6 +99,7 @@ class ServeOptions:
     cache_memory: int
     max_body: int
     max_metadata: int
+    file_confirmed_ms: int = 60_000
     allow_catalog_overlap: bool = False
     keys_enabled: bool = True
     key_lifetime_ms: int = KEY_LIFETIME_MS
@@ -149,6 +150,7 @@ class ServeOptions:
             cache_memory=parsed.cache_memory,
             max_body=parsed.max_body,
             max_metadata=parsed.max_metadata,
+            file_confirmed_ms=parsed.file_confirmed,
             purge=PurgeSettings(
                 PurgeMode(parsed.purge_mode),
                 parsed.purge_undrop_window,
@@ -423,6 +425,7 @@ async def _open(options: ServeOptions) -> Catalog:
         allow_location_overlap=options.allow_location_overlap,
         allow_catalog_overlap=options.allow_catalog_overlap,
         max_metadata_bytes=options.max_metadata,
+        file_confirmed_ms=options.file_confirmed_ms,
         cache_bytes=options.cache_memory,
         purge=options.purge,
     )

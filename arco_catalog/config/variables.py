@@ -158,6 +158,14 @@ MAX_BODY = Variable("ARCO_MAX_BODY", "maximum size of a request body", parse_bod
 MAX_METADATA = Variable(
     "ARCO_MAX_METADATA", "maximum size of a metadata file, uncompressed", parse_size, "64MB", "SIZE"
 )
+FILE_CONFIRMED = Variable(
+    "ARCO_FILE_CONFIRMED",
+    "time during which loads do not check again that a metadata file which the catalog wrote exists; PT0S: each load "
+    "checks it, as it always does for local files",
+    parse_duration,
+    "PT1M",
+    "DURATION",
+)
 PURGE_MODE = Variable(
     "ARCO_PURGE_MODE",
     "mode of a drop with purge: async (it answers, and the files are deleted later), sync (it answers when they are "
@@ -547,6 +555,7 @@ SERVER: tuple[Variable[object], ...] = (
     CACHE_MEMORY,
     MAX_BODY,
     MAX_METADATA,
+    FILE_CONFIRMED,
     PURGE_MODE,
     PURGE_UNDROP_WINDOW,
     PURGE_TRUST_LOCATIONS,
@@ -631,6 +640,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     CACHE_MEMORY,
     MAX_BODY,
     MAX_METADATA,
+    FILE_CONFIRMED,
     PURGE_MODE,
     PURGE_UNDROP_WINDOW,
     PURGE_TRUST_LOCATIONS,

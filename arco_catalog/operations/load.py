@@ -1,5 +1,6 @@
 """Loads tables and views. Reads manifest, pointer and metadata file concurrently if they are in this process's caches,
-else one after the other."""
+else one after the other. A metadata file that the catalog wrote is not read again within a minute
+(docs/design/registry.md#confirmed-files)."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
@@ -15,6 +16,7 @@ from arco_catalog.protocol.relation_read_set import (
     resolve_name,
 )
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.pointer import Pointer
 
 
 async def load_table(session: Session, namespace: Namespace, name: str) -> TableState:
@@ -46,11 +48,11 @@ async def _require(session: Session, namespace: Namespace, name: str, kind: str)
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """Returns the current state of a table or view. Cached parts are used only after the store has confirmed them for
-    this request."""
+    this request, except for metadata files (`Files.read_written`)."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     state, known = session.state, session.state.cached_head()
     cached = None if known is None else cached_relation(known, lookup)
-    guess = None if cached is None else _cached_file(session, cached.entity)
+    guess = None if cached is None else _cached_pointer(session, cached.entity)
     guessed = None
     if known is None or cached is None or guess is None:
         read_set = await session.with_rights(read_relation(session, lookup, Freshness.FRESH))
@@ -72,27 +74,30 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         if location in missed:
             raise missed[location]
         try:
-            body = guessed if guessed is not None and location == guess else read_set.base
+            is_guess = guess is not None and location == guess.metadata.location
+            body = guessed if guessed is not None and is_guess else read_set.base
             if body is None:
                 body = await session.files.read_current(location)
         except NotFound as gone:
             missed = {location: gone}  # a commit meanwhile may have removed it: read again, and fail if it is the same
             read_set = await read_relation(session, lookup, Freshness.FRESH)
             continue
-        if guess is not None and guess != location:
-            session.files.forget(guess)
+        if guess is not None and not is_guess:
+            session.files.forget(guess.metadata.location)
         return TableState(entry.entity, location, body, created=False, governance=entry.governance)
 
 
-async def _read_guess(session: Session, location: str) -> bytes | None:
+async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:
+    location = pointer.metadata.location
     try:
+        if pointer.is_file_written_here:
+            return await session.files.read_written(location)
         return await session.files.read_current(location)
     except NotFound:  # the table may have a newer file; if it has not, the caller's own read raises this
         return None
 
 
-def _cached_file(session: Session, entity: str) -> str | None:
-    """Returns the location of the entity's last known metadata file, or None if its bytes are not cached."""
+def _cached_pointer(session: Session, entity: str) -> Pointer | None:
+    """Returns the entity's last known pointer, or None if the bytes of its metadata file are not cached."""
     pointer = session.state.cached_pointer(entity)
-    location = None if pointer is None else pointer.metadata.location
-    return location if location is not None and session.files.cached(location) is not None else None
+    return None if pointer is None or session.files.cached(pointer.metadata.location) is None else pointer

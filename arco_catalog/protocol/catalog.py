@@ -59,6 +59,7 @@ class Settings:
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
+    `file_confirmed_ms` is how long a load need not confirm the existence of a metadata file that the catalog wrote.
     `max_metadata_bytes` is how large a metadata file may be, unpacked; `cache_bytes` is what all caches together may
     remember.
     """
@@ -73,6 +74,7 @@ class Settings:
     request_ms: int = 20_000
     in_progress_ms: int = 25_000
     duplicate_timeout_ms: int = 3_000
+    file_confirmed_ms: int = 60_000
     max_transaction_tables: int = 100
     max_metadata_bytes: int = MAX_METADATA_BYTES
     cache_bytes: int = CACHE_MEMORY_BYTES
@@ -163,7 +165,16 @@ class Session:
         )
         mounts = [Mount(mount.root, timed(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold
-        self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
+        settings = catalog.settings
+        self.files = Files(
+            mounts,
+            catalog.files,
+            self.state,
+            catalog.runtime,
+            settings.max_metadata_bytes,
+            request.hold,
+            settings.file_confirmed_ms,
+        )
         self._identity: RequestIdentity | None = None
         self.judged_on: RegistryState | None = None
         """The HEAD that a read was allowed by."""

@@ -1,4 +1,5 @@
-"""Metadata files: found by location, read through a cache that is always revalidated, written once.
+"""Metadata files: found by location, read through a cache, written once. The store confirms each use of the cache,
+except for files of this catalog's own that it has confirmed lately.
 
 Locations reach beyond the catalog's own folder, so each allowed prefix has its own store.
 """
@@ -28,6 +29,7 @@ from arco_catalog.state.memory import (
     max_metadata_values,
     parsed_bytes,
 )
+from arco_catalog.state.runtime import ClockReading, Runtime
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import Cursor, Found, InvalidKey, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
 
@@ -49,11 +51,12 @@ class Mount:
 @dataclass(frozen=True, slots=True)
 class CachedFile:
     """A file's bytes, decompressed, at a version. `values` is how many values it has at most, None where that was not
-    counted yet."""
+    counted yet. `confirmed` is when the last call that showed the file to exist was sent."""
 
     version: Version
     body: bytes
     values: int | None
+    confirmed: ClockReading
 
 
 FileCache = ByteCache[str, CachedFile]
@@ -61,20 +64,25 @@ FileCache = ByteCache[str, CachedFile]
 
 class Files:
     """The files of one catalog as one request reaches them. None is larger than `most` bytes, unpacked, or has more
-    values than go with that; the request has memory taken for each in its `hold` before it is read."""
+    values than go with that; the request has memory taken for each in its `hold` before it is read. A cached file that
+    the catalog wrote needs no confirmation by the store for `confirmed_ms` after the last one."""
 
     def __init__(
         self,
         mounts: Sequence[Mount],
         cache: FileCache,
         state: State,
+        runtime: Runtime,
         most: int = MAX_METADATA_BYTES,
         hold: Hold | None = None,
+        confirmed_ms: int = 0,
     ) -> None:
         self._mounts = mounts if len(mounts) == 1 else sorted(mounts, key=_depth, reverse=True)
         self._cache = cache
         self._state = state
+        self._runtime = runtime
         self._most = most
+        self._confirmed_ms = confirmed_ms
         self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
@@ -112,6 +120,20 @@ class Files:
         versions put locations with an empty level at the collapsed key. Raises as `read` does."""
         return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
 
+    async def read_written(self, location: str) -> bytes:
+        """Returns the current metadata file of a table or view, which the catalog wrote itself. It is never written
+        again, and the catalog removes it only after the pointer has moved on, so the store need not confirm it for
+        each read. On local files it does. Raises as `read` does."""
+        known = self._cache.get(location)
+        if (
+            known is not None
+            and _parsed(location).scheme != "file"
+            and known.confirmed.is_younger(self._confirmed_ms, self._runtime)
+        ):
+            await self._hold.take(FILE_WEIGHT * len(known.body))
+            return known.body
+        return await self.read_current(location)
+
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
         try:
             return await self._read_bounded(location, store, key)
@@ -121,10 +143,12 @@ class Files:
 
     async def _read_bounded(self, location: str, store: ObjectStore, key: str) -> bytes:
         known = self._cache.get(location)
+        now = ClockReading.take(self._runtime)
         if known is not None:
             await self._hold.take(FILE_WEIGHT * len(known.body))
             found = await store.get(key, known.version)
             if isinstance(found, Unchanged):
+                self._remember(location, replace(known, confirmed=now))
                 return known.body
             self._cache.drop(location)
             if isinstance(found, Missing):
@@ -136,7 +160,7 @@ class Files:
                 taken = await self._hold.take(FILE_WEIGHT * self._most)
                 return await self._rest(location, store, key, taken)
             case Found(raw, version):
-                return await self._kept(location, raw, version, taken)
+                return await self._kept(location, raw, version, now, taken)
             case _:
                 raise _no_such(location)
 
@@ -188,13 +212,14 @@ class Files:
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Taken) -> bytes:
         """A file that is longer than the first look, all of it."""
+        now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._most + 1):
             case Found(raw, version):
-                return await self._kept(location, raw, version, taken)
+                return await self._kept(location, raw, version, now, taken)
             case _:
                 raise _no_such(location)
 
-    async def _kept(self, location: str, raw: bytes, version: Version, taken: Taken) -> bytes:
+    async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Taken) -> bytes:
         if len(raw) > self._most:
             raise self._too_large(location)
         body = raw
@@ -210,8 +235,11 @@ class Files:
                 f"Metadata file {location} has more than {max_metadata_values(self._most):,} values: expire snapshots "
                 "with another tool, or raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow a value"
             )
-        self._cache.put(location, CachedFile(version, body, values), len(body) + len(location))
+        self._remember(location, CachedFile(version, body, values, read))
         return body
+
+    def _remember(self, location: str, file: CachedFile) -> None:
+        self._cache.put(location, file, len(file.body) + len(location))
 
     async def extract(self, location: str, use: Callable[[JsonObject], T], *, current: bool = False) -> T:
         """What `use` returns or raises for the document in a metadata file, which is freed afterwards: the result has
@@ -219,7 +247,7 @@ class Files:
         Memory is taken for it for so long: of the request, or of all background work. With `current` the file is one
         that `read_current` reads. Raises `UnreadableMetadata`, and as `read` does."""
         hold = self._hold if self._hold.counts else background_memory().hold()
-        files = Files(self._mounts, self._cache, self._state, self._most, hold)
+        files = Files(self._mounts, self._cache, self._state, self._runtime, self._most, hold)
         try:
             body = await (files.read_current(location) if current else files.read(location))
             await hold.take(await files.parsed_bytes(location, body))
@@ -235,16 +263,17 @@ class Files:
             return parsed_bytes(len(body), await _count(body))
         if known.values is None:
             known = replace(known, values=await _count(body))
-            self._cache.put(location, known, len(body) + len(location))
+            self._remember(location, known)
         return parsed_bytes(len(body), known.values or 0)
 
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
         """Writes a new file whose name has an id of its writer's. Raises `Occupied`."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
+        now = ClockReading.take(self._runtime)
         version = await self._state.create(key, raw, store)
         if version is not None:
-            self._cache.put(location, CachedFile(version, body, None), len(body) + len(location))
+            self._remember(location, CachedFile(version, body, None, now))
 
     async def remove(self, location: str) -> None:
         """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever

@@ -93,6 +93,11 @@ class Pointer:
         return optional_text(mapping(self.document, "origin"), "registered")
 
     @property
+    def is_file_written_here(self) -> bool:
+        """Whether this catalog wrote the current metadata file, and so is the only one that removes it."""
+        return self.metadata.location != self.registered_from
+
+    @property
     def named_locations(self) -> tuple[str, ...]:
         """The normalised locations, of those that were reserved for commits, that a commit has named since: the
         metadata has named them, so files may lie there."""

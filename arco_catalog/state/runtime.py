@@ -6,7 +6,8 @@ import random
 import re
 import time
 import uuid
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 _ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # only Linux has one that counts sleep
@@ -56,6 +57,24 @@ class Runtime(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Waits."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """Both clocks of the machine at one moment, in milliseconds."""
+
+    wall_ms: int
+    boot_ms: int
+
+    @classmethod
+    def take(cls, runtime: Runtime) -> Self:
+        """Reads both clocks."""
+        return cls(runtime.now_ms(), runtime.boot_ms())
+
+    def is_younger(self, limit_ms: int, runtime: Runtime) -> bool:
+        """Whether less than `limit_ms` has passed since, by both clocks: the clock since boot may stop while a function
+        is frozen. False if the wall clock was set back, since by how much is unknown."""
+        return 0 <= runtime.now_ms() - self.wall_ms < limit_ms and runtime.boot_ms() - self.boot_ms < limit_ms
 
 
 class SystemRuntime:

@@ -15,6 +15,7 @@ from arco_catalog.config.variables import (
     CACHE_MEMORY,
     DELEGATION,
     DIALECTS,
+    FILE_CONFIRMED,
     FUNCTIONS,
     GCS_CLIENT,
     IDEMPOTENCY_DIALECT,
@@ -121,6 +122,7 @@ def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:
 
     assert settings.max_metadata_bytes == MAX_METADATA.read({})
     assert settings.cache_bytes == CACHE_MEMORY.read({})
+    assert settings.file_confirmed_ms == FILE_CONFIRMED.read({})
     assert http.max_body_bytes == MAX_BODY.read({})
     assert http.request_memory_bytes == REQUEST_MEMORY.read({})
     assert http.dialect == IDEMPOTENCY_DIALECT.read({})

@@ -6,6 +6,7 @@ import pytest
 
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Settings
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Client
 from tools.support.request_bodies import set_property
@@ -98,6 +99,7 @@ async def test_there_is_no_304_for_a_table_whose_metadata_is_gone(service: HttpS
     loaded = await service.client.get(TABLE)
     location = str(loaded.json["metadata-location"])
     await service.store.delete(location.removeprefix("memory:///"))
+    service.clock.ms += Settings("wh").file_confirmed_ms
 
     for client in (service.client, service.serve()):
         answer = await client.get(TABLE, if_none_match=loaded.headers["ETag"])

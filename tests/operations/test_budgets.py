@@ -5,15 +5,17 @@ from collections.abc import Awaitable
 import pytest
 
 from arco_catalog.iceberg.errors import NoSuchTable
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.governance import govern_relation, relation_governance
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, require_table
+from arco_catalog.operations.register import register_table
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.access import CLAIM_AGE_MS, POINTER_AGE_MS
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
+from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
@@ -55,9 +57,32 @@ def within(cost: tuple[int, int], depth: int, calls: int) -> bool:
     return cost[0] <= depth and cost[1] <= calls
 
 
-async def test_a_warm_load_asks_three_things_beside_each_other(counted: CountingFixture) -> None:
+async def test_a_warm_load_reads_head_and_pointer_concurrently(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 2)
+
+
+async def test_a_warm_load_confirms_the_metadata_file_once_a_minute(counted: CountingFixture) -> None:
+    assert isinstance(counted.runtime, FakeRuntime)
+    await load_table(counted.session(), NS, "t")
+    counted.runtime.ms += counted.settings.file_confirmed_ms
     assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 2)
+
+
+async def test_each_warm_load_confirms_a_metadata_file_that_was_registered(counted: CountingFixture) -> None:
+    table = await load_table(counted.session(), NS, "t")
+    metadata = loads(table.metadata)
+    assert isinstance(metadata, dict)
+    body = dumps({**metadata, "location": "memory:///wh/warehouse/elsewhere"})
+    await counted.store.put("wh/warehouse/elsewhere/v1.json", body, ABSENT)
+    file = "memory:///wh/warehouse/elsewhere/v1.json"
+    await register_table(counted.session(), NS, "r", file, overwrite=False)
+    await load_table(counted.session(), NS, "r")
+    for _ in range(2):
+        assert await cost(counted, load_table(counted.session(), NS, "r")) == (1, 3)
+    await counted.commit(set_property("a", "1"), "r")
+    assert await cost(counted, load_table(counted.session(), NS, "r")) == (1, 2)
 
 
 async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingFixture) -> None:
@@ -69,7 +94,7 @@ async def test_a_load_of_a_governed_table_asks_for_nothing_more(counted: Countin
     await govern_relation(counted.session(), NS, "t", "table", {"arco.owner": "ada", **columns})
     await load_table(counted.session(), NS, "t")
 
-    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 2)
     assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
     assert await cost(counted, relation_governance(counted.another().session(), NS, "t", "table")) == (1, 1)
 
@@ -84,7 +109,7 @@ async def test_a_change_of_governance_without_and_with_a_key(counted: CountingFi
 async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().commit(set_property("a", "1"))
-    assert within(await cost(counted, load_table(counted.session(), NS, "t")), 2, 4)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 3)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -210,7 +235,7 @@ async def spilled(counted: CountingFixture) -> CountingFixture:
 
 async def test_a_load_over_a_spilled_index(spilled: CountingFixture) -> None:
     assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (4, 4)
-    assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (1, 3)
+    assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (1, 2)
 
 
 async def test_a_miss_over_a_spilled_index(spilled: CountingFixture) -> None:
@@ -264,12 +289,12 @@ async def test_a_page_over_a_spilled_index(spilled: CountingFixture) -> None:
 async def test_a_warm_load_under_a_head_that_moved_asks_for_the_pointer_again(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().table("u")
-    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 4)
-    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 3)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 2)
 
 
 async def test_a_warm_load_of_a_table_that_moved_on_under_a_head_that_moved_too(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().table("u")
     await counted.another().commit(set_property("a", "1"))
-    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 5)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 4)

@@ -26,6 +26,7 @@ from arco_catalog.planning.answers import Document
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
 from storage_backends import ABSENT, ANY, Found
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.support.catalog_fixture import NS, CatalogFixture, state
 from tools.support.request_bodies import schema, set_property
@@ -273,10 +274,18 @@ async def test_a_gzipped_metadata_file_is_read_and_written(fixture: CatalogFixtu
     assert (await load_table(fixture.another().session(), NS, "r")).metadata == committed.metadata
 
 
-async def test_a_metadata_file_that_is_gone_is_said_so_whatever_is_remembered(fixture: CatalogFixture) -> None:
+async def test_a_missing_metadata_file_is_reported_a_minute_after_the_store_confirmed_it() -> None:
+    clock = FakeRuntime()
+    fixture = CatalogFixture(ScriptedStore(clock.now_ms), clock)
+    await fixture.namespace("db")
     made = await fixture.table("t")
     await load_table(fixture.session(), NS, "t")
     await fixture.store.delete(made.metadata_location.removeprefix("memory:///"))
+    assert (await load_table(fixture.session(), NS, "t")).metadata == made.metadata
+    with pytest.raises(NotFound):
+        await load_table(fixture.another().session(), NS, "t")
+
+    clock.ms += fixture.settings.file_confirmed_ms
     with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
         await load_table(fixture.session(), NS, "t")
 

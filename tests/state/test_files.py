@@ -31,13 +31,16 @@ from tests.support.fake_runtime import FakeRuntime
 
 MB = 1 << 20
 MOST = 4 * MB
+CONFIRMED_MS = 60_000
 FILE = "memory:///t/1.metadata.json"
 
 
 class Shelf:
     """Files of one request after the other over one store."""
 
-    def __init__(self, limit: int = 256 * MB) -> None:
+    def __init__(self, limit: int = 256 * MB, root: str = "memory:///") -> None:
+        self.root = root
+        self.runtime = FakeRuntime()
         self.store = MemoryStore()
         self.memory = Memory(limit, timeout_seconds=0)
         self.hold = self.memory.hold()
@@ -49,8 +52,9 @@ class Shelf:
     def files(self) -> Files:
         self.hold.close()
         self.hold = self.memory.hold()
-        state = State(self.store, Paths("wh"), Caches.of(MB), FakeRuntime())
-        return Files([Mount(Location.parse("memory:///"), self.store)], self.cache, state, MOST, self.hold)  # type: ignore[arg-type]
+        state = State(self.store, Paths("wh"), Caches.of(MB), self.runtime)
+        mounts = [Mount(Location.parse(self.root), self.store)]
+        return Files(mounts, self.cache, state, self.runtime, MOST, self.hold, CONFIRMED_MS)  # type: ignore[arg-type]
 
 
 def zeros_packed(megabytes: int) -> bytes:
@@ -244,3 +248,73 @@ async def test_a_refusal_does_not_keep_the_file(packed: bool) -> None:
             if "shelf" not in frame.f_locals:  # all but the test's own
                 assert not [value for value in frame.f_locals.values() if isinstance(value, bytes) and len(value) > MB]
         error = error.__cause__ or error.__context__
+
+
+async def test_a_file_that_the_catalog_wrote_is_read_from_memory_until_its_confirmation_is_too_old() -> None:
+    shelf = Shelf()
+    await shelf.put(b"{}")
+    await shelf.files().read_written(FILE)
+    await shelf.store.delete("t/1.metadata.json")
+    shelf.runtime.ms += CONFIRMED_MS - 1
+    assert await shelf.files().read_written(FILE) == b"{}"
+
+    shelf.runtime.ms += 1
+    with pytest.raises(NotFound):
+        await shelf.files().read_written(FILE)
+
+
+async def test_each_confirmation_counts_from_when_it_was_requested() -> None:
+    shelf = Shelf()
+    await shelf.put(b"{}")
+    for _ in range(2):
+        await shelf.files().read(FILE)
+        shelf.runtime.ms += CONFIRMED_MS - 1
+    await shelf.store.delete("t/1.metadata.json")
+    assert await shelf.files().read_written(FILE) == b"{}"
+
+
+async def test_a_file_of_others_is_confirmed_each_time() -> None:
+    shelf = Shelf()
+    await shelf.put(b"{}")
+    await shelf.files().read_current(FILE)
+    await shelf.store.delete("t/1.metadata.json")
+    with pytest.raises(NotFound):
+        await shelf.files().read_current(FILE)
+
+
+async def test_a_local_file_is_confirmed_each_time() -> None:
+    shelf = Shelf(root="file:///")
+    await shelf.put(b"{}")
+    await shelf.files().read_written("file:///t/1.metadata.json")
+    await shelf.store.delete("t/1.metadata.json")
+    with pytest.raises(NotFound):
+        await shelf.files().read_written("file:///t/1.metadata.json")
+
+
+class TwoClocks(FakeRuntime):
+    """A machine whose clock since boot differs from its wall clock by `behind_ms`."""
+
+    behind_ms = 0
+
+    def boot_ms(self) -> int:
+        return self.ms - self.behind_ms
+
+
+@pytest.mark.parametrize(
+    ("passed_ms", "boot_passed_ms", "is_confirmed"),
+    [(CONFIRMED_MS, 0, False), (0, CONFIRMED_MS, False), (-1, 1, False), (1, 1, True)],
+    ids=["a frozen function", "a wall clock set back as far as time went on", "a wall clock set back", "neither"],
+)
+async def test_a_confirmation_is_young_by_both_clocks(passed_ms: int, boot_passed_ms: int, is_confirmed: bool) -> None:
+    shelf = Shelf()
+    shelf.runtime = clocks = TwoClocks()
+    await shelf.put(b"{}")
+    await shelf.files().read_written(FILE)
+    await shelf.store.delete("t/1.metadata.json")
+    clocks.ms += passed_ms
+    clocks.behind_ms = passed_ms - boot_passed_ms
+    if is_confirmed:
+        assert await shelf.files().read_written(FILE) == b"{}"
+        return
+    with pytest.raises(NotFound):
+        await shelf.files().read_written(FILE)

@@ -125,9 +125,9 @@ class Budget:
 
 
 BUDGETS = (
-    Budget("loadTable, warm", 1, 3, warm_load),
+    Budget("loadTable, warm", 1, 2, warm_load),
     Budget("loadTable, cold", 3, 3, cold_load),
-    Budget("loadTable, warm, committed to elsewhere", 2, 4, load_of_what_moved),
+    Budget("loadTable, warm, committed to elsewhere", 2, 3, load_of_what_moved),
     Budget("load of a name that does not exist", 1, 1, missing_load),
     Budget("HEAD of a name that does not exist, cold", 1, 1, missing_head),
     Budget("commit with key, warm", 3, 7, warm_keyed_commit),
