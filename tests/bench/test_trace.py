@@ -30,7 +30,7 @@ async def test_a_trace_shows_the_layers_in_their_order_and_every_store_call(trac
         layers = [re.sub(r".*\.(\w+)\.\w+$", r"\1", line) for line in lines[:5]]
         assert layers == ["App", "Delivery", "Errors", "Encoding", "Dispatch"]
         assert [line for line in lines if line.startswith(("GET", "PUT"))] == trace.calls
-    assert [len(trace.calls) for trace in traces.values()] == [3, 7]
+    assert [len(trace.calls) for trace in traces.values()] == [2, 7]
 
 
 async def test_steps_of_a_load_are_marked_as_concurrent(traces: dict[str, Trace]) -> None:

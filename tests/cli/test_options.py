@@ -148,7 +148,7 @@ def test_flags_win_over_variables() -> None:
         *("--purge-mode", "off", "--purge-undrop-window", "1h", "--purge-trust-locations", "no", "--tasks", "true"),
         *("--purge-whole-location", "no"),
         *("--task-property", "c=d"),
-        *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
+        *("--max-metadata", "6GB", "--file-confirmed", "0s", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
         *("--vending-lifetime", "43200", "--vending-keys-file", "keys"),
         *(
             "--base-path",
@@ -185,6 +185,7 @@ def test_flags_win_over_variables() -> None:
         cache_memory=4 << 20,
         max_body=5 << 20,
         max_metadata=6 << 30,
+        file_confirmed_ms=0,
         purge=PurgeSettings(PurgeMode.OFF, 3_600_000, vended_ms=43_200_000),
         task_properties=("c=d",),
         realm=("other",),
