@@ -71,6 +71,7 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
         return await result
     finally:
         _PENDING.discard(result)
+        del result  # the traceback of its exception has this frame: a cycle would keep the input of the work in memory
 
 
 async def wait_for_threads() -> None:

@@ -3,6 +3,9 @@
 import asyncio
 import gc
 import threading
+import weakref
+from contextlib import suppress
+from functools import partial
 
 from arco_catalog.state.worker_threads import LARGE_BYTES, SMALL_BYTES, off_loop, wait_for_threads
 
@@ -61,3 +64,24 @@ async def test_the_work_of_a_cancelled_caller_is_not_waited_for() -> None:
     await asyncio.wait([working])
     await wait_for_threads()
     end.set()
+
+
+async def test_work_that_fails_leaves_its_input_to_no_collection_of_cycles() -> None:
+    class Body:
+        """The input of the work."""
+
+    def refuse(body: Body) -> None:
+        raise ValueError(body)
+
+    body = Body()
+    freed = asyncio.Event()
+    weakref.finalize(body, asyncio.get_running_loop().call_soon_threadsafe, freed.set)
+    gc.disable()
+    try:
+        with suppress(ValueError):
+            await off_loop(SMALL_BYTES, partial(refuse, body))
+        gc.disable()  # long work enables it at its end
+        del body
+        await asyncio.wait_for(freed.wait(), 10)
+    finally:
+        gc.enable()
