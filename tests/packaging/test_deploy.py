@@ -14,6 +14,14 @@ import yaml
 
 from arco_catalog.cli.client_config import client_config
 from arco_catalog.cli.program import SERVE
+from arco_catalog.config.variables import (
+    DELEGATION,
+    DELEGATION_PORT,
+    DELEGATION_SERVICE,
+    TLS_CERT,
+    TLS_CLIENT_CA,
+    TLS_KEY,
+)
 from tests.packaging.dockerfile import PROJECT, environment_of, stages
 
 DEPLOY = PROJECT / "deploy"
@@ -23,6 +31,12 @@ FINAL = stages(PROJECT / "Dockerfile")[-1]
 USER = next(instruction.text for instruction in FINAL if instruction.name == "USER")
 PORT = environment_of(FINAL)["ARCO_PORT"]
 VARIABLES = {option.variable.name for option in SERVE}
+DELEGATION_VARIABLES = {variable.name for variable in DELEGATION_SERVICE}
+CALLERS_WITH_CERTIFICATES = {
+    TLS_CERT.name: "/tls/tls.crt",
+    TLS_KEY.name: "/tls/tls.key",
+    TLS_CLIENT_CA.name: "/tls/ca.crt",
+}
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 S3 = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": "http://s3:7070"}
 
@@ -45,14 +59,14 @@ def catalog() -> Mapping[str, Any]:
     return found
 
 
-def test_there_is_a_compose_file_for_each_engine_that_is_told_of() -> None:
-    assert [path.stem for path in COMPOSE] == ["compose", "spark", "trino"]
-    assert {name for name, _ in all_services()} == {"catalog", "s3", "spark", "trino"}
+def test_there_is_a_compose_file_for_each_engine_and_for_the_delegation_service() -> None:
+    assert [path.stem for path in COMPOSE] == ["compose", "delegation", "spark", "trino"]
+    assert {name for name, _ in all_services()} == {"catalog", "delegation", "s3", "spark", "trino"}
 
 
 def test_every_service_is_a_fixed_version_and_published_on_loopback_only() -> None:
     for name, service in all_services():
-        assert name == "catalog" or re.search(r":v?\d+(\.\d+)*", service["image"]), name
+        assert service["image"] == "arco-catalog" or re.search(r":v?\d+(\.\d+)*", service["image"]), name
         for port in service.get("ports", []):
             assert re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port), (name, port)
         assert service["cap_drop"] == ["ALL"], name
@@ -77,11 +91,29 @@ def test_the_catalog_runs_as_its_image_says_and_writes_nothing_of_its_own() -> N
     assert ours <= VARIABLES
 
 
+def test_the_delegation_service_runs_as_the_catalog_does_and_lets_in_only_callers_with_certificates() -> None:
+    service, beside = dict(all_services())["delegation"], catalog()
+    assert service["command"] == ["delegation-service"]
+    for field in ("image", "user", "read_only", "tmpfs", "cap_drop", "security_opt"):
+        assert service[field] == beside[field], field
+    told, of_catalog = service["environment"], beside["environment"]
+    assert told.items() >= {name: each for name, each in of_catalog.items() if name != "ARCO_PORT"}.items()
+    assert {name for name in told if name.startswith("ARCO_")} <= DELEGATION_VARIABLES
+    assert told.items() >= CALLERS_WITH_CERTIFICATES.items()
+    port = DELEGATION_PORT.default
+    assert (told[DELEGATION_PORT.name], service["ports"]) == (port, [f"127.0.0.1:{port}:{port}"])
+    [mounted] = service["volumes"]
+    assert re.fullmatch(r"\$\{ARCO_TLS:\?.+\}:/tls:ro", mounted), "compose must refuse to start without the folder"
+
+
 def test_what_is_mounted_is_there_read_only() -> None:
     for path in COMPOSE:
         declared = yaml.safe_load(path.read_text()).get("volumes", {})
         for service in services(path).values():
             for volume in service.get("volumes", []):
+                if volume.startswith("${"):  # a folder of the user's
+                    assert volume.endswith(":ro"), volume
+                    continue
                 source, _, *mode = volume.split(":")
                 if source.startswith("."):
                     assert (path.parent / source).is_file(), volume
@@ -190,7 +222,27 @@ def test_the_charts_pods_run_as_the_image_says() -> None:
         f'name: ARCO_PORT, value: "{PORT}"',
     ):
         assert line in template, line
-    assert set(re.findall(r"\bARCO_\w+", template)) <= VARIABLES
+    of_workers = {variable.name for variable in DELEGATION}  # the catalog's pods work on tasks
+    assert set(re.findall(r"\bARCO_\w+", template)) <= VARIABLES | of_workers
+
+
+def test_the_charts_delegation_service_runs_as_its_catalog_does_and_lets_in_only_callers_with_certificates() -> None:
+    template = (CHART / "templates" / "delegation.yaml").read_text()
+    catalogs = (CHART / "templates" / "deployment.yaml").read_text()
+    kept = re.search(r"(?s)      securityContext:.*?      containers:", catalogs)
+    assert kept is not None
+    assert kept[0] in template
+    port = DELEGATION_PORT.default
+    for line in (
+        'args: ["delegation-service"]',
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        f"containerPort: {port}",
+        f'name: {DELEGATION_PORT.name}, value: "{port}"',
+        *(f"{{name: {name}, value: {path}}}" for name, path in CALLERS_WITH_CERTIFICATES.items()),
+    ):
+        assert line in template, line
+    assert set(re.findall(r"\bARCO_\w+", template)) <= DELEGATION_VARIABLES
 
 
 @pytest.mark.optional("helm")
@@ -210,6 +262,21 @@ def test_helm_makes_objects_of_the_chart() -> None:
     assert told["ARCO_ALLOWED_HOSTS"] == "a.example,b.example"
     assert told["AWS_REGION"] == "eu-central-1"
     assert objects["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    delegation = "delegation.enabled=true,delegation.tlsSecretName=delegation-tls"
+    with_service = subprocess.run(
+        ["helm", "template", "lake", CHART, *everything, "--set", delegation],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    kinds = [document["kind"] for document in yaml.safe_load_all(with_service.stdout)]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "Deployment": 2,
+        "NetworkPolicy": 2,
+        "Service": 2,
+        "ServiceAccount": 1,
+    }
     refused = subprocess.run(
         ["helm", "template", "lake", CHART], capture_output=True, text=True, timeout=60, check=False
     )
