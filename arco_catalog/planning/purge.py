@@ -246,9 +246,9 @@ def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
         if holder is not None:
             raise InTheWay(holder.entity, location.uri, name=holder.name)
         former = yield from dropped_at(index, location)
-        others = [holder.entity for holder in former if holder.entity != tombstone.entity]
+        others = [holder for holder in former if holder.entity != tombstone.entity]
         if others:
-            raise InTheWay(others[0], location.uri, dropped=True)
+            raise InTheWay(others[0].entity, location.uri, name=others[0].name, dropped=True)
         borrower = yield from borrower_of(index, location, tombstone.entity)
         if borrower is not None:
             raise InTheWay(borrower, location.uri, borrows=True)

@@ -359,17 +359,22 @@ def overlapping(
 
 @dataclass(frozen=True, slots=True)
 class FormerHolder:
-    """An entity that held a location when it was dropped. `namespace` is the one that it was dropped from, and
-    `namespace_entity` that one's id; None in a claim older than this field."""
+    """An entity that held a location when it was dropped. `name` is its name then, and `namespace_entity` the id of the
+    namespace that it was dropped from; None in a claim older than this field."""
 
     entity: str
-    namespace: Namespace = ()
+    name: tuple[str, ...] = ()
     namespace_entity: str | None = None
+
+    @property
+    def namespace(self) -> Namespace:
+        """The namespace that it was dropped from."""
+        return self.name[:-1]
 
     @classmethod
     def of(cls, claim: JsonObject) -> Self:
         """Reads what a drop left on a location."""
-        return cls(text(claim, "entity"), texts(claim, "name")[:-1], optional_text(claim, "namespace_entity"))
+        return cls(text(claim, "entity"), texts(claim, "name"), optional_text(claim, "namespace_entity"))
 
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:

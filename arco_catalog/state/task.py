@@ -174,7 +174,8 @@ class Task:
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
         """The version by which a worker takes the task, or takes it over. An attempt that was lost counts, unless it
-        got further: then those before it count no more, either."""
+        got further: then those before it count no more, either. The failure of the attempt before stays in the versions
+        before this one."""
         lost = self.status in LEASED
         return self._next(
             record,
@@ -187,6 +188,8 @@ class Task:
                 "lease_acquired_ts": at_ms,
                 "lease_ms": lease_ms,
                 "advanced": False,
+                "result_summary": None,
+                "result_extended": None,
             },
         )
 

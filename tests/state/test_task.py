@@ -57,6 +57,15 @@ def test_a_renewal_is_no_change_of_status() -> None:
     assert held.renewed(record="r", checkpoint={}).document["last_status_change_ts"] == 7
 
 
+def test_a_task_that_is_tried_again_does_not_show_the_failure_of_an_earlier_attempt() -> None:
+    failed = leased(submitted()).scheduled(
+        record="s", at_ms=8, next_run_ms=9, attempts=1, summary="the store is down", extended="503"
+    )
+    again = leased(failed)
+    assert (again.summary, again.document["result_extended"]) == (None, None)
+    assert (again.running(record="r", at_ms=10).summary, again.attempts) == (None, 1)
+
+
 @pytest.mark.parametrize(("checkpoint", "attempts"), [({}, 1), ({"phase": "data"}, 0)])
 def test_a_lost_attempt_counts_unless_it_got_further(checkpoint: JsonObject, attempts: int) -> None:
     lost_one = leased(submitted()).renewed(record="r", checkpoint=checkpoint)

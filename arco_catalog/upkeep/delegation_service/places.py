@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, Forbidden, Unavailable
 from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.entries import PendingTransaction, dropped_at, overlapping
+from arco_catalog.state.entries import FormerHolder, Holder, PendingTransaction, dropped_at, overlapping
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Index, tombstone_key
 from arco_catalog.state.locations import AllowedLocations, Location
@@ -127,7 +128,13 @@ def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[st
     except PendingTransaction as met:
         return f"transaction {met.transaction}"
     if holder is not None:
-        return f"entity {holder.entity}"
+        return _named(holder)
     former = yield from dropped_at(index, location)
-    others = [each.entity for each in former if each.entity not in ignored]
-    return f"entity {others[0]}, which was dropped," if others else None
+    others = [each for each in former if each.entity not in ignored]
+    return f"{_named(others[0])}, which was dropped," if others else None
+
+
+def _named(holder: Holder | FormerHolder) -> str:
+    """The name of a table, and its entity; the entity alone where an earlier version did not record the name."""
+    named = dotted(holder.name[:-1], holder.name[-1]) if holder.name else "a table"
+    return f"{named} (entity {holder.entity})"

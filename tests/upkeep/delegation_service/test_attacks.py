@@ -1,6 +1,7 @@
 """What a caller who may submit tasks tries: places, files and endpoints that are not its own."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from arco_catalog.iceberg.errors import BadRequest, Forbidden
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status, Task
+from arco_catalog.upkeep.delegation_service import places
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.places import LocationHeld
 from arco_catalog.upkeep.delegation_service.storage import CredentialsMissing, storage_for
@@ -201,6 +204,24 @@ async def test_a_place_that_a_catalog_here_holds_or_held_is_refused(
     assert table.files() == before
     assert "wh" not in str(refused.value).split(" overlaps ")[1]
     assert "entity" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "named"), [(False, r"db\.ours \(entity "), (True, r"db\.ours \(entity .+, which was dropped,")]
+)
+async def test_a_catalogs_own_worker_learns_the_name_of_the_table_that_blocks_its_purge(
+    services: Services, table: ForeignTable, *, dropped: bool, named: str
+) -> None:
+    await services.ours.namespace()
+    await services.ours.table("ours", location=table.location)
+    if dropped:
+        await drop_table(services.ours.session(), NS, "ours", purge=False)
+    session = services.ours.another().session()
+    index = (await session.state.head()).index
+
+    holder = await carry_out(session.state, index, places._holder(index, Location.parse(table.location), None))
+
+    assert re.match(named, str(holder))
 
 
 async def test_a_place_that_became_ours_is_left(services: Services, table: ForeignTable) -> None:
