@@ -28,7 +28,7 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import Paths
-from arco_catalog.state.runtime import Runtime, SystemRuntime
+from arco_catalog.state.runtime import Deadline, Runtime
 from arco_catalog.upkeep.collection.batch_runner import Batch
 from arco_catalog.upkeep.collection.collect import HERE, collect, collect_all
 from arco_catalog.upkeep.collection.entities import Entities, EntityCache
@@ -160,16 +160,18 @@ def do_batches(setting: Setting, batches: Iterable[Batch[T, R]]) -> Iterator[Don
     return iter(asyncio.run(_do_batches(setting, [*batches])))
 
 
+def _is_near(deadline: Deadline) -> bool:
+    return deadline.left_ms() <= MARGIN_MS
+
+
 async def _do_batches(setting: Setting, batches: list[Batch[T, R]]) -> list[Done[R]]:
     if _KEPT.run != setting.run:
         _KEPT.run, _KEPT.known = setting.run, EntityCache()
-    runtime = SystemRuntime()
-    end_ms = setting.deadline_ms - MARGIN_MS
     done: list[Done[R]] = []
     async with setting.config.catalog() as catalog:
         for batch in batches:
             session = catalog.session(collector_request(setting.deadline_ms), ALLOW_ALL)
-            run = Run(session, setting.retention, setting.delete, should_stop=lambda: runtime.now_ms() >= end_ms)
+            run = Run(session, setting.retention, setting.delete, should_stop=partial(_is_near, session.deadline))
             try:
                 result = await batch.work(run, Entities(run, _KEPT.known), batch.items)
             except Stopped:
@@ -195,14 +197,13 @@ async def collect_on_spark(
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:
-        end_ms = session.request.deadline_ms - MARGIN_MS
         owner = by_paths.get(session.state.paths)
         runner = HERE if owner is None else OnExecutors(spark, setting(session, owner))
         return await collect(
             session,
             delete=delete,
             progress=progress,
-            should_stop=lambda: runtime.now_ms() >= end_ms,
+            should_stop=partial(_is_near, session.deadline),
             runner=runner,
         )
 

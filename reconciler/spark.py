@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
-from arco_catalog.upkeep.reconcile import MAX_UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
+from arco_catalog.upkeep.reconcile import MAX_UNANSWERED, ListedPointer, Progress, TimeLimit, find_due, walk_batch
 from arco_catalog.upkeep.walk import WalkResult
 from reconciler.catalog_config import CatalogConfig
 from reconciler.parts import Losses, cut_by, halves, run_on_executors, why
@@ -126,11 +126,11 @@ async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequenc
     done: list[TaskResult] = []
     unanswered = 0
     async with config.session() as session:
-        deadline = Deadline(session)
+        limit = TimeLimit(session)
         for start in range(0, len(tasks), CONCURRENCY):
             batch = tasks[start : start + CONCURRENCY]
             pointers = [task.pointer for task in batch]
-            walks = await walk_batch(session, checkpoints, pointers, deadline, dry=dry, max_files=turn)
+            walks = await walk_batch(session, checkpoints, pointers, limit, dry=dry, max_files=turn)
             done += [TaskResult(task, walk) for task, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == MAX_UNANSWERED:

@@ -32,8 +32,10 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
     progress = Progress(runtime.now_ms).told
 
     async def collection(session: Session) -> CollectionStats:
-        end_ms = session.request.deadline_ms - MARGIN_MS
-        return await collect(session, delete=delete, progress=progress, should_stop=lambda: runtime.now_ms() >= end_ms)
+        deadline = session.deadline
+        return await collect(
+            session, delete=delete, progress=progress, should_stop=lambda: deadline.left_ms() <= MARGIN_MS
+        )
 
     async def work() -> CollectedCatalogs:
         async with all_state(options, writes=delete) as inventory:

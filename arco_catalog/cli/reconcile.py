@@ -34,8 +34,8 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
     progress = Progress(runtime.now_ms).told
 
     async def walk(session: Session) -> ReconcileStats:
-        end_ms = session.request.deadline_ms - MARGIN_MS
-        return await reconcile(session, dry=dry, progress=progress, should_stop=lambda: runtime.now_ms() >= end_ms)
+        deadline = session.deadline
+        return await reconcile(session, dry=dry, progress=progress, should_stop=lambda: deadline.left_ms() <= MARGIN_MS)
 
     async def work() -> list[tuple[DeployedCatalog, ReconcileStats]]:
         async with each_catalog(options, writes=not dry) as catalogs:

@@ -33,10 +33,10 @@ from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import DEFAULT_REALM, REALM_FOLDER, Paths
 from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
-from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.runtime import Deadline, Runtime
 from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
-from storage_backends.wrappers.request import RequestStore
+from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
     from arco_catalog.vending.service import Vending
@@ -115,12 +115,10 @@ class Realm:
     def lookups(self) -> State:
         """Returns the realm's records for the reads of one request, with a request's deadline."""
         settings, runtime, registry = self.deployment.settings, self.deployment.runtime, self.registry
-        deadline_ms = runtime.now_ms() + settings.request_ms
         records = RequestStore(
             registry.store,
-            deadline_ms,
-            runtime.now_ms,
-            observe_time=registry.clock.told,
+            Deadline.after(runtime, settings.request_ms).left_ms,
+            clock=ObservedClock(runtime.now_ms, registry.clock.told),
             measurement=current_stats().store,
         )
         return State(records, registry.paths, registry.caches, runtime, settings.spill)

@@ -34,12 +34,12 @@ from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.paths import DEFAULT_REALM, Paths
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.runtime import Deadline, Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
-from storage_backends.wrappers.request import RequestStore
+from storage_backends.wrappers.request import ObservedClock, RequestStore
 
 T = TypeVar("T")
 
@@ -150,10 +150,9 @@ class Session:
         stats.principal = request.principal
         stats.session = request.role_session
 
-        timed = partial(
-            RequestStore, deadline_ms=request.deadline_ms, now_ms=catalog.runtime.now_ms, measurement=stats.store
-        )
-        records = timed(catalog.store, observe_time=catalog.clock.told)
+        self.deadline = Deadline.at(catalog.runtime, request.deadline_ms)
+        timed = partial(RequestStore, left_ms=self.deadline.left_ms, measurement=stats.store)
+        records = timed(catalog.store, clock=ObservedClock(catalog.runtime.now_ms, catalog.clock.told))
         self.state = State(
             records,
             catalog.paths,
@@ -252,17 +251,17 @@ class Session:
     def check_deadline(self, ahead_ms: int = 0) -> None:
         """The checkpoint of all long work of this request. Raises `StoreUnavailable`, as if the store had not answered,
         once the deadline has passed or is at most `ahead_ms` ahead."""
-        left_ms = self.request.deadline_ms - self.runtime.now_ms()
+        left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
             raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
 
     def late(self) -> bool:
-        """Whether the deadline has passed, on the wall clock (docs/design/commit.md#rule-5)."""
-        return self.runtime.now_ms() >= self.request.deadline_ms
+        """Whether the deadline has passed (docs/design/commit.md#rule-5)."""
+        return self.deadline.left_ms() <= 0
 
     def seconds_left(self) -> float:
-        """Seconds until the deadline, on the wall clock; negative after it."""
-        return (self.request.deadline_ms - self.runtime.now_ms()) / 1000
+        """Seconds until the deadline; negative after it."""
+        return self.deadline.left_ms() / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
         """Runs a step that may be lost, and that no answer depends on: after the answer if the process lives on

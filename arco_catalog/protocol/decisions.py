@@ -86,7 +86,7 @@ async def wait_for_decision(session: Session, transaction: str, rank: str | None
                     await try_to_settle(session, {transaction: False})
                 return False
             continue
-        if session.runtime.now_ms() >= session.request.deadline_ms - ANSWER_MS:
+        if session.deadline.left_ms() <= ANSWER_MS:
             raise Unavailable("A transaction over the same table or name is under way, and not decided yet: try again")
         await session.runtime.sleep(poll_pause_s(session.runtime.random(), POLL_SECONDS))
 

@@ -33,8 +33,7 @@ class Runtime(Protocol):
     """What a process takes from the world besides its store."""
 
     def now_ms(self) -> int:
-        """Wall clock, milliseconds since 1970. Deadlines are judged by it: a monotonic clock stops while a machine
-        sleeps (docs/design/commit.md#rule-5)."""
+        """Wall clock, milliseconds since 1970."""
         ...
 
     def boot_ms(self) -> int:
@@ -75,6 +74,30 @@ class ClockReading:
         """Whether less than `limit_ms` has passed since, by both clocks: the clock since boot may stop while a function
         is frozen. False if the wall clock was set back, since by how much is unknown."""
         return 0 <= runtime.now_ms() - self.wall_ms < limit_ms and runtime.boot_ms() - self.boot_ms < limit_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment by both clocks of the machine, which has come once one of them shows it (docs/design/commit.md#rule-5):
+    the clock since boot may stop while the machine sleeps, and the wall clock may be set back."""
+
+    runtime: Runtime
+    wall_ms: int
+    boot_ms: int
+
+    @classmethod
+    def at(cls, runtime: Runtime, wall_ms: int) -> Self:
+        """The deadline at a time of the wall clock, as far ahead by the clock since boot as it is now."""
+        return cls(runtime, wall_ms, runtime.boot_ms() + wall_ms - runtime.now_ms())
+
+    @classmethod
+    def after(cls, runtime: Runtime, ms: int) -> Self:
+        """The deadline in so many milliseconds."""
+        return cls.at(runtime, runtime.now_ms() + ms)
+
+    def left_ms(self) -> int:
+        """Milliseconds until the deadline, by the clock that shows fewer; not positive once it has come."""
+        return min(self.wall_ms - self.runtime.now_ms(), self.boot_ms - self.runtime.boot_ms())
 
 
 class SystemRuntime:

@@ -26,7 +26,7 @@ from arco_catalog.upkeep.collection.collect import collect, collect_all
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.invocation import MARGIN_MS
 from arco_catalog.upkeep.purge.delegate import Delegate
-from arco_catalog.upkeep.reconcile import Deadline, is_named, reconcile, reconcile_one
+from arco_catalog.upkeep.reconcile import TimeLimit, is_named, reconcile, reconcile_one
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 from arco_catalog.upkeep.run_tasks import run_tasks
 from arco_catalog.upkeep.walk import ShouldStop
@@ -152,8 +152,7 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
     collected, and `RetryLater` if none were, since a continuation could not collect any either."""
 
     async def collection(session: Session) -> CollectionStats:
-        deadline = Deadline(session, workplace.should_stop)
-        return await collect(session, delete=True, should_stop=deadline)
+        return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))
 
     total = CollectionStats()
     collected = collect_all(workplace.inventory, workplace.request, workplace.runtime, collection)

@@ -149,16 +149,16 @@ async def reconcile(
     """Walks every pointer that has moved since its last complete walk, until all are done, `should_stop` returns true,
     or the session's deadline is near. The next run continues. With `dry` it writes nothing. Raises `StoreUnavailable`
     if the store does not answer for names, listings or checkpoints."""
-    deadline = Deadline(session, should_stop)
+    limit = TimeLimit(session, should_stop)
     if not dry:
-        await settle_lapsed(session, should_stop=deadline)
+        await settle_lapsed(session, should_stop=limit)
     checkpoints = await Checkpoints.read(session.state)
     due, total = await find_due(session, checkpoints)
     run, queue = Progress(checkpoints, total), deque(due)
     unanswered = 0
-    while queue and unanswered < MAX_UNANSWERED and not deadline():
+    while queue and unanswered < MAX_UNANSWERED and not limit():
         batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
-        walks = await walk_batch(session, checkpoints, batch, deadline, dry=dry, max_files=TURN)
+        walks = await walk_batch(session, checkpoints, batch, limit, dry=dry, max_files=TURN)
         for pointer, done in zip(batch, walks, strict=True):
             run.add(pointer, done)
             if done.more:
@@ -173,22 +173,21 @@ async def reconcile(
     return total
 
 
-class Deadline:
+class TimeLimit:
     """Stops a run when `should_stop` returns true, or so long before the session's deadline that checkpoints can still
     be written."""
 
     def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
-        self._now_ms = session.runtime.now_ms
+        self._deadline = session.deadline
         self._should_stop = should_stop
-        self._reserve_ms = min(RESERVE_MS, max(0, session.request.deadline_ms - self._now_ms()) // 4)
-        self._end_ms = session.request.deadline_ms - self._reserve_ms
+        self._reserve_ms = min(RESERVE_MS, max(0, self._deadline.left_ms()) // 4)
 
     def __call__(self) -> bool:
-        return self._now_ms() >= self._end_ms or self._should_stop()
+        return self._deadline.left_ms() <= self._reserve_ms or self._should_stop()
 
     def seconds_left(self) -> float:
         """Seconds that one turn may take: until the middle of the reserve."""
-        return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
+        return max(0, self._deadline.left_ms() - self._reserve_ms // 2) / 1000
 
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
@@ -197,7 +196,7 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
-    done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=Deadline(session, should_stop))
+    done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=TimeLimit(session, should_stop))
     done.stats.stopped = done.more
     if done.checkpoint is not None:
         checkpoints.record(entity, done.checkpoint)
@@ -218,7 +217,7 @@ async def walk_batch(
     session: Session,
     checkpoints: Checkpoints,
     batch: Sequence[ListedPointer],
-    deadline: Deadline,
+    limit: TimeLimit,
     *,
     dry: bool,
     max_files: int,
@@ -228,14 +227,14 @@ async def walk_batch(
 
     async def turn(entity: str) -> WalkResult:
         try:
-            async with asyncio.timeout(deadline.seconds_left()):
+            async with asyncio.timeout(limit.seconds_left()):
                 return await walk(
                     session,
                     entity,
                     checkpoints.by_entity.get(entity),
                     dry=dry,
                     max_files=max_files,
-                    should_stop=deadline,
+                    should_stop=limit,
                 )
         except TimeoutError:
             stats = ReconcileStats(walked=1, incomplete=1)

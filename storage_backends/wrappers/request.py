@@ -6,6 +6,7 @@ its answer at hand.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from storage_backends.base import (
@@ -28,39 +29,42 @@ from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
 
 LATE = "the request's deadline has passed"
 
-TimeObserver = Callable[[int, int, int], None]
-"""Takes the times at which a call was sent and answered, by the machine's clock, and the store's time in the answer
-(docs/design/store.md)."""
+
+@dataclass(frozen=True, slots=True)
+class ObservedClock:
+    """The machine's wall clock in milliseconds, and what learns the store's time (docs/design/store.md)."""
+
+    now_ms: Callable[[], int]
+    observe: Callable[[int, int, int], None]
+    """Takes the times at which a call was sent and answered, by the machine's clock, and the store's in the answer."""
+
 
 _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page, Outcome, Deleted)
 
 
 class RequestStore:
-    """A view of a store that is valid until `deadline_ms` on the wall clock `now_ms`
+    """A view of a store that is valid as long as `left_ms`, the milliseconds until a deadline, is positive
     (docs/design/commit.md#unknown-outcomes).
 
-    Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps
-    (docs/design/commit.md#rule-5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was
-    sent. When the deadline passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: the store
-    may still apply it.
+    It is called before every call (docs/design/commit.md#rule-5): no call begins after the deadline, it raises
+    `StoreUnavailable` and nothing was sent. When the deadline passes within a call, a read raises `StoreUnavailable`,
+    and a write is `Unknown`: the store may still apply it.
 
-    `observe_time` is called with the time in each answer, and `measurement` records each call, where they are given.
+    `clock` learns the time in each answer, and `measurement` records each call, where they are given.
     """
 
     def __init__(
         self,
         inner: ObjectStore,
-        deadline_ms: int,
-        now_ms: Callable[[], int],
+        left_ms: Callable[[], int],
         *,
-        observe_time: TimeObserver | None = None,
+        clock: ObservedClock | None = None,
         measurement: Measurement | None = None,
     ) -> None:
         self._inner = inner
-        self._deadline_ms = deadline_ms
-        self._now_ms = now_ms
-        self._observe_time = observe_time
+        self._left_ms = left_ms
+        self._clock = clock
         self._measurement = measurement
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
@@ -105,10 +109,10 @@ class RequestStore:
         **kwargs: _P.kwargs,
     ) -> _Answer:
         """The answer of the store. Raises `StoreUnavailable` if the deadline has passed, or passes."""
-        sent_ms = self._now_ms()
-        left_ms = self._deadline_ms - sent_ms
+        left_ms = self._left_ms()
         if left_ms <= 0:
             raise StoreUnavailable(LATE)
+        clock, sent_ms = self._clock, 0 if self._clock is None else self._clock.now_ms()
         noted = None if self._measurement is None else self._measurement.call(kind, key, written)
         call = ask(key, *args, **kwargs)
         try:
@@ -123,8 +127,8 @@ class RequestStore:
             raise
         else:
             answer = await _wait(Waiting(call, future), left_ms / 1000, noted)
-        if self._observe_time is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
-            self._observe_time(sent_ms, self._now_ms(), answer.now_ms)
+        if clock is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
+            clock.observe(sent_ms, clock.now_ms(), answer.now_ms)
         return answer
 
     async def _write(

@@ -1,6 +1,6 @@
 """Fences, aborts and deadlines that are left out, one at a time: programs that are about each must find it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -74,8 +74,8 @@ def deadlines_that_no_step_checks(patch: pytest.MonkeyPatch) -> None:
     members_sent_past_their_deadline(patch)
     rightly = RequestStore.__init__
 
-    def init(self: RequestStore, inner: ObjectStore, deadline_ms: int, *rest: Any, **more: Any) -> None:
-        rightly(self, inner, deadline_ms + 1_000_000, *rest, **more)
+    def init(self: RequestStore, inner: ObjectStore, left_ms: Callable[[], int], **more: Any) -> None:
+        rightly(self, inner, lambda: left_ms() + 1_000_000, **more)
 
     patch.setattr(RequestStore, "__init__", init)
     patch.setattr(Session, "check_deadline", lambda self: None)

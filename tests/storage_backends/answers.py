@@ -364,7 +364,7 @@ class AnswersContract:
         self, play: Play, leap: Callable[[float], None]
     ) -> None:
         async with play(Hang()) as played:
-            hurried = RequestStore(played.store, 5_000, lambda: 0)
+            hurried = RequestStore(played.store, lambda: 5_000)
             write = asyncio.create_task(hurried.put("key", b"body", ABSENT))
             await played.server.hanging.acquire()
             leap(5)

@@ -26,7 +26,7 @@ from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
 from storage_backends.wrappers.measuring import Measurement
-from storage_backends.wrappers.request import RequestStore
+from storage_backends.wrappers.request import ObservedClock, RequestStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
 
 
@@ -45,7 +45,7 @@ class TestDelayingStore(StoreContract, EveryVersionIsNew):
 class TestRequestStore(StoreContract, EveryVersionIsNew):
     @pytest.fixture
     def store(self) -> RequestStore:
-        return RequestStore(MemoryStore(), 60_000, lambda: 0)
+        return RequestStore(MemoryStore(), lambda: 60_000)
 
 
 class TestRequestStoreWithAll(StoreContract, EveryVersionIsNew):
@@ -53,7 +53,10 @@ class TestRequestStoreWithAll(StoreContract, EveryVersionIsNew):
     def store(self) -> RequestStore:
         told: list[tuple[int, int, int]] = []
         return RequestStore(
-            MemoryStore(), 60_000, lambda: 0, observe_time=lambda *times: told.append(times), measurement=Measurement()
+            MemoryStore(),
+            lambda: 60_000,
+            clock=ObservedClock(lambda: 0, lambda *times: told.append(times)),
+            measurement=Measurement(),
         )
 
 
@@ -67,9 +70,8 @@ class TestTimekeeping:
         told: list[tuple[int, int, int]] = []
         store = RequestStore(
             Silent(lambda: 5_000),
-            1_000,
-            lambda: next(machine_ms),
-            observe_time=lambda *answer: told.append((answer[0], answer[1], answer[2])),
+            lambda: 1_000,
+            clock=ObservedClock(lambda: next(machine_ms), lambda *times: told.append(times)),
         )
         await store.put("a", b"1", ABSENT)
         await store.put("a", b"1", ABSENT)
@@ -254,22 +256,22 @@ class TestDeadline:
     async def test_nothing_begins_after_the_deadline(self, call: Callable[[ObjectStore], object], late_ms: int) -> None:
         counting = CountingStore(MemoryStore())
         with counting.measure() as measured, pytest.raises(StoreUnavailable, match="deadline"):
-            await call(RequestStore(counting, 1_000, lambda: 1_000 + late_ms))  # type: ignore[misc]
+            await call(RequestStore(counting, lambda: -late_ms))  # type: ignore[misc]
 
         assert measured.calls == 0
 
     async def test_a_read_that_takes_longer_is_unavailable(self, stuck: Stuck) -> None:
         with pytest.raises(StoreUnavailable, match="deadline"):
-            await RequestStore(stuck, 20, lambda: 0).get("key")
+            await RequestStore(stuck, lambda: 20).get("key")
 
     async def test_a_write_that_takes_longer_is_unknown_for_it_may_have_landed(self, stuck: Stuck) -> None:
-        outcome = await RequestStore(stuck, 20, lambda: 0).put("key", b"", ABSENT)
+        outcome = await RequestStore(stuck, lambda: 20).put("key", b"", ABSENT)
 
         assert outcome == Unknown("the request's deadline has passed")
         assert stuck.keys() == ["key"]
 
     async def test_of_a_deletion_of_many_that_takes_longer_each_key_is_unknown(self, stuck: Stuck) -> None:
-        deleted = await RequestStore(stuck, 20, lambda: 0).delete_many(["a", "b"])
+        deleted = await RequestStore(stuck, lambda: 20).delete_many(["a", "b"])
 
         assert deleted == Deleted(dict.fromkeys(["a", "b"], Unknown("the request's deadline has passed")), None)
 
@@ -278,36 +280,36 @@ class TestDeadline:
     ) -> None:
         measurement = Measurement()
         with pytest.raises(StoreUnavailable, match="deadline"):
-            await RequestStore(stuck, 20, lambda: 0, measurement=measurement).get("key")
-        store = RequestStore(MemoryStore(), 60_000, lambda: 0, measurement=measurement)
+            await RequestStore(stuck, lambda: 20, measurement=measurement).get("key")
+        store = RequestStore(MemoryStore(), lambda: 60_000, measurement=measurement)
         await store.put("key", b"12", ABSENT)
         await store.get("key")
         with pytest.raises(TimeoutError):
-            await RequestStore(Failing(), 60_000, lambda: 0, measurement=measurement).get("key")
+            await RequestStore(Failing(), lambda: 60_000, measurement=measurement).get("key")
 
         outcomes = [call.outcome for call in measurement.trace]
         assert outcomes == ["CancelledError", "Applied", "Found", "TimeoutError"]
         assert (measurement.bytes_written, measurement.bytes_read) == (2, 2)
 
-    async def test_the_wall_clock_is_read_before_every_call(self) -> None:
-        now_ms = 0
-        store = RequestStore(MemoryStore(), 1_000, lambda: now_ms)
+    async def test_the_time_that_is_left_is_read_before_every_call(self) -> None:
+        left_ms = 1_000
+        store = RequestStore(MemoryStore(), lambda: left_ms)
         version = await store.put("key", b"", ABSENT)
         assert isinstance(version, Applied)
-        now_ms = 10_000_000  # the machine slept
+        left_ms = -10_000_000  # the machine slept
 
         with pytest.raises(StoreUnavailable, match="deadline"):
             await store.put("key", b"late", Matches(version.version))
 
     async def test_another_timeout_is_not_taken_for_the_deadline(self) -> None:
-        store = RequestStore(Failing(), 60_000, lambda: 0)
+        store = RequestStore(Failing(), lambda: 60_000)
         with pytest.raises(TimeoutError, match="not the deadline's"):
             await store.get("key")
         with pytest.raises(TimeoutError, match="not the deadline's"):
             await store.put("key", b"", ANY)
 
     async def test_cancelling_is_not_taken_for_the_deadline(self, stuck: Stuck) -> None:
-        call = asyncio.create_task(RequestStore(stuck, 60_000, lambda: 0).get("key"))
+        call = asyncio.create_task(RequestStore(stuck, lambda: 60_000).get("key"))
         await asyncio.sleep(0)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -318,7 +320,7 @@ class TestDeadline:
             async def close(self) -> None:
                 raise AssertionError("the store outlives the request")
 
-        await RequestStore(Closed(), 1, lambda: 0).close()
+        await RequestStore(Closed(), lambda: 1).close()
 
 
 async def test_a_delay_comes_before_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from arco_catalog.iceberg.errors import Forbidden, Unavailable
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.state.paths import REALM_FOLDER, Paths
+from arco_catalog.state.runtime import Deadline
 from storage_backends import ObjectStore, StoreDenied, StoreError
 from storage_backends.base import Found
 from storage_backends.wrappers.request import RequestStore
@@ -50,9 +51,9 @@ class RealmGuard:
         return age_ms is not None and 0 <= age_ms < BELIEVED_MS
 
     async def _check(self) -> None:
-        catalog, now_ms = self._catalog, self._catalog.runtime.now_ms
-        deadline_ms = now_ms() + catalog.settings.request_ms
-        store = RequestStore(catalog.store, deadline_ms, now_ms, measurement=current_stats().store)
+        catalog = self._catalog
+        deadline = Deadline.after(catalog.runtime, catalog.settings.request_ms)
+        store = RequestStore(catalog.store, deadline.left_ms, measurement=current_stats().store)
         try:
             found = [await _is_there(store, realm) for realm in self._realms]
         except StoreError as error:
@@ -66,7 +67,7 @@ class RealmGuard:
             raise Forbidden(
                 "The store has a realm, and this server was not told to ask who makes a request: it serves nobody"
             )
-        self._looked_ms = now_ms()
+        self._looked_ms = catalog.runtime.now_ms()
 
 
 async def _is_there(store: ObjectStore, realm: Paths) -> bool:

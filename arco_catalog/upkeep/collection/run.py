@@ -14,7 +14,7 @@ from arco_catalog.state.deletion import delete_for_certain
 from arco_catalog.state.listing import list_pages
 from arco_catalog.state.paths import Paths
 from arco_catalog.upkeep.collection.stats import CollectionStats
-from storage_backends import MAX_DELETED, Found, Listed, StoreError, StoreUnavailable, Unknown
+from storage_backends import MAX_DELETED, Found, Listed, StoreError, Unknown
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -39,12 +39,6 @@ class Run:
     stats: CollectionStats = field(default_factory=CollectionStats)
     progress: Callable[[CollectionStats], None] = lambda stats: None
     should_stop: Callable[[], bool] = lambda: False
-    _ends_ms: int = field(init=False)
-    """The deadline on the clock since boot, which is never set back."""
-
-    def __post_init__(self) -> None:
-        runtime = self.session.runtime
-        self._ends_ms = runtime.boot_ms() + self.session.request.deadline_ms - runtime.now_ms()
 
     @property
     def paths(self) -> Paths:
@@ -59,11 +53,9 @@ class Run:
         self.check_deadline()
 
     def check_deadline(self) -> None:
-        """Raises `StoreUnavailable` past the deadline, by the wall clock or by the clock since boot: decisions may then
-        be too old to act on (docs/design/collection.md#rule-12)."""
+        """Raises `StoreUnavailable` past the deadline: decisions may then be too old to act on
+        (docs/design/collection.md#rule-12)."""
         self.session.check_deadline()
-        if self.session.runtime.boot_ms() >= self._ends_ms:
-            raise StoreUnavailable("the deadline of the collection has passed, and the clock was set back meanwhile")
 
     async def read(self, key: str) -> Found | None:
         """Reads an object; None if it does not exist."""

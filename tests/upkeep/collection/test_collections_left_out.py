@@ -6,6 +6,7 @@ import pytest
 
 from arco_catalog.state.checkpoints import WalkCheckpoint
 from arco_catalog.state.floors import forget_floors, read_floors
+from arco_catalog.state.runtime import Deadline
 from arco_catalog.upkeep.collection import claims, collect, run
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
@@ -41,7 +42,7 @@ def tables_that_cannot_be_walked_to_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def deadlines_by_the_wall_clock_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Run, "check_deadline", lambda self: self.session.check_deadline())
+    patch.setattr(Deadline, "left_ms", lambda self: self.wall_ms - self.runtime.now_ms())
 
 
 CASES: list[tuple[Mutation, Finder]] = [

@@ -80,7 +80,7 @@ async def collect_asleep(collections: Collections, match: Match, *, made: bool =
         machine.ahead_ms = -2 * DAY_MS
 
     collections.store.rules = [Rule(match, first=sleep, made=made, times=1)]
-    with pytest.raises(StoreUnavailable, match="set back"):
+    with pytest.raises(StoreUnavailable, match="deadline"):
         await collect(collector.session(deadline_ms=DAY_MS), delete=True)
     collections.store.rules = []
 
