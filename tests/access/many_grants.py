@@ -24,8 +24,8 @@ from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.measuring import Totals
 from tests.support.realm_service import RealmApp, on_catalog, on_table
+from tests.support.registry_builder import Entries, RegistryBuilder
 from tools.support.asgi_client import Answer, Client
-from tools.support.registry_builder import Entries, RegistryBuilder
 from tools.support.request_bodies import schema
 
 TABLES = "/v1/lake/namespaces/db/tables"

@@ -13,7 +13,7 @@ from arco_catalog.authentication.setup import load_authentication
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.planning.access import Identity
 from arco_catalog.state.runtime import SystemRuntime
-from tools.support.oidc_provider import OidcProvider, oidc_provider
+from tests.support.oidc_provider import OidcProvider, oidc_provider
 
 pytestmark = pytest.mark.needs("node", "npm")
 AUDIENCE = "arco-of-this-test"

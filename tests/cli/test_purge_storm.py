@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.bench.purge_storm import Storm, survive
+from tests.cli.purge_storm import Storm, survive
 
 SHORT = Storm(tables=4, manifests=12, files=10, workers=3, kills=6, seed=7)
 

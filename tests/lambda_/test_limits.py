@@ -19,11 +19,11 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
 from tests.support.dropping_proxy import Message
-from tools.bench.metadata_semantics import table
 from tools.demo.engines import pyiceberg_catalog
 from tools.gateway.running import API, open_gateway, running
 from tools.gateway.sandbox import Function
 from tools.support.asgi_client import Answer
+from tools.support.many_snapshots import table
 from tools.support.request_bodies import schema, set_property, uuid7
 from tools.support.s3_servers import S3Server
 

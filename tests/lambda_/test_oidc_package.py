@@ -12,9 +12,9 @@ from arco_catalog.http.lambda_adapter import Endpoint
 from tests.lambda_.conftest import Caller, Start
 from tests.lambda_.test_realm import CONFIG, KEY, MANAGEMENT, bearer
 from tests.lambda_.test_vending import bootstrapped
+from tests.support.oidc_provider import oidc_provider
 from tools.gateway.events import API_ID
 from tools.package import PLATFORMS, Variant, build
-from tools.support.oidc_provider import oidc_provider
 
 LIMIT_BYTES = 110_000_000  # of which fastavro is 26 MB; Lambda's own is 250 MB
 ZIPPED_LIMIT_BYTES = 40_000_000  # and 50 MB, to be uploaded as it is

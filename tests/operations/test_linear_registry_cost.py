@@ -32,10 +32,10 @@ from storage_backends.wrappers.counting import CountingStore
 from tests.iceberg.counted import assert_linear, steps_of, steps_of_task
 from tests.state.counting_index import count_indexes, keyed
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.registry_builder import packed
+from tests.support.steps import result
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
-from tools.support.registry_builder import packed
 from tools.support.request_bodies import schema, set_property
-from tools.support.steps import result
 
 SIZES = (20, 40, 80)
 EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)

@@ -19,8 +19,8 @@ from arco_catalog.operations.listing import Paging, list_namespaces, list_relati
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.spilling import Limits
+from tests.support.registry_builder import RegistryBuilder, spread
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.registry_builder import RegistryBuilder, spread
 from tools.support.request_bodies import schema
 
 TINY = Settings("wh", spill=Limits(embedded=300, segment=700))

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import EqualTo
@@ -24,8 +25,8 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from reconciler.maintain.progress import DONE, PARTLY
 from reconciler.system import tables
 from tests.compact.lake import ServedLake
-from tools.bench.maintain import command, set_policies
-from tools.demo.engines import pyiceberg_catalog
+from tools.demo.engines import jars, pyiceberg_catalog
+from tools.demo.policies import set_policies
 from tools.demo.server import ARCO, WAREHOUSE
 from tools.support.environment import PROJECT
 from tools.support.local_spark import environment
@@ -54,7 +55,10 @@ class Maintained:
 
     def command(self, *more: str) -> list[str]:
         """The job on this machine."""
-        return command(self.lake.server, *more)
+        server = self.lake.server
+        where = ["--uri", server.uri, "--store", server.store, "--warehouse", WAREHOUSE, "--master", "local[2]"]
+        fetched = [] if "--dry-run" in more else ["--jars", ",".join(map(str, jars("")))]
+        return [str(ARCO), "pipeline", "run", "maintain", *where, *fetched, *more]
 
     def environment(self, **more: str) -> Mapping[str, str]:
         """With Java, and what a test sets."""
@@ -225,3 +229,28 @@ def writing(*writers: Writer) -> Iterator[None]:
     for writer in writers:
         if writer.failure is not None:
             raise writer.failure
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many files, in how many commits."""
+
+    files: int
+    commits: int
+
+
+def many_files(catalog: Catalog, name: str, rows: pa.Table, shape: Shape) -> Table:
+    """Makes a table of so many files, by so many commits. All rows are in it."""
+    table = catalog.create_table(name, rows.schema)
+    folder = Path(table.location().removeprefix("file://")) / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    size, each = -(-rows.num_rows // shape.files), -(-shape.files // shape.commits)
+    made: list[str] = []
+    for number in range(shape.files):
+        file = folder / f"{number:06}.parquet"
+        pq.write_table(rows.slice(number * size, size), file)
+        made.append(file.as_uri())
+        if len(made) == each or number == shape.files - 1:
+            table.add_files(made, check_duplicate_files=False)
+            made = []
+    return table

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compact.lake import ServedLake
-from tests.reconciler.maintained import Maintained, Writer, rows_of, writing
-from tools.bench.maintain import Shape, many_files
+from tests.reconciler.maintained import Maintained, Shape, Writer, many_files, rows_of, writing
 from tools.demo.engines import ICEBERG
 from tools.demo.server import serving
 

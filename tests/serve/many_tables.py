@@ -9,8 +9,8 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.spilling import Limits
+from tests.support.registry_builder import Objects, RegistryBuilder
 from tools.support.arco_server import WAREHOUSE
-from tools.support.registry_builder import Objects, RegistryBuilder
 
 NAMESPACE = "db"
 COLUMNS: Sequence[JsonValue] = [

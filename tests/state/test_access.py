@@ -11,7 +11,7 @@ from arco_catalog.state.registry import Operation
 from storage_backends import ANY, Applied, Found
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
-from tools.support.steps import result
+from tests.support.steps import result
 
 
 @pytest.fixture

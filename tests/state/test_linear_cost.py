@@ -18,7 +18,7 @@ from arco_catalog.state.segments import Directory, Ref, Segment, encode_line
 from arco_catalog.state.spilling import Limits, Spilling, spill
 from tests.iceberg.counted import Items, Text, assert_linear, steps_of
 from tests.state.counting_index import count_indexes, keyed
-from tools.support.steps import result
+from tests.support.steps import result
 
 SIZES = (50, 100, 200)
 NS = ("db",)

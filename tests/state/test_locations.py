@@ -14,7 +14,7 @@ from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.holds import location_holds, released_holds, restored_holds
 from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
-from tools.support.steps import result
+from tests.support.steps import result
 
 
 def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:

@@ -8,7 +8,7 @@ from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Opera
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
-from tools.support.steps import result
+from tests.support.steps import result
 
 
 def after(head: RegistryState, number: int) -> RegistryState:

@@ -17,7 +17,7 @@ from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, spill
-from tools.support.steps import lacks, result
+from tests.support.steps import lacks, result
 
 
 def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:

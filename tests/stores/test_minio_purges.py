@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.purge_storm import survive
 from tests.cli.test_purge_storm import SHORT
 from tests.cli.test_purged_neighbours import (
     Site,
@@ -15,7 +16,6 @@ from tests.cli.test_purged_neighbours import (
     test_a_table_with_branches_tags_and_statistics_is_restored_and_then_gone,
     test_files_that_lie_elsewhere_stay,
 )
-from tools.bench.purge_storm import survive
 from tools.support.s3_servers import S3Server
 
 __all__ = [

@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +36,6 @@ from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
 from tools.gateway.sandbox import Function, Sandbox
 from tools.support.asgi_client import Client
-from tools.support.process_tree import thread_cpu_seconds
 from tools.support.request_bodies import schema, set_property
 from tools.support.s3_servers import moto_server
 
@@ -119,6 +119,15 @@ async def start(function: Function, client: Path, event: bytes) -> tuple[float, 
     return 1_000 * took, 1_000 * used
 
 
+def thread_cpu_seconds(pid: int) -> float:
+    """CPU time of the threads that a process has now, by the scheduler, which counts nanoseconds."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
+            total += int((thread / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
 async def measure(processes: int, *, compiled: bool) -> Measured:
     """Starts everything that many times, in turns."""
     with TemporaryDirectory(prefix="arco-cold-") as folder, moto_server() as s3:
@@ -168,13 +177,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.cold", description=__doc__)
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"of each kind, default {PROCESSES}")
     parser.add_argument("--sources", action="store_true", help="without bytecode made ahead")
-    parser.add_argument("--serve", action="store_true", help="instead, `arco serve` over each store, and first calls")
     options = parser.parse_args()
-    if options.serve:
-        from tools.bench import cold_serve  # needs more than the other benchmark does
-
-        cold_serve.show(options.processes)
-        return 0
     show(asyncio.run(measure(options.processes, compiled=not options.sources)))
     return 0
 

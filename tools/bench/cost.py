@@ -26,7 +26,6 @@ from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
 from tools.bench import prices
-from tools.bench.metadata_semantics import table
 from tools.bench.prices import (
     AVAILABLE_SERVICE,
     DATED,
@@ -39,6 +38,7 @@ from tools.bench.prices import (
 )
 from tools.support.asgi_client import Client
 from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.many_snapshots import table
 from tools.support.request_bodies import set_property, uuid7
 
 SNAPSHOTS = 100

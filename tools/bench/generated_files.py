@@ -9,6 +9,7 @@ from storage_backends import Cursor, Deleted, Found, Missing, ObjectStore, Outco
 from storage_backends.base import ANY
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.manifests import ENTRY_SCHEMA, LIST_SCHEMA, avro
+from tools.support.request_bodies import append_snapshot
 from tools.support.synthetic_table import location_of
 
 LIST = "metadata/snap-1.avro"
@@ -34,17 +35,7 @@ class GeneratedFiles:
             self._make_templates("x" * len(location))
         assert len(location) == len(self._place)
         self._tables.add(location.removeprefix("memory:///"))
-        snapshot: JsonObject = {
-            "snapshot-id": 1,
-            "sequence-number": 1,
-            "timestamp-ms": fixture.runtime.now_ms(),
-            "manifest-list": f"{location}/{LIST}",
-            "summary": {"operation": "append"},
-            "schema-id": 0,
-        }
-        branch: JsonObject = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": 1, "type": "branch"}
-        added: JsonObject = {"action": "add-snapshot", "snapshot": snapshot}
-        await fixture.commit({"requirements": [], "updates": [added, branch]}, name)
+        await fixture.commit(append_snapshot(1, fixture.runtime.now_ms(), f"{location}/{LIST}"), name)
 
     def _make_templates(self, place: str) -> None:
         self._place = place

@@ -30,11 +30,11 @@ from reconciler.maintain.telling import MaintenanceTable
 from reconciler.packages import shipped
 from reconciler.system import questions
 from reconciler.system.opened import SystemTables
-from tools.bench.maintain import set_policies
 from tools.demo import pyiceberg_steps, spark_steps
 from tools.demo.data import TABLES, generate
 from tools.demo.engines import pyiceberg_catalog, pyiceberg_properties, spark_session
 from tools.demo.lake import Lake, title
+from tools.demo.policies import set_policies
 from tools.demo.progress import Progress
 from tools.demo.server import WAREHOUSE, Server, serving
 from tools.demo.spark_steps import in_files

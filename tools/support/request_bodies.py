@@ -20,6 +20,20 @@ def set_property(name: str, value: str) -> JsonObject:
     return {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: value}}]}
 
 
+def append_snapshot(number: int, timestamp_ms: int, manifest_list: str) -> JsonObject:
+    """A commit that adds a snapshot with this manifest list, and makes it the newest of main."""
+    snapshot: JsonObject = {
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": timestamp_ms,
+        "manifest-list": manifest_list,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    main: JsonObject = {"action": "set-snapshot-ref", "ref-name": "main", "snapshot-id": number, "type": "branch"}
+    return {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": snapshot}, main]}
+
+
 def view_request(name: str = "v", properties: Mapping[str, str] | None = None) -> JsonObject:
     """A CreateViewRequest."""
     return {

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import loads
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.manifests import manifest, manifest_list
+from tools.support.request_bodies import append_snapshot
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,8 @@ class Shape:
         """Commits the snapshots to a table in `db`."""
         location = await location_of(fixture, name)
         for number in range(1, self.snapshots + 1):
-            snapshot: JsonObject = {
-                "snapshot-id": number,
-                "sequence-number": number,
-                "timestamp-ms": fixture.runtime.now_ms(),
-                "manifest-list": f"{location}/metadata/snap-{number}.avro",
-                "summary": {"operation": "append"},
-                "schema-id": 0,
-            }
-            branch: JsonObject = {
-                "action": "set-snapshot-ref",
-                "ref-name": "main",
-                "snapshot-id": number,
-                "type": "branch",
-            }
-            added: JsonObject = {"action": "add-snapshot", "snapshot": snapshot}
-            await fixture.commit({"requirements": [], "updates": [added, branch]}, name)
+            place = f"{location}/metadata/snap-{number}.avro"
+            await fixture.commit(append_snapshot(number, fixture.runtime.now_ms(), place), name)
 
 
 async def location_of(fixture: CatalogFixture, name: str) -> str:

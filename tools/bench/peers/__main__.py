@@ -17,13 +17,12 @@ from statistics import median_low
 from typing import TypeAlias
 
 from tools.bench.peers import traffic
-from tools.bench.peers.generator import PLACE, Score
-from tools.bench.peers.places import BUCKET, DELAY_MS, Pair, far_s3, on_azure, on_gcs, on_local_files, on_s3
-from tools.bench.peers.servers import Server, ours
+from tools.bench.peers.generator import Score
+from tools.bench.peers.places import DELAY_MS, Pair, on_local_files, on_s3
+from tools.bench.peers.servers import Server
 
 CLIENTS = (1, 8, 32)
-TABLES = ("ceilings", "local", "s3", "moto", "gs", "azure")
-ANSWER_BYTES = 16_000
+TABLES = ("local", "s3")
 
 Requests: TypeAlias = Callable[[str, int], list[str]]
 """What so many clients send to a server whose paths begin so."""
@@ -54,8 +53,6 @@ class Line:
     def told(self) -> str:
         """A row of the table."""
         mine = middle(self.ours)
-        if not self.theirs:
-            return f"| {self.name} | {self.clients} | {mine.rate:,.0f} | | | {times(mine)} | | {refused(mine)} | |"
         peers = middle(self.theirs)
         ratio = mine.rate / peers.rate if peers.rate else float("inf")
         return (
@@ -83,12 +80,11 @@ HEADER = """| request | clients | ours /s | theirs /s | ratio | ours p50 / p99 m
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |"""
 
 
-def lines(*, shared: bool) -> list[Line]:
+def lines() -> list[Line]:
     """What is measured at a place."""
     made = [Line("load", loads, clients) for clients in CLIENTS]
     made += [Line("commit, each client its own table", commits, clients) for clients in CLIENTS]
-    if shared:
-        made += [Line("commit, all the same table", commits_to_one, clients) for clients in CLIENTS[1:]]
+    made += [Line("commit, all the same table", commits_to_one, clients) for clients in CLIENTS[1:]]
     return made
 
 
@@ -109,7 +105,7 @@ class Effort:
 def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[Line], effort: Effort) -> None:
     """Measures at one place, and prints its table."""
     with place as pair:
-        servers = [pair.arco, *([pair.reference] if pair.reference is not None else [])]
+        servers = [pair.arco, pair.reference]
         for server in servers:
             server.catalog.prepare()
             for line in measured[1:5:3]:  # loads and commits of several clients: a JVM takes its time to get going
@@ -118,46 +114,15 @@ def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[
         for number in range(effort.passes):
             for line in measured:
                 scores = (line.ours, line.theirs)
-                for server, kept in sorted(
-                    zip(servers, scores, strict=False), key=lambda _: 0, reverse=number % 2 == 1
-                ):
+                for server, kept in sorted(zip(servers, scores, strict=True), key=lambda _: 0, reverse=number % 2 == 1):
                     kept.append(effort.play(server, line))
         memory = [server.resident_mb() for server in servers]
     print(f"\n### {title}\n\n{HEADER}")
     for line in measured:
         print(line.told())
-    if pair.reference is None:
-        print(f"\nOurs alone: {pair.alone}. Metadata of the table: {sizes[0]:,} bytes.", end=" ")
-        print(f"Memory afterwards: {memory[0]:.0f} MB.", flush=True)
-        return
     print(f"\nMetadata of the table: {sizes[0]:,} bytes in ours, {sizes[1]:,} in theirs.", end=" ")
     print(f"Memory afterwards: ours {memory[0]:.0f} MB, theirs {memory[1]:.0f} MB, {memory[0] / memory[1]:.2f} of it.")
     sys.stdout.flush()
-
-
-def ceilings(scratch: Path, effort: Effort) -> None:
-    """What the clients could measure at most, and what the S3s can do with no delay."""
-    print("\n### What limits the measurement\n\n| | clients | requests /s | p50 / p99 ms |\n| --- | --: | --: | --: |")
-
-    def tell(name: str, server: Server, request: str) -> None:
-        for clients in CLIENTS:
-            score = server.play([request] * clients, effort.warm, effort.seconds)
-            print(f"| {name} | {clients} | {score.rate:,.0f} | {times(score)} |", flush=True)
-
-    with ours("tools.bench.peers.nothing", scratch, str(ANSWER_BYTES)) as server:
-        tell("the clients, at a server that does nothing", server, traffic.load("/v1", "t0"))
-    for name, kind in (("our S3, no delay, PUT of 3 KB", ()), ("moto, no delay, PUT of 3 KB", ("moto",))):
-        with far_s3(scratch, 0, *kind) as s3:
-            tell(name, Server(s3.endpoint, "", 0), put(3_000))
-
-
-def put(size: int) -> str:
-    """An S3 request that moto believes to be signed."""
-    signed = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-    return (
-        f"PUT /{BUCKET}/{PLACE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {signed}\r\n"
-        f"Content-Length: {size}\r\n\r\n{'x' * size}"
-    )
 
 
 def main() -> int:
@@ -186,17 +151,8 @@ def parts(folder: Path, options: Sequence[str], effort: Effort) -> Iterator[tupl
         made.mkdir()
     local = on_local_files(scratch["local"], options)
     far = on_s3(scratch["s3"], options)
-    on_moto = on_s3(scratch["moto"], options, "moto")
-    gcs, azure = on_gcs(scratch["gs"], options), on_azure(scratch["azure"], options)
-    away = f"S3, every call {DELAY_MS} ms longer"
-    yield "ceilings", partial(ceilings, scratch["ceilings"], effort)
-    yield "local", partial(compare, "Local files", local, lines(shared=True), effort)
-    yield "s3", partial(compare, f"{away} (our own emulator)", far, lines(shared=True), effort)
-    yield "moto", partial(compare, f"{away} (moto)", on_moto, lines(shared=False), effort)
-    gcs_title = f"Google Cloud Storage, every call {DELAY_MS} ms longer (our fake)"
-    yield "gs", partial(compare, gcs_title, gcs, lines(shared=True), effort)
-    azure_title = f"Azure Blob Storage, every call {DELAY_MS} ms longer (Azurite)"
-    yield "azure", partial(compare, azure_title, azure, lines(shared=True), effort)
+    yield "local", partial(compare, "Local files", local, lines(), effort)
+    yield "s3", partial(compare, f"S3, every call {DELAY_MS} ms longer", far, lines(), effort)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,6 @@ class Server:
         """Memory that it and its children hold now, in MB; what they share counts once."""
         return sum(_proportional_kb(pid) for pid in [self.pid, *_children(self.pid)]) / 1024
 
-    def cpu_seconds(self) -> float:
-        """CPU time used so far, by it and its children."""
-        return sum(_cpu_seconds(pid) for pid in [self.pid, *_children(self.pid)])
-
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
@@ -73,11 +69,6 @@ def _proportional_kb(pid: int) -> int:
         if name == "Pss":
             return int(value.split()[0])
     raise RuntimeError("/proc tells no Pss")
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

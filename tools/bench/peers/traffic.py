@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tools.bench.metadata_semantics import snapshot
 from tools.bench.peers.generator import PLACE
+from tools.support.many_snapshots import snapshot
 from tools.support.request_bodies import schema, set_property
 
 SNAPSHOTS = 20

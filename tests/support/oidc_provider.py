@@ -16,7 +16,7 @@ from tools.support.environment import PROJECT
 from tools.support.ports import free_port
 
 LIBRARY = PROJECT / ".tools" / "oidc-provider" / "node_modules" / "oidc-provider" / "lib" / "index.js"
-SCRIPT = PROJECT / "tools" / "support" / "oidc_provider.mjs"
+SCRIPT = PROJECT / "tests" / "support" / "oidc_provider.mjs"
 ANSWER_S = 120.0
 
 

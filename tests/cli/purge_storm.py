@@ -1,4 +1,4 @@
-"""Workers that are killed while they purge: `make bench-purge_storm`, `python -m tools.bench.purge_storm`.
+"""Workers that are killed while they purge.
 
 Many tables are dropped with purge, and several processes do the tasks, `arco serve` and `arco tasks run`. Each is ended
 by SIGKILL at random instants, and started again, until all tasks have ended. Then each task must have exactly one
@@ -6,13 +6,10 @@ by SIGKILL at random instants, and started again, until all tasks have ended. Th
 that meets differs from run to run.
 """
 
-import argparse
 import asyncio
 import os
 import random
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +27,6 @@ from storage_backends import ANY, Cursor, Found, ObjectStore
 from storage_backends.open import open_store
 from tools.support.arco_server import ARCO
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.s3_servers import SERVERS
 from tools.support.synthetic_table import Shape, key_prefix, location_of
 
 WAREHOUSE = "wh"
@@ -62,7 +58,7 @@ class Storm:
 
 
 @dataclass(frozen=True)
-class Survived:
+class StormResult:
     """What a storm came to: how many versions the tasks took in all, and how many leases."""
 
     kills: int
@@ -108,13 +104,13 @@ class Workers:
             self.kill(place)
 
 
-def survive(url: str, environment: Mapping[str, str], storm: Storm, log: Path) -> Survived:
+def survive(url: str, environment: Mapping[str, str], storm: Storm, log: Path) -> StormResult:
     """Fills the store at `url`, and has its dropped tables purged in the storm. Raises `AssertionError` for what should
     not be, and `TimeoutError` if it does not end."""
     return asyncio.run(_survive(url, environment, storm, log))
 
 
-async def _survive(url: str, environment: Mapping[str, str], storm: Storm, log: Path) -> Survived:
+async def _survive(url: str, environment: Mapping[str, str], storm: Storm, log: Path) -> StormResult:
     store = open_store(url, environment)
     try:
         fixture = CatalogFixture(store, settings=Settings(WAREHOUSE, purge=PurgeSettings(undrop_window_ms=0)), url=url)
@@ -129,7 +125,7 @@ async def _survive(url: str, environment: Mapping[str, str], storm: Storm, log: 
         ended = await _all_tasks(fixture)
         logs = [await _versions(fixture, task) for task in ended]
         _check(storm, ended, logs, kept, await _files(store))
-        return Survived(kills, sum(map(len, logs)), sum(map(_leases, logs)))
+        return StormResult(kills, sum(map(len, logs)), sum(map(_leases, logs)))
     finally:
         await store.close()
 
@@ -157,9 +153,9 @@ def _check(storm: Storm, ended: Sequence[Task], logs: Sequence[Sequence[Task]], 
     for task, versions in zip(ended, logs, strict=True):
         statuses = [version.status for version in versions]
         assert statuses.count(Status.SUCCESS) == 1, f"task {task.id}: {statuses}"
-        told = loads(str(task.document["result_extended"]).encode())
-        assert isinstance(told, dict)
-        assert told.get("left_behind", 0) == 0, f"task {task.id}: {told}"
+        result = loads(str(task.document["result_extended"]).encode())
+        assert isinstance(result, dict)
+        assert result.get("left_behind", 0) == 0, f"task {task.id}: {result}"
     assert kept <= left, f"gone without a reason: {sorted(kept - left)[:20]}"
     assert left <= kept, f"left behind: {sorted(left - kept)[:20]}"
 
@@ -210,32 +206,3 @@ async def _files(store: ObjectStore) -> set[str]:
         after = page.after
         if after is None:
             return keys
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Runs storms, one after the other, and says what each came to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, default=20)
-    parser.add_argument("--manifests", type=int, default=40)
-    parser.add_argument("--files", type=int, default=25)
-    parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--storms", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--server", choices=["local", *SERVERS], default="local")
-    options = parser.parse_args(arguments)
-    for seed in range(options.seed, options.seed + options.storms):
-        storm = Storm(options.tables, options.manifests, options.files, options.workers, options.kills, seed)
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "log"
-            if options.server == "local":
-                survived = survive(f"file:{folder}/store", {}, storm, log)
-            else:
-                with SERVERS[options.server]() as server:
-                    server.make_bucket("storm")
-                    survived = survive("s3://storm/lake", server.environment, storm, log)
-        print(f"seed {seed}: {survived}", flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

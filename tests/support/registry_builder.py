@@ -15,7 +15,7 @@ from arco_catalog.state.registry import RECENT_COMMITS, Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, decode_line, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, cut
-from tools.support.steps import result
+from tests.support.steps import result
 
 Entries = dict[str, JsonObject]
 Objects = Iterator[tuple[str, bytes]]

@@ -1,0 +1,24 @@
+"""Policies of tables, made and attached over HTTP."""
+
+import json
+
+import requests
+
+from arco_catalog.iceberg.json import JsonObject
+from tools.demo.server import WAREHOUSE, Server
+
+
+def set_policies(server: Server, namespace: str, table: str, policies: dict[str, JsonObject]) -> None:
+    """Makes policies, and attaches them to a table."""
+    config = requests.get(f"{server.uri}/v1/config", params={"warehouse": WAREHOUSE}, timeout=30).json()
+    where = f"{server.uri}/polaris/v1/{config['overrides']['prefix']}/namespaces/{namespace}/policies"
+    target = {"target": {"type": "table-like", "path": [namespace, table]}}
+    for kind, content in policies.items():
+        name = f"{table}-{kind}"
+        policy: JsonObject = {
+            "name": name,
+            "type": f"system.{kind}",
+            "content": json.dumps({"enable": True, **content}),
+        }
+        requests.post(where, json=policy, timeout=30).raise_for_status()
+        requests.put(f"{where}/{name}/mappings", json=target, timeout=30).raise_for_status()
