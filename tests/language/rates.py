@@ -41,7 +41,10 @@ def is_term(word: str) -> bool:
 def product_words() -> tuple[int, Counter[str]]:
     """Lines and words of everything that ships."""
     texts = [read(path) for path in files(*PRODUCT, suffix=".py")]
-    return sum(text.lines for text in texts), sum((text.words for text in texts), Counter[str]())
+    words = Counter[str]()
+    for text in texts:
+        words.update(text.words)
+    return sum(text.lines for text in texts), words
 
 
 def odd_rates(lines: int, words: Mapping[str, int]) -> dict[str, float]:
