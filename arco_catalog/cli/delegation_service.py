@@ -2,22 +2,25 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-
-import uvicorn
-import uvloop
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
 from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import listen, uri_of
-from arco_catalog.cli.malloc import configure_malloc
-from arco_catalog.cli.serve import KEEP_ALIVE_SECONDS, Server, followed, parsed_each, telemetry_of
-from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.cli.options import same_named
+from arco_catalog.cli.serve import (
+    Server,
+    followed,
+    open_served,
+    parsed_each,
+    run_server,
+    server_config,
+    telemetry_of,
+)
 from arco_catalog.cli.tls import certificate_of
 from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
 from arco_catalog.http.asgi import Asgi
@@ -30,7 +33,7 @@ from arco_catalog.http.realms import POLARIS_REALM
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.delegation_service_state import service_state
-from arco_catalog.operations.open import location_of, long_lived, open_catalog
+from arco_catalog.operations.open import location_of, long_lived
 from arco_catalog.operations.realms import realms_beside
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.key_settings import Dialect
@@ -38,11 +41,9 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.tasks.retry import TaskPolicies
-from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.upkeep.delegation_service.places import Places
 from arco_catalog.upkeep.delegation_service.service import Access, DelegationService
-from storage_backends import StoreError
-from storage_backends.open import canonical_url, opener_in
+from storage_backends.open import canonical_url
 
 GOODBYE_SECONDS = 5
 
@@ -82,44 +83,22 @@ class DelegationOptions:
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "DelegationOptions":
         """Takes the parser's result over."""
-        return cls(
-            store=parsed.store,
-            host=parsed.host,
-            port=parsed.port,
-            warehouse=parsed.warehouse,
-            allowed_locations=parsed.allowed_location,
-            delegation_locations=parsed.delegation_location,
-            delegation_endpoints=parsed.delegation_endpoint,
-            delegation_realms=parsed.delegation_realm,
-            allowed_hosts=parsed.allowed_host,
-            dialect=Dialect(parsed.idempotency_dialect),
-            log_format=parsed.log_format,
-            metrics_namespace=parsed.metrics_namespace,
-            log_level=parsed.log_level,
-            max_connections=parsed.max_connections,
-            request_memory=parsed.request_memory,
-            cache_memory=parsed.cache_memory,
-            max_body=parsed.max_body,
-            max_metadata=parsed.max_metadata,
-            task_properties=parsed.task_property,
-            realm=parsed.realm,
-            auth=parsed.auth,
-            token_key_file=parsed.token_key_file,
-            base_path=parsed.base_path,
-            tls_cert=parsed.tls_cert,
-            tls_key=parsed.tls_key,
-            tls_client_ca=parsed.tls_client_ca,
-            environment=parsed.environment,
-        )
+        given = same_named(parsed, cls)
+        given |= {
+            "allowed_locations": parsed.allowed_location,
+            "delegation_locations": parsed.delegation_location,
+            "delegation_endpoints": parsed.delegation_endpoint,
+            "delegation_realms": parsed.delegation_realm,
+            "allowed_hosts": parsed.allowed_host,
+            "dialect": Dialect(parsed.idempotency_dialect),
+            "task_properties": parsed.task_property,
+        }
+        return cls(**given)
 
 
 def run(options: DelegationOptions) -> int:
     """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
-    configure_malloc()
-    configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(options))
-    return 0
+    return run_server(options, _serve(options))
 
 
 async def _serve(options: DelegationOptions) -> None:
@@ -140,16 +119,7 @@ async def _serve(options: DelegationOptions) -> None:
             app: Asgi = create_delegation_app(service, http, telemetry, authentication)
             if authentication is None and options.tls_client_ca is not None:
                 app = CertificateCallers(app)
-            config = uvicorn.Config(
-                app,
-                http="httptools",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GOODBYE_SECONDS,
-            )
+            config = server_config(app, GOODBYE_SECONDS)
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
             uri = uri_of(listener, tls=certificate is not None) + options.base_path + BASE
             async with _swept(service):
@@ -164,15 +134,7 @@ def _announce(uri: str) -> None:
 async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
     """The store of the service, and of the catalogs beside it. Raises `CliError`."""
     settings = Settings(options.warehouse, max_metadata_bytes=options.max_metadata, cache_bytes=options.cache_memory)
-    try:
-        async with saying_that_it_waits(options.store):
-            url, *allowed = (
-                canonical_url(url, options.environment) for url in (options.store, *options.allowed_locations)
-            )
-            opener = opener_in(options.environment)
-            catalog = await open_catalog(settings, url, allowed, SystemRuntime(), opener)
-    except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise CliError(f"cannot open the store {options.store}: {error}") from error
+    catalog = await open_served(settings, options.store, options.allowed_locations, options.environment)
     async with long_lived(catalog):
         if catalog.settings.read_only_because is not None:
             raise CliError(f"tasks can't be kept in {options.store}: {catalog.settings.read_only_because}")

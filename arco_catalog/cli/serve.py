@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, cast
@@ -22,10 +22,12 @@ from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
+from arco_catalog.cli.options import same_named
 from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.session import operator_request, saying_that_it_waits
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
+from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR, HttpOptions
@@ -126,61 +128,40 @@ class ServeOptions:
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
         """Takes the parser's result over."""
-        return cls(
-            store=parsed.store,
-            host=parsed.host,
-            port=parsed.port,
-            warehouse=parsed.warehouse,
-            allowed_locations=parsed.allowed_location,
-            allow_location_overlap=parsed.allow_location_overlap or parsed.allow_table_location_overlap,
-            allow_catalog_overlap=parsed.allow_location_overlap or parsed.allow_catalog_location_overlap,
-            allowed_hosts=parsed.allowed_host,
-            allowed_origins=parsed.allowed_origin,
-            dialect=Dialect(parsed.idempotency_dialect),
-            keys_enabled=parsed.idempotency_enabled,
-            key_lifetime_ms=parsed.idempotency_lifetime,
-            metrics=parsed.metrics,
-            gzip=parsed.gzip,
-            log_format=parsed.log_format,
-            metrics_namespace=parsed.metrics_namespace,
-            log_level=parsed.log_level,
-            quiet=parsed.quiet,
-            max_connections=parsed.max_connections,
-            request_memory=parsed.request_memory,
-            cache_memory=parsed.cache_memory,
-            max_body=parsed.max_body,
-            max_metadata=parsed.max_metadata,
-            file_confirmed_ms=parsed.file_confirmed,
-            purge=PurgeSettings(
+        given = same_named(parsed, cls)
+        given |= {
+            "allowed_locations": parsed.allowed_location,
+            "allow_location_overlap": parsed.allow_location_overlap or parsed.allow_table_location_overlap,
+            "allow_catalog_overlap": parsed.allow_location_overlap or parsed.allow_catalog_location_overlap,
+            "allowed_hosts": parsed.allowed_host,
+            "allowed_origins": parsed.allowed_origin,
+            "dialect": Dialect(parsed.idempotency_dialect),
+            "keys_enabled": parsed.idempotency_enabled,
+            "key_lifetime_ms": parsed.idempotency_lifetime,
+            "file_confirmed_ms": parsed.file_confirmed,
+            "purge": PurgeSettings(
                 PurgeMode(parsed.purge_mode),
                 parsed.purge_undrop_window,
                 parsed.purge_trust_locations,
                 parsed.purge_whole_location,
                 vended_ms(parsed.vending_lifetime),
             ),
-            tasks=parsed.tasks,
-            task_properties=parsed.task_property,
-            realm=parsed.realm,
-            auth=parsed.auth,
-            token_key_file=parsed.token_key_file,
-            vending_lifetime=parsed.vending_lifetime,
-            vending_keys_file=parsed.vending_keys_file,
-            base_path=parsed.base_path,
-            namespace_separator=parsed.namespace_separator,
-            tls_cert=parsed.tls_cert,
-            tls_key=parsed.tls_key,
-            tls_client_ca=parsed.tls_client_ca,
-            listener=parsed.listener,
-            environment=parsed.environment,
-        )
+            "task_properties": parsed.task_property,
+        }
+        return cls(**given)
 
 
 def run(options: ServeOptions) -> int:
     """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
+    return run_server(options, _serve(options))
+
+
+def run_server(options: Logged, serving: Coroutine[object, object, None]) -> int:
+    """Runs a server with its log and event loop. Returns the exit code."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(options))
+        runner.run(serving)
     return 0
 
 
@@ -220,22 +201,9 @@ async def _serve(options: ServeOptions) -> None:
                 max_body_bytes=options.max_body,
                 request_memory_bytes=options.request_memory,
             )
-            config = uvicorn.Config(
-                create_app(
-                    {} if what.realms else {options.warehouse: catalog},
-                    http,
-                    telemetry,
-                    what.realms,
-                    what.authentication,
-                ),
-                http="httptools",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
-            )
+            catalogs = {} if what.realms else {options.warehouse: catalog}
+            app = create_app(catalogs, http, telemetry, what.realms, what.authentication)
+            config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
             report = await _report(catalog, what.realms, http.key_policy)
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
             server = Server(config, crowd, lambda: _announce(options, report, listener), certificate)
@@ -285,6 +253,20 @@ def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
         return delegate_from_env(options.environment, runtime)
     except ValueError as error:
         raise CliError(str(error)) from error
+
+
+def server_config(app: Asgi, graceful_s: int) -> uvicorn.Config:
+    """uvicorn's settings. Requests under way have so many seconds to end when the server stops."""
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=graceful_s,
+    )
 
 
 class Server(uvicorn.Server):
@@ -429,12 +411,16 @@ async def _open(options: ServeOptions) -> Catalog:
         cache_bytes=options.cache_memory,
         purge=options.purge,
     )
+    return await open_served(settings, options.store, options.allowed_locations, options.environment)
+
+
+async def open_served(
+    settings: Settings, store: str, allowed: Sequence[str], environment: Mapping[str, str]
+) -> Catalog:
+    """The catalog in a server's store. Raises `CliError` if it can't be opened."""
     try:
-        async with saying_that_it_waits(options.store):
-            opener = opener_in(options.environment)
-            url, *allowed = (
-                canonical_url(url, options.environment) for url in (options.store, *options.allowed_locations)
-            )
-            return await open_catalog(settings, url, allowed, SystemRuntime(), opener)
+        async with saying_that_it_waits(store):
+            url, *locations = (canonical_url(each, environment) for each in (store, *allowed))
+            return await open_catalog(settings, url, locations, SystemRuntime(), opener_in(environment))
     except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise CliError(f"cannot open the store {options.store}: {error}") from error
+        raise CliError(f"cannot open the store {store}: {error}") from error

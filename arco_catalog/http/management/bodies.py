@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
 from arco_catalog.planning.access import Securable, SecurableKind
 from arco_catalog.planning.privileges import GRANTABLE
@@ -115,8 +114,3 @@ def granted_on(context: DecodedRequest) -> Securable:
 def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:
     """The version that a change is meant for, and the properties. Raises `BadRequest`."""
     return context.fields.required("currentEntityVersion", INT), context.fields.required("properties", STRINGS)
-
-
-def optional_object(fields: Fields, name: str) -> JsonObject | None:
-    """An object that may be missing. Raises `BadRequest`."""
-    return fields.optional(name, OBJECT)
