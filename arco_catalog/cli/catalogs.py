@@ -18,6 +18,7 @@ from arco_catalog.operations.management.catalog_drops import end_catalog, remove
 from arco_catalog.operations.management.catalogs import (
     BASE_LOCATION,
     CatalogRequest,
+    CatalogUpdate,
     existing_catalog,
     get_catalog,
     list_catalogs,
@@ -181,9 +182,8 @@ async def _update(realm: Realm, session: Session, options: CatalogOptions, name:
     storage = {**entry.storage, **({"allowedLocations": _locations(options, said)} if said.locations else {})}
     storage = {key: value for key, value in {**storage, **_object(said.storage)}.items() if value is not None}
     parse_storage_config(storage)
-    return await change_catalog(
-        realm, session, name, entry.entity, entry.version, properties, storage, account_may_change=True
-    )
+    update = CatalogUpdate(name, entry.entity, entry.version, properties, storage, account_may_change=True)
+    return await change_catalog(realm, session, update)
 
 
 def _locations(options: CatalogOptions, said: Said) -> list[JsonValue]:

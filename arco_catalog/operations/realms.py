@@ -10,6 +10,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalogs import (
     CatalogRequest,
+    CatalogUpdate,
     begin_catalog,
     check_free,
     check_storage,
@@ -278,29 +279,9 @@ async def make_catalog(
     return await create_catalog(session, request, entity, place, overlap=overlap)
 
 
-async def change_catalog(
-    realm: Realm,
-    session: Session,
-    name: str,
-    entity: str,
-    expected: int | None,
-    properties: Mapping[str, str] | None,
-    storage: JsonObject | None,
-    *,
-    account_may_change: bool = False,
-) -> JsonObject:
-    """Changes properties and storage configuration of a catalog, each unless it is None, and returns the catalog's
-    JSON. `entity` is the id of the catalog on which the caller's rights were checked. Raises `CatalogChanged` if the
-    name belongs to another catalog by now, `CommitFailed` if its version is not `expected`, and `BadRequest` for
-    locations that are not allowed, and for another cloud account unless `account_may_change`."""
-    return await update_catalog(
-        session,
-        name,
-        entity,
-        expected,
-        properties,
-        storage,
-        realm.check_locations,
-        overlap=session.settings.allow_catalog_overlap,
-        account_may_change=account_may_change,
-    )
+async def change_catalog(realm: Realm, session: Session, update: CatalogUpdate) -> JsonObject:
+    """Changes properties and storage configuration of a catalog, and returns the catalog's JSON. Raises
+    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if its version is not the expected
+    one, and `BadRequest` for locations that are not allowed, and for another cloud account unless that may change."""
+    overlap = session.settings.allow_catalog_overlap
+    return await update_catalog(session, update, realm.check_locations, overlap=overlap)

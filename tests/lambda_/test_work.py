@@ -27,8 +27,8 @@ from arco_catalog.upkeep.collection.tasks import collect_tasks
 from arco_catalog.upkeep.invocation import MARGIN_MS
 from arco_catalog.upkeep.purge.deletion import Deletion
 from storage_backends.local.store import LocalStore
-from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.lambda_.test_reconcile import Invocation
+from tests.support.nonconditional_store import NonconditionalStore
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 

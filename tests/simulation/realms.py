@@ -30,7 +30,13 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalog_drops import end_catalog, remove_catalog, unfinished_purges
-from arco_catalog.operations.management.catalogs import CatalogRequest, find_entry, list_catalogs, shown_catalog
+from arco_catalog.operations.management.catalogs import (
+    CatalogRequest,
+    CatalogUpdate,
+    find_entry,
+    list_catalogs,
+    shown_catalog,
+)
 from arco_catalog.operations.management.principals import NewCredentials
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
 from arco_catalog.operations.realms import Deployment, Realm, change_catalog, make_catalog
@@ -222,7 +228,8 @@ class RealmClients:
             self.auditor.judged[principal] = entry.entity
             await self.world.runtime.sleep(pause_s * self.world.runtime.random())
             properties = {**{key: str(value) for key, value in entry.properties.items()}, "owner": principal}
-            return await change_catalog(self.realm(at), session, name, entry.entity, None, properties, None)
+            update = CatalogUpdate(name, entry.entity, None, properties, None)
+            return await change_catalog(self.realm(at), session, update)
 
         return not isinstance(await self._send(process, request), Refusal)
 

@@ -10,8 +10,8 @@ from storage_backends import ABSENT, ANY, ObjectStore, Outcome, PreconditionFail
 from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
-from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.storage_backends.contract import ConditionalContract, ConditionalDeleteContract, listed
+from tests.support.nonconditional_store import NonconditionalStore
 from tools.support.s3_servers import S3Server
 
 

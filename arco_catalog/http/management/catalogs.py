@@ -56,16 +56,9 @@ async def update(context: RequestContext) -> Response:
     entity = await _judged_entity(context)
     if storage is not None:
         _check_storage(context, storage)
-    changed = await change_catalog(
-        context.sessions.required_realm,
-        context.sessions.open_authorized_realm(),
-        context.params["catalog"],
-        entity,
-        version,
-        properties,
-        storage,
-    )
-    return json_response(changed)
+    realm, session = context.sessions.required_realm, context.sessions.open_authorized_realm()
+    changes = catalogs.CatalogUpdate(context.params["catalog"], entity, version, properties, storage)
+    return json_response(await change_catalog(realm, session, changes))
 
 
 def _check_storage(context: RequestContext, storage: JsonObject) -> None:

@@ -62,6 +62,20 @@ class CatalogRequest:
     storage: JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogUpdate:
+    """New properties and storage configuration of a catalog; what is None stays, and so does the account of the cloud
+    unless it `account_may_change`. `entity` is the id of the catalog on which rights were checked, `expected` the
+    version that the catalog must have."""
+
+    name: str
+    entity: str
+    expected: int | None
+    properties: Mapping[str, str] | None
+    storage: JsonObject | None
+    account_may_change: bool = False
+
+
 def shown_catalog(catalog: CatalogEntry) -> JsonObject:
     """A catalog as answers of the management API show it."""
     return {"type": catalog.kind, **described(catalog), "storageConfigInfo": catalog.storage}
@@ -187,24 +201,13 @@ async def create_catalog(
 
 
 async def update_catalog(
-    session: Session,
-    name: str,
-    entity: str,
-    expected: int | None,
-    properties: Mapping[str, str] | None,
-    storage: JsonObject | None,
-    check: Callable[[JsonObject, JsonObject], None],
-    *,
-    overlap: bool,
-    account_may_change: bool = False,
+    session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], *, overlap: bool
 ) -> JsonObject:
-    """Changes properties and storage configuration, as far as `check` allows both; what is None stays, and so does the
-    account of the cloud unless it `account_may_change`. `entity` is the id of the catalog on which rights were judged.
-    Raises `CatalogChanged` if the name belongs to another by now, and `CommitFailed` if it has changed."""
-    if properties is not None:
-        check_entity_properties(properties, "catalog")
-    change = _Update(session, name, entity, expected, properties, storage, check, overlap, account_may_change)
-    return body_of(await run(session, change))
+    """Changes properties and storage configuration, as far as `check` allows both. Raises `CatalogChanged` if the name
+    belongs to another catalog by now, and `CommitFailed` if it has changed."""
+    if update.properties is not None:
+        check_entity_properties(update.properties, "catalog")
+    return body_of(await run(session, _Update(session, update, check, overlap)))
 
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
@@ -246,36 +249,26 @@ class _Update(EntityChange):
     status = 200
 
     def __init__(
-        self,
-        session: Session,
-        name: str,
-        entity: str,
-        expected: int | None,
-        properties: Mapping[str, str] | None,
-        storage: JsonObject | None,
-        check: Callable[[JsonObject, JsonObject], None],
-        overlap: bool,
-        account_may_change: bool,
+        self, session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], overlap: bool
     ) -> None:
-        super().__init__(session, {"name": name})
-        self.name, self.expected, self.properties, self.storage = name, expected, properties, storage
-        self.entity = entity
-        self.check, self.overlap, self.account_may_change = check, overlap, account_may_change
+        super().__init__(session, {"name": update.name})
+        self.update, self.check, self.overlap = update, check, overlap
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[catalog_key(self.name)], scans=[Scan(catalogs())])
-        before = _same_catalog(index, self.name, self.entity)
-        check_version(before, self.expected, "Catalog")
-        properties: JsonObject = before.properties if self.properties is None else {**self.properties}
+        update = self.update
+        yield Needs(keys=[catalog_key(update.name)], scans=[Scan(catalogs())])
+        before = _same_catalog(index, update.name, update.entity)
+        check_version(before, update.expected, "Catalog")
+        properties: JsonObject = before.properties if update.properties is None else {**update.properties}
         if not properties.get(BASE_LOCATION):
             properties = {**properties, BASE_LOCATION: before.properties.get(BASE_LOCATION)}
-        storage = with_base(properties, before.storage if self.storage is None else self.storage)
-        check_storage_change(before.storage, storage, account_may_change=self.account_may_change)
+        storage = with_base(properties, before.storage if update.storage is None else update.storage)
+        check_storage_change(before.storage, storage, account_may_change=update.account_may_change)
         self.check(properties, storage)
         if not self.overlap:
-            _require_apart(index, self.name, locations_of(properties, storage))
+            _require_apart(index, update.name, locations_of(properties, storage))
         after = before.updated(attempt.now_ms, properties=properties, storage=storage)
-        return {catalog_key(self.name): after.json}, shown_catalog(after)
+        return {catalog_key(update.name): after.json}, shown_catalog(after)
 
 
 def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
