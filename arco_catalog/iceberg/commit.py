@@ -10,7 +10,12 @@ from typing import Generic, TypeVar
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS, AssertCreate, TableRequirement
+from arco_catalog.iceberg.requirements import (
+    TABLE_REQUIREMENTS,
+    AssertCreate,
+    AssertRefSnapshotId,
+    TableRequirement,
+)
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, quoted
 from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
 
@@ -22,6 +27,8 @@ MAX_UPDATES = 50_000
 """Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
 MAX_REQUIREMENTS = 50_000
 """Requirements of one commit: a client sends one for each ref, and a handful besides."""
+REFS_COMPARED = 16
+"""Requirements on refs that are compared with a pointer while a commit waits: a writer names the ref that it moves."""
 SUMMARIES_READ = 100
 """Snapshots of one commit whose summaries are read for the engine's name: all of them come from one engine."""
 
@@ -73,6 +80,12 @@ def check_counts(*changes: JsonObject) -> None:
 def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
     """The ids of the snapshots that the commit adds, in its order."""
     return tuple(update.snapshot["snapshot-id"] for update in commit.updates if isinstance(update, AddSnapshot))
+
+
+def required_refs(commit: Commit) -> tuple[AssertRefSnapshotId, ...]:
+    """The first requirements on branches and tags, as many as are compared with a pointer."""
+    found = (each for each in commit.requirements if isinstance(each, AssertRefSnapshotId))
+    return tuple(islice(found, REFS_COMPARED))
 
 
 def engine_of(commit: Commit) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arco_catalog.iceberg.errors import CommitFailed
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.metadata import TableMetadata
 from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.shapes import INT, LONG, STRING, Fields
@@ -40,6 +41,11 @@ class AssertRefSnapshotId:
 
     ref: str
     snapshot_id: int | None
+
+    def holds(self, refs: JsonObject) -> bool:
+        """Whether a table with these branches and tags meets it."""
+        found = refs.get(self.ref)
+        return (found["snapshot-id"] if isinstance(found, dict) else None) == self.snapshot_id
 
     def check(self, table: TableMetadata) -> None:
         """Raises `CommitFailed` if the ref was made, moved or removed."""

@@ -15,7 +15,7 @@ from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, Prerequisite
 from arco_catalog.protocol.planned_commit import PointerCommit
 from arco_catalog.protocol.relation_committer import RelationCommitter
-from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation, relation
+from arco_catalog.protocol.relation_read_set import RelationReadSet, cached_relation, read_relation, relation
 from arco_catalog.protocol.reservations import reserve_locations
 from arco_catalog.state.access import POINTER_AGE_MS
 from arco_catalog.state.index import Namespace
@@ -27,15 +27,20 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
-    async with session.lock_table(namespace, name):
-        return await run(session, CommitRelation(session, RelationCommit(TABLES, namespace, name, commit)))
+    return await _commit(session, RelationCommit(TABLES, namespace, name, commit))
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest to a view."""
     commit = await session.parsed(view.parse_view_commit, request)
-    async with session.lock_table(namespace, name):
-        return await run(session, CommitRelation(session, RelationCommit(VIEWS, namespace, name, commit)))
+    return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
+
+
+async def _commit(session: Session, commit: RelationCommit) -> Answer:
+    """Commits after the writers of this process that came first. A commit that is bound to fail waits for none."""
+    mutation = CommitRelation(session, commit)
+    async with session.lock_table(commit.namespace, commit.name, lambda: not mutation.is_outdated()):
+        return await run(session, mutation)
 
 
 class CommitRelation(Mutation[RelationReadSet]):
@@ -45,6 +50,15 @@ class CommitRelation(Mutation[RelationReadSet]):
         self.session = session
         self.committer = RelationCommitter(session, wanted)
         self.lookup = self.committer.lookup()
+
+    def is_outdated(self) -> bool:
+        """Whether the pointer that this process has cached fails a requirement of the commit. No answer may rest on
+        that: the caches may be older than the request."""
+        state = self.session.state
+        head = state.cached_head()
+        entry = None if head is None else cached_relation(head, self.lookup)
+        pointer = None if entry is None else state.cached_pointer(entry.entity)
+        return pointer is not None and self.committer.wanted.is_outdated(pointer)
 
     async def read(self, freshness: Freshness, rank: str) -> RelationReadSet:
         return await read_relation(self.session, self.lookup, freshness)

@@ -8,6 +8,7 @@ from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.requirements import AssertRefSnapshotId
 from arco_catalog.planning.names import name_taken, not_of_kind
 from arco_catalog.state.entries import Kind
 from arco_catalog.state.index import Index, Namespace
@@ -52,6 +53,10 @@ class Semantics(ABC):
     @abstractmethod
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
         """Locations that a commit names."""
+
+    def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
+        """What a commit requires of branches and tags; a few, if there are many."""
+        return ()
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
         """Ids of the snapshots that a commit adds."""
@@ -115,6 +120,10 @@ class TableSemantics(Semantics):
             "refs": table.refs(document),
             "last_sequence_number": table.last_sequence_number(document),
         }
+
+    def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
+        assert isinstance(commit, table.Commit)
+        return table.required_refs(commit)
 
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
         assert isinstance(commit, table.Commit)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.requirements import AssertRefSnapshotId
 from arco_catalog.planning.apply_commit import AppliedUpdates, apply
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.borrowing import check_added
@@ -20,6 +21,7 @@ from arco_catalog.planning.reserved_locations import locations_to_reserve, reser
 from arco_catalog.planning.writes import FileRemoval
 from arco_catalog.state.borrowed import folders_of, outside
 from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.pointer import Pointer
@@ -44,6 +46,18 @@ class RelationCommit:
     def locations(self) -> Sequence[str]:
         """Locations that the commit names."""
         return self.semantics.explicit_locations(self.commit)
+
+    def is_outdated(self, pointer: Pointer) -> bool:
+        """Whether a requirement on a branch or tag fails by what the pointer repeats of the metadata. Not where an
+        undecided transaction may change that."""
+        if pointer.intent is not None:
+            return False
+        refs = mapping(pointer.document, "refs")
+        return not all(required.holds(refs) for required in self._required_refs)
+
+    @cached_property
+    def _required_refs(self) -> Sequence[AssertRefSnapshotId]:
+        return self.semantics.required_refs(self.commit)
 
     @cached_property
     def added_paths(self) -> Sequence[Location]:

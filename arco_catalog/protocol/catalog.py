@@ -268,9 +268,12 @@ class Session:
         (`Catalog.background_tasks`), else now."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
-    def lock_table(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
-        """The advisory lock of a table or view among the requests of this process."""
-        return nullcontext() if self.catalog.table_locks is None else self.catalog.table_locks.hold((namespace, name))
+    def lock_table(
+        self, namespace: Namespace, name: str, is_needed: Callable[[], bool]
+    ) -> AbstractAsyncContextManager[None]:
+        """The advisory lock of a table or view among the requests of this process, for as long as `is_needed`."""
+        locks = self.catalog.table_locks
+        return nullcontext() if locks is None else locks.hold((namespace, name), is_needed)
 
     def lock_registry(self) -> AbstractAsyncContextManager[None]:
         """The advisory lock of HEAD among the requests of this process."""

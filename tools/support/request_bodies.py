@@ -34,6 +34,13 @@ def append_snapshot(number: int, timestamp_ms: int, manifest_list: str) -> JsonO
     return {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": snapshot}, main]}
 
 
+def append(location: str, snapshot_id: int, parent: int | None) -> JsonObject:
+    """A commit that appends a snapshot to main of a table, whose current snapshot must be the parent. Its manifest list
+    does not exist."""
+    body = append_snapshot(snapshot_id, 1_700_000_000_000, f"{location}/metadata/snap-{snapshot_id}.avro")
+    return {**body, "requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": parent}]}
+
+
 def view_request(name: str = "v", properties: Mapping[str, str] | None = None) -> JsonObject:
     """A CreateViewRequest."""
     return {
