@@ -207,8 +207,8 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 trace: .venv/.dev ## The way of a load and of a commit through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
-# tools/bench has a program for each: appends, calls, cold, cost, hostile, peers, purge_neighbours. The first lines of each,
-# and its --help, describe what it measures.
+# tools/bench has a program for each: appends, calls, cold, cost, history, hostile, peers, purge_neighbours. The first lines
+# of each, and its --help, describe what it measures.
 bench-peers: .jars/reference-server/complete
 bench-%: .venv/.dev ## A bench of tools/bench, as bench-calls, bench-peers, bench-cold (ARGS=--help: its options)
 	$(BIN)/python -m tools.bench.$* $(ARGS)

@@ -114,7 +114,9 @@ METRICS = Variable(
     "count",
     "MODE",
 )
-GZIP = Variable("ARCO_GZIP", "compress large answers for clients that accept it", parse_bool, "false")
+GZIP = Variable(
+    "ARCO_GZIP", "compress answers of 64 KB, not only those of 1 MB, for clients that accept it", parse_bool, "false"
+)
 LOG_FORMAT = Variable(
     "ARCO_LOG_FORMAT",
     "text, or json (one object per line, and a line for each request at any level)",

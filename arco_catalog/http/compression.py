@@ -8,6 +8,9 @@ from arco_catalog.http.responses import Response
 from arco_catalog.planning.answer_limit import AnswerLimit
 
 WORTHWHILE_BYTES = 64 << 10
+"""How large an answer must be for the host's limit to be checked, and to be compressed where that is an option."""
+ALWAYS_BYTES = 1 << 20
+"""How large an answer must be to be compressed on every server."""
 
 _NEVER = re.compile(r"q=0(\.0*)?")
 
@@ -30,13 +33,18 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
     return weights.get("gzip", weights.get("*", False))
 
 
-def gzip_accepted(options: HttpOptions, headers: Mapping[str, str]) -> bool:
-    """Whether this client's answer may be compressed."""
-    return options.gzip and accepts_gzip(headers)
+def is_compressed(options: HttpOptions, headers: Mapping[str, str], size: int) -> bool:
+    """Whether an answer of more than so many bytes is compressed for this client."""
+    return size > compressed_from(options) and accepts_gzip(headers)
+
+
+def compressed_from(options: HttpOptions) -> int:
+    """The bytes above which answers are compressed for clients that accept it."""
+    return WORTHWHILE_BYTES if options.gzip else ALWAYS_BYTES
 
 
 def answer_limit(options: HttpOptions, headers: Mapping[str, str]) -> AnswerLimit | None:
     """What the host can carry back to this client; None for everything."""
     if options.payload_bytes is None:
         return None
-    return AnswerLimit(options.payload_bytes, gzip_accepted(options, headers))
+    return AnswerLimit(options.payload_bytes, accepts_gzip(headers))

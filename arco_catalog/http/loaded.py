@@ -4,19 +4,35 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated
-from arco_catalog.http.compression import answer_limit
+from arco_catalog.http.compression import answer_limit, compressed
 from arco_catalog.http.request_context import RequestContext
-from arco_catalog.http.responses import Response, table_response
+from arco_catalog.http.responses import Response, around_metadata, table_response
 from arco_catalog.planning.answers import TableState
+from arco_catalog.state.gzip_stream import DeflatedPart, gzip_stream
 
 
 def load_response(
-    context: RequestContext, state: TableState, headers: Mapping[str, str], delegated: Delegated = NOT_DELEGATED
+    context: RequestContext,
+    state: TableState,
+    headers: Mapping[str, str],
+    delegated: Delegated = NOT_DELEGATED,
+    part: DeflatedPart | None = None,
 ) -> Response:
-    """The answer to a load. Labels are left out of one that the host could not carry with them: governance must not
-    make a table unreadable that was readable without."""
+    """The answer to a load, compressed if `part`, the metadata of `state`, is given. It has no labels if the host
+    could not carry it with them: governance must not make a table unreadable that was readable without."""
+    limit = answer_limit(context.options, context.headers)
+    if part is not None:
+        response = _compressed_response(state, headers, delegated, part)
+        if limit is None or limit.carries(response.body, text=False):
+            return response
     response = table_response(state, headers, config=True, delegated=delegated)
-    limit = answer_limit(context.options, context.headers) if state.governance else None
-    if limit is None or limit.fits(response.body):
+    if limit is None or not state.governance or limit.fits(response.body):
         return response
     return table_response(replace(state, governance={}), headers, config=True, delegated=delegated)
+
+
+def _compressed_response(
+    state: TableState, headers: Mapping[str, str], delegated: Delegated, part: DeflatedPart
+) -> Response:
+    start, end = around_metadata(state, config=True, delegated=delegated)
+    return compressed(Response(200, headers={**headers, "Vary": "Accept-Encoding"}), gzip_stream(start, part, end))

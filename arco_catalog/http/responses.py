@@ -43,6 +43,11 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     error_type: str | None = None
 
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body is compressed already."""
+        return "Content-Encoding" in self.headers
+
     async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
         """Sends the response, without its body if the request was a HEAD."""
         body = b"" if to_head else self.body
@@ -85,6 +90,12 @@ def table_response(
 ) -> Response:
     """A table's state, its metadata spliced in as it was stored: no load pays for parsing it. What is told of its
     governance are labels."""
+    start, end = around_metadata(state, config=config, delegated=delegated)
+    return Response(200, b"".join((start, state.metadata, end)), headers)
+
+
+def around_metadata(state: TableState, *, config: bool, delegated: Delegated = NOT_DELEGATED) -> tuple[bytes, bytes]:
+    """The bytes of an answer before the metadata of a table, and those after it. Labels show its governance."""
     location = dumps({"metadata-location": state.metadata_location})
     told: JsonObject = {"config": {**delegated.config}} if config else {}
     if delegated.credentials:
@@ -94,4 +105,4 @@ def table_response(
 
         told["labels"] = labels_of(state.governance)
     end = b"," + dumps(told)[1:] if told else b"}"
-    return Response(200, b"".join((location[:-1], b',"metadata":', state.metadata, end)), headers)
+    return location[:-1] + b',"metadata":', end

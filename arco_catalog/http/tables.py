@@ -2,23 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, asked
+from arco_catalog.http.compression import is_compressed
 from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
 from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
-from arco_catalog.iceberg.json import dumps_long
-from arco_catalog.iceberg.json_pieces import let_go
-from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.shapes import check
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, require_table
+from arco_catalog.operations.table_forms import deflated_metadata, visible_snapshots
 from arco_catalog.planning.answers import TableState
-from arco_catalog.state.worker_threads import off_loop
 
 
 async def list_(context: RequestContext) -> Response:
@@ -50,10 +47,12 @@ async def load(context: RequestContext) -> Response:
     headers = {**tag_of(state, snapshots, delegated), **delegated.headers}
     if not none_match(context.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
-    if snapshots == "refs":
-        await context.hold.take(await session.files.parsed_bytes(state.metadata_location, state.metadata))
-        state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
-    return load_response(context, state, headers, delegated)
+    visible = await visible_snapshots(session, state) if snapshots == "refs" else None
+    sent = state if visible is None else replace(state, metadata=visible)
+    part = None
+    if is_compressed(context.options, context.headers, len(sent.metadata)):
+        part = await deflated_metadata(session, state, visible)
+    return load_response(context, sent, headers, delegated, part)
 
 
 async def exists(context: RequestContext) -> Response:
@@ -89,12 +88,3 @@ def delegates(context: RequestContext) -> bool:
     """Whether the client requests access to the files of tables, of a catalog that may give it."""
     realm = context.sessions.realm
     return realm is not None and realm.deployment.vending is not None and bool(asked(context.headers))
-
-
-def _with_visible_snapshots(state: TableState) -> TableState:
-    from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
-
-    document = parse_metadata(state.metadata, state.metadata_location)
-    visible = replace(state, metadata=dumps_long(visible_snapshots_only(document), len(state.metadata)))
-    let_go(document)
-    return visible

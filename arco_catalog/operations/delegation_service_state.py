@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.access import Caches
-from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.files import FileCache
 from arco_catalog.state.paths import SERVICE
 
 CACHE_BYTES = 1 << 20
@@ -13,4 +13,4 @@ CACHE_BYTES = 1 << 20
 def service_state(catalog: Catalog) -> Catalog:
     """The state of a service in a store that `catalog` has open: at the store's root, beside the folders of
     catalogs."""
-    return replace(catalog, paths=SERVICE, caches=Caches.of(CACHE_BYTES), files=ByteCache(CACHE_BYTES))
+    return replace(catalog, paths=SERVICE, caches=Caches.of(CACHE_BYTES), files=FileCache(CACHE_BYTES))

@@ -10,8 +10,7 @@ from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches, State
-from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import Mount
+from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
@@ -117,7 +116,7 @@ def build_catalog(
         runtime=runtime,
         caches=caches or Caches.of(settings.cache_bytes * 52 // 100),
         given_locations=[each.uri for each in given],
-        files=ByteCache(settings.cache_bytes * 48 // 100),
+        files=FileCache(settings.cache_bytes * 48 // 100),
     )
 
 

@@ -28,7 +28,6 @@ from arco_catalog.protocol.group_commit import GroupCommitter
 from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.protocol.rights import JudgementCache
 from arco_catalog.state.access import Caches, State
-from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.locations import AllowedLocations, Location
@@ -108,7 +107,7 @@ class Realm:
         self.prefix = "" if self.at_root else self.name
         self.judgements = JudgementCache()
         self._caches = Caches.of(settings.cache_bytes * 52 // 100)
-        self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
+        self._files = FileCache(settings.cache_bytes * 48 // 100)
         paths = Paths(self.prefix, REALM_FOLDER)
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])

@@ -7,10 +7,11 @@ Locations reach beyond the catalog's own folder, so each allowed prefix has its 
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, count_values
@@ -18,6 +19,7 @@ from arco_catalog.iceberg.outline import let_long_parts_go
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.gzip_stream import DeflatedPart
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.memory import (
     FILE_WEIGHT,
@@ -51,15 +53,31 @@ class Mount:
 @dataclass(frozen=True, slots=True)
 class CachedFile:
     """A file's bytes, decompressed, at a version. `values` is how many values it has at most, None where that was not
-    counted yet. `confirmed` is when the last call that showed the file to exist was sent."""
+    counted yet. `confirmed` is when the last call that showed the file to exist was sent. `visible` is the document
+    without the snapshots that no branch or tag names; `deflated` and `deflated_visible` are both compressed; None where
+    no load has requested that yet."""
 
     version: Version
     body: bytes
     values: int | None
     confirmed: ClockReading
+    visible: bytes | None = None
+    deflated: DeflatedPart | None = None
+    deflated_visible: DeflatedPart | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its forms."""
+        parts = (self.deflated, self.deflated_visible)
+        return len(self.body) + len(self.visible or b"") + sum(len(part.data) for part in parts if part is not None)
 
 
-FileCache = ByteCache[str, CachedFile]
+class FileCache(ByteCache[str, CachedFile]):
+    """Metadata files by their locations. `locks` are held by requests that make another form of one."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 class Files:
@@ -239,7 +257,36 @@ class Files:
         return body
 
     def _remember(self, location: str, file: CachedFile) -> None:
-        self._cache.put(location, file, len(file.body) + len(location))
+        self._cache.put(location, file, file.size + len(location))
+
+    async def form(
+        self,
+        location: str,
+        body: bytes,
+        find: Callable[[CachedFile], T | None],
+        make: Callable[[], Awaitable[T]],
+        keep: Callable[[CachedFile, T], CachedFile],
+    ) -> T:
+        """Returns another form of a file with this body: the one that `find` finds in the cache, else what `make`
+        returns, which `keep` puts there. Requests that need it at the same time make it once."""
+        known = self._known(location, body)
+        made = None if known is None else find(known)
+        if made is not None:
+            return made
+        lock = self._cache.locks.setdefault(location, asyncio.Lock())
+        async with lock:
+            known = self._known(location, body)
+            made = None if known is None else find(known)
+            if made is None:
+                made = await make()
+                known = self._known(location, body)
+                if known is not None:
+                    self._remember(location, keep(known, made))
+        return made
+
+    def _known(self, location: str, body: bytes) -> CachedFile | None:
+        known = self._cache.get(location)
+        return known if known is not None and known.body is body else None
 
     async def extract(self, location: str, use: Callable[[JsonObject], T], *, current: bool = False) -> T:
         """What `use` returns or raises for the document in a metadata file, which is freed afterwards: the result has

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from arco_catalog.http.compression import WORTHWHILE_BYTES, answer_limit, compressed, gzip_accepted
+from arco_catalog.http.compression import WORTHWHILE_BYTES, accepts_gzip, answer_limit, compressed, compressed_from
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requests import Handle, Request
 from arco_catalog.http.responses import Response
@@ -27,18 +27,21 @@ class Encoding:
         less on its retry than it did at first, because changes are checked before they are made.
         """
         response = await self._inner(request)
-        if len(response.body) <= WORTHWHILE_BYTES:
+        if response.is_compressed:
             return response
+        size = len(response.body)
         limit = answer_limit(self._options, request.headers)
-        packable = gzip_accepted(self._options, request.headers)
-        if self._options.gzip:
-            response = replace(response, headers={**response.headers, "Vary": "Accept-Encoding"})
+        is_carried = size <= WORTHWHILE_BYTES or limit is None or limit.carries(response.body, text=True)
+        if is_carried and size <= compressed_from(self._options):
+            return response
+        response = replace(response, headers={**response.headers, "Vary": "Accept-Encoding"})
+        packable = accepts_gzip(request.headers)
         if packable:
             packed = await asyncio.to_thread(pack, response.body)
             if limit is None or limit.carries(packed, text=False):
                 return compressed(response, packed)
-        if limit is not None and not limit.carries(response.body, text=True):
-            raise _too_large(len(response.body), limit, request.route, packable)
+        if limit is not None and not is_carried:
+            raise _too_large(size, limit, request.route, packable)
         return response
 
 

@@ -14,8 +14,7 @@ from arco_catalog.operations.delegation_service_state import CACHE_BYTES
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import Mount
+from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.task import ENDED, TABLE_PURGE, Task
 from arco_catalog.state.task_log import LOST_HINT_MS, Hint, StoredTask, all_hints, list_tasks, read_task, remove_hint
 from arco_catalog.tasks.execution import task_session
@@ -173,7 +172,7 @@ class DelegationService:
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
         """Executes attempts of a task to its end."""
-        catalog = replace(self._state, mounts=mounts, files=ByteCache(CACHE_BYTES))
+        catalog = replace(self._state, mounts=mounts, files=FileCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
             while not await self._attempt(worker, task, purge):

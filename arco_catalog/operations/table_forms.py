@@ -1,0 +1,75 @@
+"""Forms in which a load sends table metadata besides that of its file: with fewer snapshots, and compressed. Each is
+made once for a metadata file, as long as this process has the file in memory."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from arco_catalog.iceberg.json import dumps_long
+from arco_catalog.iceberg.json_pieces import let_go
+from arco_catalog.iceberg.parsing import parse_metadata
+from arco_catalog.planning.answers import TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.gzip_stream import DeflatedPart, deflate
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import StoreUnavailable
+
+T = TypeVar("T")
+
+
+async def visible_snapshots(session: Session, state: TableState) -> bytes:
+    """Returns the metadata without the snapshots that no branch or tag names. Raises `OutOfMemory`, and
+    `StoreUnavailable` past the deadline."""
+    location, body = state.metadata_location, state.metadata
+
+    async def make() -> bytes:
+        await session.hold.take(await session.files.parsed_bytes(location, body))
+        return await off_loop(len(body), partial(_without_hidden_snapshots, location, body))
+
+    form = session.files.form(
+        location, body, lambda file: file.visible, make, lambda file, made: replace(file, visible=made)
+    )
+    return await _before_deadline(session, form)
+
+
+async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
+    """Returns the metadata, or what `visible_snapshots` made of it, as a part of a gzip stream. Raises
+    `StoreUnavailable` past the deadline."""
+    location, body = state.metadata_location, state.metadata
+    if visible is None:
+        form = session.files.form(
+            location,
+            body,
+            lambda file: file.deflated,
+            lambda: asyncio.to_thread(deflate, body),
+            lambda file, made: replace(file, deflated=made),
+        )
+    else:
+        form = session.files.form(
+            location,
+            body,
+            lambda file: file.deflated_visible,
+            lambda: asyncio.to_thread(deflate, visible),
+            lambda file, made: replace(file, deflated_visible=made),
+        )
+    return await _before_deadline(session, form)
+
+
+async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
+    """Waits for a form, which another request may be making."""
+    try:
+        async with asyncio.timeout(max(0.0, session.seconds_left())):
+            return await form
+    except TimeoutError as error:
+        raise StoreUnavailable("the request's deadline has passed") from error
+
+
+def _without_hidden_snapshots(location: str, body: bytes) -> bytes:
+    from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
+
+    document = parse_metadata(body, location)
+    visible = dumps_long(visible_snapshots_only(document), len(body))
+    let_go(document)
+    return visible
