@@ -17,6 +17,7 @@ from arco_catalog.tasks.execution import Finished
 from arco_catalog.upkeep.collection import collect
 from arco_catalog.upkeep.purge import executor
 from arco_catalog.upkeep.recovery import unpack
+from arco_catalog.upkeep.recovery.backup import CatalogBackup
 
 
 def forget_copies(within: pytest.MonkeyPatch) -> None:
@@ -73,6 +74,29 @@ def a_purge_without_a_delete_that_goes_on_after_a_restore(patch: pytest.MonkeyPa
         return True
 
     patch.setattr(unpack, "_may_have_deleted", may_have_deleted)
+
+
+def transactions_that_commit_during_a_backup_read_once(patch: pytest.MonkeyPatch) -> None:
+    async def members(self: CatalogBackup) -> Sequence[str] | None:
+        return None
+
+    patch.setattr(CatalogBackup, "_members_of_new_transactions", members)
+
+
+def a_head_that_is_read_before_the_pointers(patch: pytest.MonkeyPatch) -> None:
+    rightly = CatalogBackup._add_listed
+
+    async def add_listed(self: CatalogBackup, prefix: str, *more: Any, **named: Any) -> None:
+        if prefix == self.state.paths.markers:
+            self.first = await self._read_head()  # type: ignore[attr-defined]
+        await rightly(self, prefix, *more, **named)
+
+    async def consistent_head(self: CatalogBackup) -> RegistryState:
+        first: RegistryState = self.first  # type: ignore[attr-defined]
+        return first
+
+    patch.setattr(CatalogBackup, "_add_listed", add_listed)
+    patch.setattr(CatalogBackup, "_consistent_head", consistent_head)
 
 
 def the_largest_sequence_number_cached(patch: pytest.MonkeyPatch) -> None:

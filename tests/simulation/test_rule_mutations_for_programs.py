@@ -6,6 +6,7 @@ import pytest
 
 from tests.simulation import (
     rule_mutations_for_collections,
+    rule_mutations_for_copies,
     rule_mutations_for_fences,
     rule_mutations_for_keys,
     rule_mutations_for_polaris,
@@ -88,6 +89,21 @@ CASES: list[tuple[Mutation, str]] = [
     ),
     (rule_mutations_for_fences.deadlines_that_no_step_checks, "commits_of_a_process_that_stands_still"),
     (rule_mutations_for_fences.members_sent_past_their_deadline, "creates_that_wait_in_a_process_that_stands_still"),
+    (rule_mutations_for_copies.a_copy_that_is_not_recorded, "copied"),
+    (rule_mutations_for_copies.a_collection_in_a_copy, "copied"),
+    (rule_mutations_for_copies.a_drop_in_a_copy_that_makes_a_purge, "copied"),
+    (rule_mutations_for_copies.a_commit_to_a_copy_that_cleans, "copied"),
+    (rule_mutations_for_copies.a_purge_that_goes_on_in_a_copy, "copies_of_a_catalog_whose_purge_has_begun"),
+    (
+        rule_mutations_for_copies.a_try_of_before_the_restore_taken_for_lost,
+        "commits_that_a_backup_has_before_they_are_made",
+    ),
+    (
+        rule_mutations_for_copies.a_purge_without_a_delete_that_goes_on_after_a_restore,
+        "purges_that_are_restored_before_their_first_delete",
+    ),
+    (rule_mutations_for_copies.transactions_that_commit_during_a_backup_read_once, "transactions_beside_a_backup"),
+    (rule_mutations_for_copies.a_head_that_is_read_before_the_pointers, "transactions_beside_a_backup"),
 ]
 
 

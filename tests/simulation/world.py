@@ -89,6 +89,11 @@ class World:
         """Puts objects there that were there all along."""
         self._bucket.objects.update(objects)
 
+    def lose(self, prefix: str) -> None:
+        """Removes objects, as a disaster does, without an event."""
+        for key in self.keys(prefix):
+            del self._bucket.objects[key]
+
     def keys(self, prefix: str) -> list[str]:
         """The keys of the objects that there are now."""
         return [key for key in self._bucket.objects if key.startswith(prefix)]

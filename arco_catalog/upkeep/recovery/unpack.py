@@ -1,6 +1,7 @@
 """Restores a backup into a store that has no such catalog (docs/recovery.md#backups)."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -75,9 +76,10 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
         else:
             await state.create(prefix + member.key, member.body)
 
-    async for members in archive.objects():
-        for batch in batches(members, AT_ONCE):
-            await gather(*(create(member) for member in batch))
+    async with aclosing(archive.objects()) as groups:
+        async for members in groups:
+            for batch in batches(members, AT_ONCE):
+                await gather(*(create(member) for member in batch))
     return heads
 
 

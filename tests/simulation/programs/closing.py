@@ -6,12 +6,19 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import location_key
-from arco_catalog.state.paths import commit_key
+from arco_catalog.state.paths import Paths, commit_key
 from tests.simulation.programs.history import History
 from tests.simulation.programs.recorder import PATHS
 
 
-def closed(history: History, objects: Mapping[str, bytes], *, reconciled: bool, collected: bool = False) -> list[str]:
+def closed(
+    history: History,
+    objects: Mapping[str, bytes],
+    paths: Paths = PATHS,
+    *,
+    reconciled: bool,
+    collected: bool = False,
+) -> list[str]:
     """What is wrong with the receipts: every file of ours that became current has one path, after a last walk of the
     reconciler one committed receipt, and no other file has. Where receipts may have been `collected`, only those that
     are left are examined."""
@@ -19,10 +26,10 @@ def closed(history: History, objects: Mapping[str, bytes], *, reconciled: bool, 
     live: dict[str, tuple[str, str, int]] = {}
     for entity, file, ms in history.current:
         key = commit_key(entity, file)
-        live[PATHS.receipt(receipt.COMMITTED, key, ms)] = entity, file, ms
-        if not collected and PATHS.receipt(receipt.PENDING, key, ms) not in objects:
+        live[paths.receipt(receipt.COMMITTED, key, ms)] = entity, file, ms
+        if not collected and paths.receipt(receipt.PENDING, key, ms) not in objects:
             wrong.append(f"{file} of {entity} has no pending receipt")
-    committed = {key for key in objects if "/iceberg/committed/" in key}
+    committed = {key for key in objects if key.startswith(paths.events) and "/iceberg/committed/" in key}
     for key in sorted(committed - set(live)):
         wrong.append(f"a committed receipt of what never became current: {_said(objects[key])}")
     for key in sorted(committed & set(live)):

@@ -44,11 +44,11 @@ class Deletions:
                 yield f"the pointer of {name} was deleted, and a name leads to it"
         elif key.startswith(self.paths.transactions):
             yield from self._decision(name, entries, pointers)
-        elif "/iceberg/pending/" in key:
+        elif key.startswith(self.paths.events) and "/iceberg/pending/" in key:
             current = any(commit_key(entity, file) == name for entity, file, _ in self.history.current)
             if current and key.replace("/pending/", "/committed/") not in left:
                 yield f"{key} was deleted, and its commit has no receipt"
-        elif "/iceberg/committed/" in key:
+        elif key.startswith(self.paths.events) and "/iceberg/committed/" in key:
             for entity, file in self.history.state.files.items():
                 if entity in named and commit_key(entity, file) == name:
                     yield f"the receipt of the current file of {entity} was deleted"

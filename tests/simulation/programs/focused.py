@@ -504,7 +504,87 @@ def commits_of_a_process_that_stands_still() -> Program:
     return Program(Conditions(warm=True, steps=steps), (T,), (), ((commit,), (create,)))
 
 
+def copies_of_a_catalog_whose_purge_has_begun() -> Program:
+    """A purge that had deleted a file when the backup was made waits in the copy, until that is adopted."""
+    dies = Step("p2", "delete", "wh/warehouse/", "crash-after")
+    works = tuple(sent(Request("purge"), "p1", after=30.0) for _ in range(3))
+    commits = tuple(sent(Request("commit", (T,)), "p1", after=0.0) for _ in range(2))
+    dropped = (sent(Request("drop", (T,), flag=True), "p1"), sent(Request("purge"), "p2", after=2.0))
+    return Program(
+        Conditions(restores="elsewhere", window_ms=0, steps=(dies,)),
+        (T, U),
+        (),
+        ((*commits, *dropped),),
+        beside=((sent(Request("commit", (U,)), "p1", after=5.0),),),
+        restored=(works,),
+        adopted=(works,),
+    )
+
+
+def purges_that_are_restored_before_their_first_delete() -> Program:
+    """The restored catalog takes back a purge that had deleted nothing: its drop was undone before all was lost."""
+    dies = Step("p2", "put", "core/manifest", "crash-after")
+    return Program(
+        Conditions(restores="in place", window_ms=0, steps=(dies,)),
+        (T, U),
+        (),
+        ((sent(Request("drop", (T,), flag=True), "p1", after=0.0), sent(Request("purge"), "p2", after=2.0)),),
+        beside=((sent(Request("commit", (U,)), "p1", after=5.0),),),
+        restored=(tuple(sent(Request("purge"), "p1", after=30.0) for _ in range(3)),),
+    )
+
+
+def commits_that_a_backup_has_before_they_are_made() -> Program:
+    """The backup has the pending receipt of a commit, and not the commit: its file is not taken for that of a lost
+    try."""
+    commits = tuple(sent(Request("commit", (T,)), "p1", "p2", after=0.02) for _ in range(8))
+    collections = tuple(sent(Request("collect"), "p2", after=40.0) for _ in range(4))
+    return Program(
+        Conditions(restores="in place", ages=True, rate=0.04, faults=("slow", "delay-answer")),
+        (T, U),
+        (),
+        ((sent(Request("commit", (U,)), "p1", after=0.0),),),
+        beside=(commits,),
+        restored=((sent(Request("commit", (T,)), "p3"), sent(Request("reconcile"), "p1"), *collections),),
+    )
+
+
+def transactions_beside_a_backup() -> Program:
+    """A backup has each transaction whole, or not at all."""
+    both = tuple(sent(Request("transaction", (T, U)), f"p{place}", after=0.0) for place in (1, 2, 1, 2))
+    creates = tuple(sent(Request("transaction", (name,), creates=(V,)), "p3", after=0.0) for name in (T, U))
+    return Program(
+        Conditions(restores="in place", warm=True),
+        (T, U),
+        (),
+        ((sent(Request("commit", (U,)), "p1", after=0.0),),),
+        beside=(both, creates),
+        restored=((sent(Request("transaction", (T, U)), "p3"), sent(Request("list", namespace=DB), "p1")),),
+    )
+
+
+def servers_that_survive_a_restore() -> Program:
+    """A process that has seen moves that the restored catalog lacks believes what there is."""
+    moves = tuple(
+        sent(Request("set-properties", namespace=DB, choice=number % 2), f"p{number % 3 + 1}") for number in range(8)
+    )
+    creates = tuple(sent(Request("create", (name,)), f"p{place}", after=0.0) for place, name in enumerate((U, V), 1))
+    return Program(
+        Conditions(restores="in place", survives=True),
+        (T,),
+        (),
+        ((sent(Request("commit", (T,)), "p1", after=0.0),),),
+        beside=((sent(Request("commit", (T,)), "p1", after=15.0), *moves),),
+        restored=(creates, tuple(sent(Request("commit", (T,)), f"p{place}") for place in (1, 2, 3))),
+    )
+
+
 FOCUSED = (
+    copies_of_a_catalog_whose_purge_has_begun,
+    purges_that_are_restored_before_their_first_delete,
+    commits_that_a_backup_has_before_they_are_made,
+    transactions_beside_a_backup,
+    servers_that_survive_a_restore,
     retries_at_servers_that_disagree_on_keys,
     changes_of_how_keys_are_read,
     commits_of_a_process_that_stands_still,

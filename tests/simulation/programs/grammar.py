@@ -4,11 +4,12 @@ A profile says what a program is mostly about. Names are few, so that requests m
 """
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from arco_catalog.state.index import Namespace
-from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Program, Request, Sending, Step
+from tests.simulation.programs.requests import WORK, Clients, Conditions, Kind, Name, Program, Request, Sending, Step
 
 DB: Namespace = ("db",)
 OTHER: Namespace = ("etc",)
@@ -18,6 +19,8 @@ LULLS = (0, 0, 0, 1, 8, 35, 50)
 STEPS = ("core/manifest", "_pointers/", "_idempotency/", "/transactions/", "core/commits/", "/pending/")
 """Objects whose writes are the steps of the protocols."""
 AT_STEPS = ("crash-before", "crash-after", "crash-late", "late", "delay", "freeze", "slow", "echo", "lost-answer")
+COMMITS: frozenset[Kind] = frozenset({"commit", "append", "schema", "no-op", "move", "transaction"})
+"""Requests that may delete old metadata files."""
 NOTIFIED = 12
 """The times that notifications have."""
 
@@ -98,6 +101,8 @@ class Profile:
     external: bool = False
     disagreeing: bool = False
     policies: bool = False
+    restores: tuple[Literal["in place", "elsewhere"], ...] = ()
+    """Where backups are restored."""
     overlap: float = 0.3
     wrong_clocks: float = 0.25
     hang_ups: float = 0.1
@@ -136,17 +141,33 @@ class _Drawing:
             tables = ()
         views = tuple(name for name in self.names if name not in tables and rng.random() < 0.25)
         conditions = self.conditions()
+        program = Program(conditions, tables, views, self.clients(conditions))
+        if not conditions.restores:
+            return program
+        # The files of tables are in no backup: none goes that the backup may name.
+        deletes: set[Kind] = {"purge", *(COMMITS if conditions.cleaning else ())}
+        return replace(
+            program,
+            beside=self.clients(conditions, without=deletes),
+            restored=self.clients(conditions),
+            adopted=self.clients(conditions) if conditions.restores == "elsewhere" else (),
+        )
+
+    def clients(self, conditions: Conditions, without: Collection[Kind] = ()) -> Clients:
+        rng, profile = self.rng, self.profile
+        self.weights = [0 if kind in without else weight for kind, weight in profile.weights.items()]
         clients = [
             tuple(self.sending(place, conditions) for place in range(rng.choice(profile.requests)))
             for _ in range(rng.choice(profile.clients))
         ]
-        return Program(conditions, tables, views, tuple(clients))
+        return tuple(clients)
 
     def conditions(self) -> Conditions:
         rng, profile = self.rng, self.profile
         overlap = rng.random() < profile.overlap
         wrong = rng.random() < profile.wrong_clocks
         purges = bool(profile.purges) and rng.random() < profile.purges  # others draw what they always drew
+        restores = rng.choice(profile.restores) if profile.restores else ""
         return Conditions(
             deployed=rng.random() < profile.deployed,
             warm=rng.random() < profile.warm,
@@ -157,12 +178,14 @@ class _Drawing:
             overlap=overlap,
             shared_folder=overlap and not purges and rng.random() < 0.5,
             cleaning=rng.random() < profile.cleaning,
-            ages=profile.collects,
+            ages=profile.collects and (not restores or rng.random() < 0.5),
             months=profile.months,
             own_settings=profile.own_settings,
             external=profile.external,
             disagreeing=profile.disagreeing,
             policies=profile.policies,
+            restores=restores,
+            survives=restores == "in place" and rng.random() < 0.3,
             window_ms=rng.choice((0, 2_000)) if purges else None,
             skew_ms=600_000 if wrong else 2_000,
             jumps=wrong and rng.random() < 0.5,

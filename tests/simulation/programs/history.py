@@ -139,6 +139,17 @@ class History:
                 return
             yield moment
 
+    def chain_of(self, files: Mapping[str, str]) -> list[tuple[str, str, int]]:
+        """What became current of each entity up to this file of it, in the order in which it did."""
+        bases = {(effect.entity, effect.file): effect.base for effect in self.effects if effect.file is not None}
+        chain: set[tuple[str, str]] = set()
+        for entity, last in files.items():
+            file: str | None = last
+            while file is not None and (entity, file) not in chain:
+                chain.add((entity, file))
+                file = bases.get((entity, file))
+        return [each for each in self.current if each[:2] in chain]
+
     def of(self, principal: str) -> list[Effect]:
         """What a request did."""
         return [effect for effect in self.effects if effect.principal == principal]

@@ -26,7 +26,7 @@ from tests.simulation.programs import bodies, keys
 from tests.simulation.programs.chance import Drawn
 from tests.simulation.programs.history import Asked
 from tests.simulation.programs.reading import read
-from tests.simulation.programs.requests import READS, WORK, Request, Sending
+from tests.simulation.programs.requests import READS, WORK, Clients, Request, Sending
 from tests.simulation.programs.servers import Servers
 from tests.simulation.programs.working import work
 from tests.simulation.world import Died, Process
@@ -68,15 +68,26 @@ class Player(Servers):
     # The whole of it.
 
     async def play(self) -> None:
-        """Sets up, lets everybody go, and waits until all is quiet."""
-        if self._draw_faults:
-            until = math.inf if self.program.conditions.months else QUIET_AFTER
+        """Lets everybody go, and waits until all is quiet."""
+        self.begin_faults()
+        await self.play_clients(self.program.clients)
+        await self.end_faults()
+
+    def begin_faults(self) -> None:
+        """From now on calls go wrong, if they may."""
+        if self.draws_faults:
+            until = math.inf if self.program.conditions.months else self.world.loop.time() + QUIET_AFTER
             self.world.draw_faults(Drawn(self.world, self.program.conditions, until))
+
+    async def play_clients(self, clients: Clients) -> None:
+        """Lets these clients go, until each is done."""
         async with asyncio.TaskGroup() as group:
             clocks = group.create_task(self._clocks())
-            clients = [group.create_task(self._client(client)) for client in self.program.clients]
-            await asyncio.wait(clients)
+            await asyncio.wait([group.create_task(self._client(client)) for client in clients])
             clocks.cancel()
+
+    async def end_faults(self) -> None:
+        """No call goes wrong any more; waits until all is quiet."""
         self.world.draw_faults(None)
         for fixture in list(self.fixtures.values()):
             if fixture.catalog.background_tasks is not None:

@@ -371,6 +371,42 @@ REMADE = replace(
 )
 """Namespaces that are dropped and made again, and the tables that were dropped in them."""
 
+RESTORED = replace(
+    CROWD,
+    weights={
+        "commit": 6,
+        "schema": 2,
+        "append": 3,
+        "create": 4,
+        "drop": 5,
+        "undrop": 4,
+        "rename": 3,
+        "transaction": 6,
+        "register": 1,
+        "create-namespace": 1,
+        "drop-namespace": 1,
+        "govern": 1,
+        "purge": 3,
+        "collect": 3,
+        "reconcile": 1,
+        "load": 2,
+        "list": 1,
+    },
+    restores=("in place",),
+    collects=True,
+    clients=(2, 3),
+    names=(1, 2, 3),
+    purge=0.4,
+    purges=0.5,
+    lives=(0, 1, 5),
+    doomed=0.3,
+    gap=8.0,
+)
+"""Catalogs that are lost, and restored from a backup that was made beside requests."""
+
+COPIED = replace(RESTORED, restores=("elsewhere",))
+"""Catalogs that live on beside a copy of them, which is adopted when they have ended."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -392,4 +428,6 @@ PROFILES: dict[str, Profile] = {
     "short lives": SHORT_LIVES,
     "remade": REMADE,
     "directed": DIRECTED,
+    "restored": RESTORED,
+    "copied": COPIED,
 }

@@ -29,18 +29,18 @@ from tests.simulation.world import World
 
 PATHS = Paths("wh")
 STORE = "memory:///"
-_TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
 WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model", "create-policy")
 """Creates whose effect is in the registry alone."""
-_CLAIMS = f"{PATHS.state}/metadata_claims/"
 
 
 class Recorder:
-    """Writes a run's history."""
+    """Writes the history of one catalog in a run, until it is `closed`."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, paths: Paths = PATHS) -> None:
         self.world = world
+        self.paths = paths
         self.history = History()
+        self.closed = False
         self._pointers: dict[str, JsonObject] = {}
         self._written_at: dict[str, float] = {}
         self._laid_on: dict[tuple[str, str], float] = {}
@@ -48,7 +48,7 @@ class Recorder:
         self._outlived: set[str] = set()
         """Decisions that were deleted when no marker needed them any more."""
         self._segments: dict[str, Segment] = {}
-        self.deletions = Deletions(PATHS, self.history)
+        self.deletions = Deletions(paths, self.history)
         self._event = Event(0.0, "")
         world.observe(self.see)
 
@@ -63,6 +63,35 @@ class Recorder:
         self._entries.update(before._entries)
         self._segments.update(before._segments)
 
+    def resume_restored(self, archived: History) -> None:
+        """Goes on from the catalog that a restore has made of one whose history is `archived`, as if it had been so for
+        long."""
+        history = self.history
+        history.documents.update(archived.documents)
+        history.properties.update(archived.properties)
+        for key in self.world.keys(self.paths.transactions):
+            decision = self._read(key)
+            committed = decision["status"] == "committed"
+            history.transactions[text(decision, "transaction")] = Transaction(-1.0, -1.0, committed)
+        for key in self.world.keys(self.paths.markers):
+            self.deletions.add_slot(key, self._read(key))
+        for key in self.world.keys(self.paths.pointers):
+            pointer = self._read(key)
+            self._pointers[text(pointer, "entity")] = pointer
+        head = RegistryState.parse(self._body(self.paths.manifest), None, "HEAD")
+        self._entries = dict(head.with_segments(self._segment).index.scan(""))
+        known = {
+            entry["entity"]
+            for key, entry in self._entries.items()
+            if key.startswith(("relation\n", "tombstone\n"))
+            and ("transaction" not in entry or self._committed(entry["transaction"]))
+        }
+        live = {entity: self.effective(entity) for entity in self._pointers if entity in known}
+        files = {entity: text(pointer, "metadata_location") for entity, pointer in live.items()}
+        marks = {entity: optional_text(mapping(each, "dropped"), "operation") for entity, each in live.items()}
+        history.moments = [Moment(-1.0, self._shown(CatalogState(files=files, marks=marks)))]
+        history.current += archived.chain_of(files)
+
     @property
     def pointers(self) -> Mapping[str, JsonObject]:
         """All pointers, those to which no name leads included."""
@@ -75,6 +104,8 @@ class Recorder:
 
     def see(self, event: Event) -> None:
         """One applied write."""
+        if self.closed:
+            return
         self._event = event
         try:
             if event.kind == "delete" and _deleted_nothing(event):
@@ -84,19 +115,19 @@ class Recorder:
                 left = frozenset(self.world.keys(""))
                 for problem in self.deletions.problems(event.key, self._entries, self._pointers, left):
                     self.history.problems.append(f"{event.at:.3f} s: {problem}")
-                if event.key.startswith(_TRANSACTIONS) and not self.deletions.has_marker(event.key, left):
+                if event.key.startswith(self.paths.transactions) and not self.deletions.has_marker(event.key, left):
                     self._outlived.add(event.key)
-            elif event.key.startswith(PATHS.markers):
+            elif event.key.startswith(self.paths.markers):
                 self.deletions.add_slot(event.key, self._read(event.key))
-            elif event.key.startswith(PATHS.pointers):
+            elif event.key.startswith(self.paths.pointers):
                 self._see_pointer(event.at, self._read(event.key))
-            elif event.key == PATHS.manifest:
+            elif event.key == self.paths.manifest:
                 self._see_registry(event.at, self._body(event.key))
-            elif event.key.startswith(_CLAIMS):
+            elif event.key.startswith(self.paths.metadata_claims):
                 claim = self._read(event.key)
                 if claim["claim"] == "removed":
                     self.history.claimed_to_remove.add(text(claim, "file"))
-            elif event.key.startswith(_TRANSACTIONS):
+            elif event.key.startswith(self.paths.transactions):
                 self._see_transaction(event.at, self._read(event.key))
         except Lie as lie:
             self.history.problems.append(f"{event.at:.3f} s: {lie}")
@@ -165,7 +196,7 @@ class Recorder:
         if any(location == file for _, location, _ in self.history.current):
             raise Lie(f"{file} became current twice")
         self.history.current.append((entity, file, ms))
-        said = self._read(PATHS.receipt("pending", commit_key(entity, file), ms))
+        said = self._read(self.paths.receipt("pending", commit_key(entity, file), ms))
         unit, principal = text(said, "attempt"), text(said, "principal")
         name: Name = (texts(said, "namespace"), text(said, "name"))
         decided = self.history.transactions.get(unit)
@@ -229,7 +260,7 @@ class Recorder:
 
     def _see_registry(self, at: float, body: bytes) -> None:
         head = RegistryState.parse(body, None, "HEAD")
-        if self.world.peek(PATHS.registry_commit(head.id or "")) != body:
+        if self.world.peek(self.paths.registry_commit(head.id or "")) != body:
             raise Lie("HEAD's commit is not stored")
         self._entries = dict(head.with_segments(self._segment).index.scan(""))
         operations = [item for item in sequence(head.document, "operations") if isinstance(item, dict)]
@@ -243,7 +274,7 @@ class Recorder:
 
     def _segment(self, segment: str) -> Segment:
         if segment not in self._segments:
-            key = PATHS.index_segment(segment)
+            key = self.paths.index_segment(segment)
             self._segments[segment] = Segment.parse(segment, self._body(key), key)
         return self._segments[segment]
 
@@ -298,7 +329,7 @@ class Recorder:
                 _, parent, name = key.split("\n")
                 value = namespaces[(*filter(None, parent.split("\t")), name)] = text(entry, "value")
                 if value not in self.history.properties:
-                    stored = self._read(PATHS.entity_value("namespace", value))
+                    stored = self._read(self.paths.entity_value("namespace", value))
                     self.history.properties[value] = mapping(stored, "properties")
                 spaces[(*filter(None, parent.split("\t")), name)] = text(entry, "entity")
                 governance[text(entry, "entity")] = governance_of(self.history.properties[value])

@@ -138,6 +138,10 @@ class Sending:
         return f"after {self.after:.2f} s at {self.process}{twin}, {key}{timeout}{tries}: {self.request}"
 
 
+Clients = tuple[tuple[Sending, ...], ...]
+"""What each of several clients sends, one after the other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A fault at one step of a process: at the `number`th of its calls of this kind to a key that contains this."""
@@ -175,6 +179,10 @@ class Conditions:
     """Whether the variables of servers disagree on how idempotency keys are read."""
     months: bool = False
     """Whether requests lie days apart, with the ages of a deployment."""
+    restores: Literal["", "in place", "elsewhere"] = ""
+    """Where a backup is restored."""
+    survives: bool = False
+    """Whether the processes of a catalog that is restored in its place are those of before."""
     own_settings: bool = False
     """Whether servers have settings of their own."""
     skew_ms: int = 2_000
@@ -191,15 +199,28 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What several clients ask for, each one request after the other, and under which conditions."""
+    """What several clients ask for, each one request after the other, and under which conditions.
+
+    Where a backup is restored, it is made after `clients`. The clients in `beside` run during the backup, and beside a
+    copy that is restored from it. Then come those of the `restored` catalog, and those of a copy that was `adopted`.
+    """
 
     conditions: Conditions
     tables: tuple[Name, ...]
     views: tuple[Name, ...]
-    clients: tuple[tuple[Sending, ...], ...]
+    clients: Clients
+    beside: Clients = ()
+    restored: Clients = ()
+    adopted: Clients = ()
 
     def __str__(self) -> str:
         lines = [f"{self.conditions}", f"tables {self.tables}, views {self.views}"]
-        for number, client in enumerate(self.clients, 1):
-            lines += [f"client {number}: {sending}" for sending in client]
+        for part, clients in (
+            ("", self.clients),
+            ("beside the backup, ", self.beside),
+            ("restored, ", self.restored),
+            ("adopted, ", self.adopted),
+        ):
+            for number, client in enumerate(clients, 1):
+                lines += [f"{part}client {number}: {sending}" for sending in client]
         return "\n".join(lines)

@@ -4,6 +4,8 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +23,7 @@ from tests.simulation.programs.history import Asked, History
 from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
+from tests.simulation.programs.restoring import play_elsewhere, play_in_place
 from tests.simulation.programs.working import finish_tasks
 from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
@@ -84,25 +87,43 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
         raise
     except BaseException as error:  # also a `Crashed` that got out of its process
         outcome.wrong.append(f"the run ends in {_in_short(error)}")
-    player.history.denials = [event.at for event in world.history if event.step == f"sent [{DENIED}]"]
-    outcome.wrong = [*judged(player.history), *outcome.wrong]
+    denials = [event.at for event in world.history if event.step == f"sent [{DENIED}]"]
+    for history in (*player.histories, player.history):
+        history.denials = denials
+        outcome.wrong = [*judged(history), *outcome.wrong]
     return outcome
 
 
 async def _played(player: Player, wrong: list[str]) -> None:
-    world, history = player.world, player.history
-    await player.play()
+    restores = player.program.conditions.restores
+    if not restores:
+        await player.play()
+        await _end(player, wrong)
+        return
+    with TemporaryDirectory() as folder:
+        if restores == "in place":
+            await play_in_place(player, Path(folder))
+            await _end(player, wrong)
+            return
+        copy = Player(player.world, player.program, draw_faults=player.draws_faults, copy=True)
+        await play_elsewhere(player, copy, Path(folder), lambda: _end(player, wrong, tasks=False))
+        await _end(copy, wrong)
+
+
+async def _end(player: Player, wrong: list[str], *, tasks: bool = True) -> None:
+    """Finishes all that is left to do in a catalog, and judges what that leaves. Without `tasks` no purge goes on."""
+    world, history, paths = player.world, player.history, player.paths
     ages = player.program.conditions.ages or player.program.conditions.months
-    wrong += closed(history, world.snapshot(), reconciled=False, collected=ages)
+    wrong += closed(history, world.snapshot(), paths, reconciled=False, collected=ages)
     await world.runtime.sleep(LEASES_OVER)
-    if player.program.conditions.window_ms is not None and not await finish_tasks(player):
+    if tasks and player.program.conditions.window_ms is not None and not await finish_tasks(player):
         wrong.append("the tasks do not end")
-    last = world.process("last walk", 0)
+    last = world.process(player.name_of("last walk"), 0)
     stats = await last.run(reconcile(player.fixture(last).session(deadline_ms=600_000)))
     assert stats is not DIED
     wrong += [f"the reconciler could not read {each}" for each in stats.unreadable]
     await world.settle()
-    wrong += closed(history, world.snapshot(), reconciled=True, collected=ages)
+    wrong += closed(history, world.snapshot(), paths, reconciled=True, collected=ages)
     wrong += left_over(history, player.recorder.entries)
     if not player.program.conditions.memory and not ages:
         unanswered = [

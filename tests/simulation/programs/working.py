@@ -12,7 +12,6 @@ from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import StoreError
 from tests.simulation.collecting import RUN_MS
 from tests.simulation.programs.keys import POLICIES as POLICIES_OF_KEYS
-from tests.simulation.programs.recorder import PATHS
 from tests.simulation.programs.requests import Sending
 from tests.simulation.programs.servers import Servers
 
@@ -29,7 +28,7 @@ async def finish_tasks(player: Servers) -> bool:
     worker = task_worker(player.fixture(last).catalog, POLICIES)
     for _ in range(LOOKS):
         await last.run(worker.run_due(lambda: False))
-        if not player.world.keys(PATHS.open_tasks):
+        if not player.world.keys(player.paths.open_tasks):
             return True
         await player.world.runtime.sleep(40)
     return False
@@ -60,10 +59,10 @@ async def work(player: Servers, sending: Sending) -> None:
         if request.kind == "purge":
             await process.run(task_worker(fixture.catalog, POLICIES).run_due(lambda: False))
             return
-        pointers = sorted(player.world.keys(PATHS.pointers))
+        pointers = sorted(player.world.keys(player.paths.pointers))
         if not pointers:
             return
-        entity = pointers[-1 - request.choice % len(pointers)].removeprefix(PATHS.pointers).removesuffix(".json")
+        entity = pointers[-1 - request.choice % len(pointers)].removeprefix(player.paths.pointers).removesuffix(".json")
         message = dumps({"version": 1, "work": "reconcile", "entity": entity}).decode()
         session = fixture.session()
         inventory = Inventory.of_one(session.catalog)
