@@ -6,7 +6,7 @@ from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import no_such
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.decisions import resolve_for_read, transaction_committed
+from arco_catalog.protocol.decisions import read_outcome, resolve_for_read
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import find_relation, order_of_drop
@@ -34,15 +34,17 @@ class NamedEntity:
 async def entities_named(session: Session, namespace: Namespace, name: str) -> list[NamedEntity]:
     """Returns the entity that has the name now, if there is one, then those that were dropped under it, the last drop
     first. Raises `NoSuchTable` if there are none."""
-    index = (await session.state.head()).index
     dropped = tombstones_of(namespace, name)
-    await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[Scan(dropped)]))
-    entry, tombstones = find_relation(index, namespace, name), [tombstone for _, tombstone in index.scan(dropped)]
-    found: list[NamedEntity] = []
-    if entry is not None and (
-        entry.transaction is None or await transaction_committed(session.state, entry.transaction)
-    ):
-        found.append(NamedEntity(entry.entity, None))
+    while True:
+        head = await session.state.head()
+        await load(session.state, head.index, Needs(keys=[relation_key(namespace, name)], scans=[Scan(dropped)]))
+        entry = find_relation(head.index, namespace, name)
+        transaction = None if entry is None else entry.transaction
+        outcome = True if transaction is None else await read_outcome(session.state, transaction)
+        if outcome is not None or (await session.state.head()).version == head.version:
+            break  # else the intent was settled, and its decision collected
+    found = [NamedEntity(entry.entity, None)] if entry is not None and outcome else []
+    tombstones = [tombstone for _, tombstone in head.index.scan(dropped)]
     tombstones.sort(key=order_of_drop, reverse=True)
     found += [NamedEntity(text(tombstone, "entity"), integer(tombstone, "dropped_ms")) for tombstone in tombstones]
     if not found:

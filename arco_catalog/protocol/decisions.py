@@ -50,6 +50,13 @@ async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -
         await state.pause()
 
 
+async def read_outcome(state: State, transaction: str) -> bool | None:
+    """Whether a transaction has committed by now; None if its decision was collected. An intent that was read before is
+    then read again: it is aborted if it is still there, and else it has been settled meanwhile."""
+    decision = await read_decision(state, transaction)
+    return None if decision is None or decision.is_closed else decision.status == "committed"
+
+
 async def transaction_committed(state: State, transaction: str) -> bool:
     """Whether a transaction has committed by now."""
     return committed(await read_decision(state, transaction)) is True
@@ -58,9 +65,9 @@ async def transaction_committed(state: State, transaction: str) -> bool:
 async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
     """The pointer without its intent, for a reader: the new state if the transaction committed, else the old one."""
     while pointer.intent is not None:
-        decision = await read_decision(state, pointer.intent)
-        if decision is not None and not decision.is_closed:
-            return pointer.resolved(decision.status == "committed")
+        outcome = await read_outcome(state, pointer.intent)
+        if outcome is not None:
+            return pointer.resolved(outcome)
         again = await state.pointer(pointer.entity)
         if again is None or again.intent == pointer.intent:
             return pointer.resolved(committed=False)  # collected, so it was decided: a commit would have been settled

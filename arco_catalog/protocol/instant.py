@@ -14,7 +14,6 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import read_decision
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.transaction import committed
 
 ROUNDS = 100
 """How often HEAD is read: again for each time that a transaction commits between it and the look at its decision."""
@@ -29,26 +28,29 @@ async def one_instant(
     when HEAD was read.
 
     A commit counts if it was known before HEAD was read. One that is learned after may have been made after, when HEAD
-    had moved on: then HEAD is read once more. What is undecided after HEAD was read was so before. Raises `Unavailable`
-    if transactions keep committing in between, which takes many of them a second.
+    had moved on: then HEAD is read once more. So it is if a decision was collected: HEAD may have been read before its
+    intents were settled, and they were aborted if they are still there. What is undecided after HEAD was read was so
+    before. Raises `Unavailable` if transactions keep committing in between, which takes many of them a second.
     """
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):
         head = await session.head()
         waiting = pending_transactions(head.index, counts)
         learned = await _decided(session, [each for each in waiting if each not in decided])
-        if not any(learned.values()):
+        if all(outcome is False for outcome in learned.values()):
             return head, waiting, frozenset(each for each in waiting if decided.get(each))
-        decided |= learned
+        decided |= {transaction: outcome is True for transaction, outcome in learned.items()}
     raise Unavailable("Too many transactions committed during the request to read a consistent state: try again")
 
 
-async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool]:
-    """Whether each committed, of those that are decided."""
-    outcomes: dict[str, bool] = {}
+async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool | None]:
+    """Whether each committed, of those that are not pending; None for one whose decision was collected."""
+    outcomes: dict[str, bool | None] = {}
     for batch in batches(transactions, AT_ONCE):
         decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))
         for transaction, decision in zip(batch, decisions, strict=True):
-            if (outcome := committed(decision)) is not None:
-                outcomes[transaction] = outcome
+            if decision is None or decision.is_closed:
+                outcomes[transaction] = None
+            elif decision.status != "pending":
+                outcomes[transaction] = decision.status == "committed"
     return outcomes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import CommitFailed, Refusal, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.decisions import resolve_for_read, resolve_for_write, transaction_committed
+from arco_catalog.protocol.decisions import read_outcome, resolve_for_read, resolve_for_write
 from arco_catalog.protocol.evidence import moved_pointer
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import Freshness, ReadSet
@@ -93,10 +93,8 @@ async def relation_as_read(
 ) -> RelationReadSet:
     """What the name means under a HEAD that was read beside the pointer of what it has meant under the cached one."""
     if head.version == known.version:
-        entry = await _if_committed(session, cached)
-        return await _read_pointer(
-            session, lookup, head, entry, Freshness.FRESH, head_fresh=True, read={cached.entity: pointer}
-        )
+        read = {cached.entity: pointer}
+        return await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True, read=read)
     return await _read_relation_again(session, lookup, head, pointer)
 
 
@@ -133,8 +131,10 @@ async def read_relation_under(
 ) -> RelationReadSet:
     """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
     will do, else read now."""
-    entry = await resolve_name(session, head, lookup)
-    return await _read_pointer(session, lookup, head, entry, freshness, head_fresh=head_fresh, read=read)
+    now, entry = await _resolve(session, head, lookup)
+    if now is not head:
+        head_fresh, read = True, None  # the pointer of a name is read after the name
+    return await _read_pointer(session, lookup, now, entry, freshness, head_fresh=head_fresh, read=read)
 
 
 async def _read_pointer(
@@ -185,17 +185,28 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """The entry of the name; an intent on the name counts once its transaction committed."""
-    entry = await relation(session.state, head, lookup)
-    return None if entry is None else await _if_committed(session, entry)
+    return (await _resolve(session, head, lookup))[1]
 
 
-async def _if_committed(session: Session, entry: RelationEntry) -> RelationEntry | None:
-    """The entry; None if it is an intent of a transaction that has not committed."""
-    transaction = entry.transaction
-    if transaction is not None and not await transaction_committed(session.state, transaction):
-        return None
-    session.stats.about(entry.entity, entry.uuid)
-    return entry
+async def _resolve(
+    session: Session, head: RegistryState, lookup: RelationLookup
+) -> tuple[RegistryState, RelationEntry | None]:
+    """The entry of the name, or None, and the HEAD that has it: a later one than the given if an intent on the name was
+    settled, and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
+    while True:
+        entry = await relation(session.state, head, lookup)
+        outcome = (
+            True if entry is None or entry.transaction is None else await read_outcome(session.state, entry.transaction)
+        )
+        if outcome is None:
+            later = await session.state.head()
+            if later.version != head.version:
+                head = later
+                continue
+        if entry is None or not outcome:
+            return head, None
+        session.stats.about(entry.entity, entry.uuid)
+        return head, entry
 
 
 async def relation(state: State, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:

@@ -1,6 +1,8 @@
 """Several tables change together, or not at all (docs/design/transaction.md)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -20,20 +22,24 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace
-from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.receipts import entities_named, receipts
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.planning.answers import Document
 from arco_catalog.protocol import transaction_coordinator
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision, resolve_for_read, wait_for_decision
+from arco_catalog.protocol.internal_commits import settle_decided
+from arco_catalog.state.entries import find_relation
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
+from arco_catalog.upkeep.purge.sharing import has_name
 from storage_backends import ABSENT, ANY, StoreDenied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property
 
@@ -50,6 +56,11 @@ async def fixture(clock: FakeRuntime) -> CatalogFixture:
     await made.table("a")
     await made.table("b")
     return made
+
+
+def scripted(fixture: CatalogFixture) -> ScriptedStore:
+    assert isinstance(fixture.store, ScriptedStore)
+    return fixture.store
 
 
 def change(name: str, body: JsonObject) -> TableChange:
@@ -338,6 +349,68 @@ async def test_a_commit_that_two_collections_meet_is_not_read_as_aborted(fixture
     assert await abort_if_undecided(session.state, session.runtime, read.intent) is False
 
     assert (await resolve_for_read(fixture.another().session().state, read)).metadata == settled.metadata
+
+
+async def listed(session: Session, entity: str) -> bool:
+    items = (await list_relations(session, NS, "table", Paging(None, None))).items
+    return any(isinstance(item, dict) and item["name"] == "c" for item in items)
+
+
+async def named(session: Session, entity: str) -> bool:
+    with suppress(NoSuchTable):
+        return bool(await entities_named(session, NS, "c"))
+    return False
+
+
+async def loaded(session: Session, entity: str) -> bool:
+    with suppress(NoSuchTable):
+        return bool(await load_table(session, NS, "c"))
+    return False
+
+
+async def required(session: Session, entity: str) -> bool:
+    with suppress(NoSuchTable):
+        await require_table(session, NS, "c")
+        return True
+    return False
+
+
+READERS_OF_NAMES = (loaded, required, listed, named, has_name)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("exists", READERS_OF_NAMES)
+async def test_a_name_whose_decision_is_collected_between_two_reads_is_there(
+    fixture: CatalogFixture, exists: Callable[[Session, str], Awaitable[bool]], cached: bool, closed: bool
+) -> None:
+    """A collection settles the name and deletes the decision when a reader has read HEAD; another collection may have
+    created the decision as aborted by then."""
+
+    async def die(self: object) -> None:
+        raise StoreUnavailable("died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "settle_intents", die)
+        await transact(fixture.another(), [creation("c"), creation("d")])
+    (key,) = scripted(fixture).keys(fixture.session().state.paths.transactions)
+    transaction = key.rpartition("/")[2].removesuffix(".json")
+    entity = find_relation((await fixture.another().session().state.head()).index, NS, "c")
+    assert entity is not None
+
+    async def collect() -> None:
+        session = fixture.another().session()
+        await settle_decided(session, {transaction: True})
+        await fixture.store.delete(key, ANY)
+        if closed:
+            await abort_if_undecided(session.state, session.runtime, transaction)
+
+    reader = fixture.another()
+    if cached:
+        await reader.session().state.head()
+    scripted(fixture).rules = [Rule(get("/transactions/"), first=collect, times=1)]
+
+    assert await exists(reader.session(), entity.entity)
 
 
 async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.protocol.decisions import read_decision, resolve_for_read, transaction_committed
+from arco_catalog.protocol.decisions import read_decision, read_outcome, resolve_for_read
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS
 from arco_catalog.state.entries import has_pointer
@@ -20,6 +20,7 @@ from arco_catalog.state.file_directories import FileDirectories
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.purge_progress import MISSING_SINCE, UNREAD
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED, Tombstone
 from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed
@@ -298,10 +299,19 @@ async def _files_of(
 async def has_name(session: Session, entity: str) -> bool:
     """Whether a name refers to a table in HEAD as it is now. Missing files of a dropped table are no obstacle: engines
     and other purges delete them."""
-    index = (await session.state.head()).index
-    async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
+    while True:
+        head = await session.state.head()
+        entry = await _entry_of(session, head, entity)
+        transaction = None if entry is None else optional_text(entry, "transaction")
+        outcome = entry is not None if transaction is None else await read_outcome(session.state, transaction)
+        if outcome is None and (await session.state.head()).version != head.version:
+            continue  # the intent was settled, and its decision collected
+        return outcome is True
+
+
+async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
+    async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
         async for _, entry in entries:
             if text(entry, "entity") == entity:
-                transaction = optional_text(entry, "transaction")
-                return transaction is None or await transaction_committed(session.state, transaction)
-    return False
+                return entry
+    return None
