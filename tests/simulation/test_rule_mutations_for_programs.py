@@ -7,6 +7,7 @@ import pytest
 from tests.simulation import (
     rule_mutations_for_collections,
     rule_mutations_for_copies,
+    rule_mutations_for_decisions,
     rule_mutations_for_fences,
     rule_mutations_for_keys,
     rule_mutations_for_polaris,
@@ -89,6 +90,22 @@ CASES: list[tuple[Mutation, str]] = [
     ),
     (rule_mutations_for_fences.deadlines_that_no_step_checks, "commits_of_a_process_that_stands_still"),
     (rule_mutations_for_fences.members_sent_past_their_deadline, "creates_that_wait_in_a_process_that_stands_still"),
+    (
+        rule_mutations_for_decisions.a_name_whose_decision_is_gone_taken_for_aborted,
+        "names_that_are_settled_while_they_are_read",
+    ),
+    (
+        rule_mutations_for_decisions.a_listing_that_takes_a_decision_that_is_gone_for_an_abort,
+        "names_that_are_settled_while_they_are_read",
+    ),
+    (
+        rule_mutations_for_decisions.a_pointer_whose_decision_is_gone_taken_for_aborted,
+        "pointers_that_are_settled_while_they_are_read",
+    ),
+    (
+        rule_mutations_for_decisions.a_decision_that_was_created_as_aborted_taken_for_the_outcome,
+        "pointers_that_are_settled_while_they_are_read",
+    ),
     (rule_mutations_for_copies.a_copy_that_is_not_recorded, "copied"),
     (rule_mutations_for_copies.a_collection_in_a_copy, "copied"),
     (rule_mutations_for_copies.a_drop_in_a_copy_that_makes_a_purge, "copied"),

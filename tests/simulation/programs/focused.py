@@ -362,6 +362,49 @@ def names_with_an_old_decision() -> Program:
     )
 
 
+def names_that_are_settled_while_they_are_read() -> Program:
+    """A reader has read HEAD, a collection settles a name and deletes the decision, then the reader reads that."""
+    readers = ("p3", "p4", "p5")
+    slow = tuple(Step(reader, "get", "/transactions/", "slow", number) for reader in readers for number in range(1, 12))
+    looks = (Request("load", (T,)), Request("list", namespace=DB), Request("exists", (U,)), Request("load", (U,)))
+    return Program(
+        Conditions(ages=True, steps=(Step("p1", "put", "/transactions/", "crash-after", 2), *slow)),
+        (),
+        (),
+        (
+            (sent(Request("transaction", creates=(T, U)), "p1", after=0.0, key=False),),
+            (sent(Request("collect"), "p2", after=70.0),),
+            *(
+                (sent(looks[0], reader, after=68.5), *(sent(look, reader, after=0.0) for look in looks * 3))
+                for reader in readers
+            ),
+        ),
+    )
+
+
+def pointers_that_are_settled_while_they_are_read() -> Program:
+    """A reader has read a pointer with an intent, one collection settles it and deletes the decision, another creates
+    the decision as aborted, then the reader reads that."""
+    readers = ("p3", "p4", "p5")
+    slow = tuple(Step(reader, "get", "/transactions/", "slow", number) for reader in readers for number in range(1, 12))
+    late = tuple(Step("p6", "get", "/transactions/", "slow", number) for number in range(1, 4))
+    commit = replace(sent(Request("transaction", (T, U)), "p1", after=0.0), tries=1)
+    return Program(
+        Conditions(ages=True, steps=(Step("p1", "put", "/transactions/", "crash-after", 2), *slow, *late)),
+        (T, U),
+        (),
+        (
+            (commit,),
+            (sent(Request("collect"), "p2", after=70.0),),
+            (sent(Request("collect"), "p6", after=70.0),),
+            *(
+                tuple(sent(Request("load", (T,)), reader, after=0.0 if number else 69.0) for number in range(12))
+                for reader in readers
+            ),
+        ),
+    )
+
+
 def retries_at_servers_that_disagree_on_keys() -> Program:
     """A commit that was applied, and is sent again where variables set another dialect."""
     unheard = Conditions(warm=True, disagreeing=True, rate=0.08, faults=("lost-answer", "echo", "delay"))
@@ -580,6 +623,8 @@ def servers_that_survive_a_restore() -> Program:
 
 
 FOCUSED = (
+    names_that_are_settled_while_they_are_read,
+    pointers_that_are_settled_while_they_are_read,
     copies_of_a_catalog_whose_purge_has_begun,
     purges_that_are_restored_before_their_first_delete,
     commits_that_a_backup_has_before_they_are_made,
