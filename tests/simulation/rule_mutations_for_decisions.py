@@ -1,5 +1,5 @@
-"""Readers of an intent whose decision was collected that do not read the intent again (docs/design/transaction.md#rule-7):
-programs must find each."""
+"""Readers of an intent whose decision was collected that do not read the intent again: programs must find each
+(docs/design/transaction.md#rule-7)."""
 
 import pytest
 

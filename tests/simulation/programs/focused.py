@@ -564,6 +564,25 @@ def copies_of_a_catalog_whose_purge_has_begun() -> Program:
     )
 
 
+def copies_in_which_tables_are_dropped_and_cleaned() -> Program:
+    """A drop with purge, commits that clean and collections in a copy delete no file; a commit of the original has left
+    one of a lost try."""
+    lost = Step("p3", "put", "_pointers/", "crash-before")
+    kept = replace(sent(Request("commit", (T,)), "p3", key=False), tries=1)
+    commits = tuple(sent(Request("commit", (T,)), "p1", after=0.1) for _ in range(3))
+    purge = (sent(Request("drop", (U,), flag=True), "p2", after=0.1), sent(Request("purge"), "p2", after=2.0))
+    collections = tuple(sent(Request("collect"), "p3", after=45.0) for _ in range(3))
+    return Program(
+        Conditions(restores="elsewhere", ages=True, cleaning=True, window_ms=0, steps=(lost,)),
+        (T, U),
+        (),
+        ((kept, *commits[:1]),),
+        beside=((sent(Request("load", (T,)), "p1"),),),
+        restored=(commits, purge, collections),
+        adopted=(collections[:1],),
+    )
+
+
 def purges_that_are_restored_before_their_first_delete() -> Program:
     """The restored catalog takes back a purge that had deleted nothing: its drop was undone before all was lost."""
     dies = Step("p2", "put", "core/manifest", "crash-after")
@@ -626,6 +645,7 @@ FOCUSED = (
     names_that_are_settled_while_they_are_read,
     pointers_that_are_settled_while_they_are_read,
     copies_of_a_catalog_whose_purge_has_begun,
+    copies_in_which_tables_are_dropped_and_cleaned,
     purges_that_are_restored_before_their_first_delete,
     commits_that_a_backup_has_before_they_are_made,
     transactions_beside_a_backup,
