@@ -13,7 +13,7 @@ from functools import cached_property
 from heapq import merge
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads, loads_short
 
 RANGES = ("", "namespace\n", "relation\n")
 """Where each range of keys begins: holds on locations; namespaces; tables, views and tombstones."""
@@ -50,8 +50,18 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
     raise InternalError("a line of an index segment is not an entry")
 
 
-def _key_of(line: bytes) -> str:
-    return decode_line(line)[0]
+def key_of(line: bytes) -> str:
+    """The key of a segment's entry, which is not parsed itself. Raises `InternalError`."""
+    end = line.find(b'",{')
+    if end < 1 or line[end - 1 : end] == b"\\":  # the quote may be one of the key's own
+        return decode_line(line)[0]
+    try:
+        key = loads_short(line[1 : end + 1])
+    except MalformedJson as error:
+        raise InternalError("a line of an index segment is not JSON") from error
+    if not isinstance(key, str):
+        raise InternalError("a line of an index segment is not an entry")
+    return key
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class Segment:
 
     def get(self, key: str) -> JsonObject | None:
         """The entry of a key."""
-        place = bisect_left(self.lines, key, key=_key_of)
+        place = bisect_left(self.lines, key, key=key_of)
         if place == len(self.lines):
             return None
         found, entry = decode_line(self.lines[place])
@@ -97,7 +107,7 @@ class Segment:
 
     def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
         """Entries from the key `low` on, and before `high`, in order."""
-        for place in range(bisect_left(self.lines, low, key=_key_of), len(self.lines)):
+        for place in range(bisect_left(self.lines, low, key=key_of), len(self.lines)):
             key, entry = decode_line(self.lines[place])
             if high is not None and key >= high:
                 return
@@ -147,7 +157,7 @@ def numbered(place: str) -> bool:
 
 def shallowest(segment: Segment) -> int | None:
     """See `Ref.shallowest`."""
-    keys = [key for key in map(_key_of, segment.lines) if key.startswith("location\n")]
+    keys = [key for key in map(key_of, segment.lines) if key.startswith("location\n")]
     return min((depth(key) for key in keys if not numbered(key.rpartition("\n")[0])), default=None)
 
 

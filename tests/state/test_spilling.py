@@ -15,7 +15,7 @@ from arco_catalog.state.index import Edits, Index, location_key, namespace_key, 
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.runtime import ulid_of
-from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, encode_line, range_of, separator
+from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, encode_line, key_of, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, spill
 from tests.support.steps import lacks, result
 
@@ -305,7 +305,13 @@ def test_what_is_not_a_segment_is_our_own_fault(body: bytes) -> None:
         Segment.parse("s", body, "x")
 
 
-@pytest.mark.parametrize("line", [b"x", b"[]", b'["a",1]', b"[1,{}]"])
+@given(st.text(), st.dictionaries(st.text(), st.text()))
+def test_the_key_of_an_entry_is_found_without_its_value(key: str, entry: dict[str, str]) -> None:
+    for each in (key, f'{key}",{{', f'{key}\\",{{', f"{key}\\"):
+        assert key_of(encode_line(each, {**entry})) == each
+
+
+@pytest.mark.parametrize("line", [b"x", b"[]", b'["a",1]', b"[1,{}]", b'[\x07",{}]', b'[1",{}]'])
 def test_a_line_that_is_no_entry_is_our_own_fault(line: bytes) -> None:
     with pytest.raises(InternalError):
         Segment("s", [line]).get("a")
