@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, texts
 from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.key_settings import KeySettings
@@ -169,9 +169,10 @@ class RegistryState:
     ) -> "RegistryState":
         """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, `spilled`
         is what `index_after` made of them."""
-        recent = [(commit, [operation.id for operation in operations]), *self.recent()]
+        made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
+        recent = [made, *sequence(self.document, "recent")]
         listed = _listed(recent)
-        before = recent[listed][0] if listed < len(recent) else self.before
+        before = _commit_id(recent[listed]) if listed < len(recent) else self.before
         index, segments = (self.index.edited(edits), ()) if spilled is None else spilled
         stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
         document: JsonObject = {
@@ -181,7 +182,7 @@ class RegistryState:
             "sequence": self.sequence + 1,
             "at_ms": at_ms,
             "operations": [operation.to_json() for operation in operations],
-            "recent": [[commit, *done] for commit, done in recent[:listed]],
+            "recent": recent[:listed],
             "before": before,
             "index": {**stored, **index.to_json()},
         }
@@ -205,11 +206,16 @@ class RegistryState:
         return integer(self.document, "at_ms")
 
 
-def _listed(recent: Sequence[tuple[str, Sequence[str]]]) -> int:
-    """How many of these commits a new one lists; it always lists itself."""
+def _listed(recent: Sequence[JsonValue]) -> int:
+    """How many of these commits, each in its stored form, a new one lists; it always lists itself."""
     operations = 0
-    for place, (_, done) in enumerate(recent):
-        operations += len(done)
+    for place, item in enumerate(recent):
+        operations += len(item) - 1 if isinstance(item, list) else 0
         if place and (place == RECENT_COMMITS or operations > RECENT_OPERATIONS):
             return place
     return len(recent)
+
+
+def _commit_id(item: JsonValue) -> str | None:
+    """The id in the stored form of a commit and its operations."""
+    return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None
