@@ -22,10 +22,13 @@ locals {
   # A line of the catalog's is a message of JSON.
   of_tasks       = "traces | where message startswith '{' | extend line = parse_json(message) | where line.Operation == 'tasks'"
   of_collections = "traces | where message startswith '{' | extend line = parse_json(message) | where line.Operation == 'collect'"
+  stale_keys     = "traces | where message startswith '{' | extend line = parse_json(message) | where toint(line.StaleKeys) == 1"
   alerts = {
+    # A client that retries a commit under a key older than a day is answered with 500, as the specification requires for
+    # an unknown outcome. That is no failure of the catalog, and the host can't distinguish it.
     "5xx" = {
       description = "The catalog answers with 5xx"
-      query       = "requests | where operation_Name == 'api' and toint(resultCode) >= 500"
+      query       = "requests | where operation_Name == 'api' and toint(resultCode) >= 500 | join kind=leftanti (${local.stale_keys}) on operation_Id"
       minutes     = "PT5M"
       operator    = "GreaterThanOrEqual"
       threshold   = 5

@@ -57,6 +57,20 @@ resource "google_logging_metric" "tasks" {
   depends_on = [google_project_service.api]
 }
 
+resource "google_logging_metric" "stale_keys" {
+  project     = var.project
+  name        = "${local.id}_stale_keys"
+  description = "Answers of 500 because an idempotency key was older than a day"
+  filter      = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${local.service}\" AND jsonPayload.StaleKeys=1"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
 resource "google_logging_metric" "request" {
   for_each = var.request_metrics ? local.request_metric : {}
 
@@ -114,7 +128,7 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
-  depends_on = [google_project_service.api, google_logging_metric.walks_completed, google_logging_metric.collections_completed, google_logging_metric.state_objects, google_logging_metric.tasks]
+  depends_on = [google_project_service.api, google_logging_metric.walks_completed, google_logging_metric.collections_completed, google_logging_metric.state_objects, google_logging_metric.stale_keys, google_logging_metric.tasks]
 }
 
 resource "google_monitoring_dashboard" "catalog" {

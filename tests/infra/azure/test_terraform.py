@@ -5,6 +5,7 @@ and nothing that it would ask of Azure is.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -138,6 +139,17 @@ REFUSED_TOGETHER: dict[str, dict[str, object]] = {
     },
     "registration-nobody-looks-at": {"authorization": "none", "allow_unauthenticated": True},
 }
+
+
+def test_the_alert_on_5xx_does_not_count_stale_keys() -> None:
+    text = (MODULE / "monitoring.tf").read_text()
+    [query] = re.findall(r'"5xx" = {.*?query += "(.*?)"\n', text, re.DOTALL)
+    [lines] = re.findall(r'(?m)^  stale_keys += "(.*)"$', text)
+
+    errors, but = query.split(" | join kind=leftanti ")
+    assert "toint(resultCode) >= 500" in errors
+    assert but == "(${local.stale_keys}) on operation_Id", "a request and its line have this id in common"
+    assert lines.endswith(" | where toint(line.StaleKeys) == 1")
 
 
 def test_the_formatter_has_nothing_to_change() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.config.variables import AUTHENTICATION, SERVER
+from arco_catalog.telemetry.emf import REQUESTS
 from tests.infra.google.conftest import Values
 from tests.infra.google.values import GOOGLE, REFUSED_ALONE, REFUSED_TOGETHER, VALUES, workspace
 from tests.infra.terraform import Variables
@@ -126,6 +127,18 @@ def test_the_readme_tells_of_every_file() -> None:
     assert [name for name in FILES if f"`{name}.tf`" not in readme] == []
 
 
+def test_the_alert_on_5xx_does_not_count_stale_keys(values: Values) -> None:
+    query = values["fresh"]["alerts"]["5xx"]["query"]
+    errors, stale = query.removesuffix(" >= 5").split(" - ")
+
+    assert 'response_code_class="5xx"' in errors
+    assert "user_lake_stale_keys{" in stale
+    assert stale.endswith("or vector(0))"), "without a stale key there is no series, and nothing would be compared"
+    [metric] = re.findall(r'(?ms)^resource "google_logging_metric" "stale_keys" {\n(.*?)^}', TEXT)
+    assert "jsonPayload.StaleKeys=1" in metric
+    assert any("StaleKeys" in metrics for _, metrics in REQUESTS), "a line of a request has this field"
+
+
 def test_graphs_and_alerts_ask_for_metrics_that_there_are(values: Values) -> None:
     ours = {
         f"logging_googleapis_com:user_{name}"
@@ -134,6 +147,7 @@ def test_graphs_and_alerts_ask_for_metrics_that_there_are(values: Values) -> Non
             "lake_collections_completed",
             "lake_state_objects_sum",
             "lake_state_objects_count",
+            "lake_stale_keys",
             *(f"lake_tasks_{metric}" for metric in values["fresh"]["task_metric"]),
             *(f"lake_{metric}_bucket" for metric in values["fresh"]["request_metric"]),
         )
