@@ -57,9 +57,10 @@ class Creation(RegistryMutation):
         self.kind = f"create-{creator.semantics.kind}"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        draft = yield from self.creator.draft(read_set.head.index, attempt, self.session.check_deadline)
-        marks = yield from self.creator.shared_marks(read_set.head.index, draft.locations, draft.entity)
-        return self._change(draft, marks)
+        index = read_set.head.index
+        draft = yield from self.creator.draft(index, attempt, self.session.check_deadline)
+        marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
+        return self._change(draft, {**self.creator.edits(index, draft), **marks})
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         registry, drafting = read_set.head.sequence, self.change(read_set, attempt.at(self.session.now_ms()))
@@ -75,12 +76,12 @@ class Creation(RegistryMutation):
         index, draft = read_set.head.index, planned.draft
         yield from self.creator.check(index, draft)
         marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
-        return replace(planned, edits={**self.creator.edits(draft), **marks})
+        return replace(planned, edits={**self.creator.edits(index, draft), **marks})
 
-    def _change(self, draft: RelationDraft, marks: Edits) -> Change:
+    def _change(self, draft: RelationDraft, edits: Edits) -> Change:
         creator, file = self.creator, draft.new.file
         return _CreateChange(
-            edits={**creator.edits(draft), **marks},
+            edits=edits,
             answer=TableState(draft.entity, file.location, draft.new.body, created=self.created),
             detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
             first=draft.first_writes,

@@ -149,10 +149,12 @@ class Creator(ABC):
         )
         return RelationDraft(attempt.entity, new, pointer, receipts, locations)
 
-    def edits(self, draft: RelationDraft, transaction: str | None = None) -> Edits:
-        """The index entries that give it its name and its places; with a transaction, if that commits."""
+    def edits(self, index: Index, draft: RelationDraft, transaction: str | None = None) -> Edits:
+        """The index entries that give it its name and its places, once these were checked; with a transaction, if that
+        commits."""
         normal = [location.normal for location in draft.locations]
-        borrowed = merged(NO_LOANS, self._borrowed(draft.locations))
+        folder = Location.parse(existing_namespace(index, self.namespace).location)
+        borrowed = merged(NO_LOANS, self._borrowed(draft.locations), folder)
         entry = RelationEntry.new(
             kind=self.semantics.kind,
             entity=draft.entity,

@@ -26,7 +26,7 @@ def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, check
     growing = Growing(index)
     for place, creator in enumerate(creators):
         draft = yield from creator.draft(growing, attempt.member(place), checkpoint)
-        growing.add(creator.edits(draft))
+        growing.add(creator.edits(growing, draft))
         drafts.append((creator, draft))
     return drafts
 
@@ -103,8 +103,8 @@ class TransactionPlan:
         for creator, draft in self.drafts:
             yield from creator.check(growing, draft)
             edits |= yield from creator.shared_marks(growing, draft.locations, draft.entity)
-            growing.add(creator.edits(draft))
-            edits |= creator.edits(draft, self.id)
+            edits |= creator.edits(growing, draft, self.id)
+            growing.add(creator.edits(growing, draft))
         return edits
 
     def names_to_place(self, index: Index) -> Steps[Edits | None]:

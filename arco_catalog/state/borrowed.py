@@ -95,7 +95,7 @@ def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Locat
 
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
     """The loans, and these paths. Of too many, paths inside `within`, the namespace's, are widened: they
-    are replaced by paths that hold them,. Raises `BadRequest` where that leaves too many."""
+    are replaced by paths that hold them. Raises `BadRequest` where that leaves too many."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)
     while len(merged_loans.locations) > MAX_BORROWED:

@@ -118,10 +118,9 @@ async def test_a_transaction_does_so_too(purges: Purges) -> None:
     await refused(purges)
 
 
-@pytest.mark.parametrize("in_a_transaction", [False, True])
-async def test_a_table_that_a_commit_makes_does_so_too(purges: Purges, in_a_transaction: bool) -> None:
-    place = place_of(await source(purges))
-    body: JsonObject = {
+def making(*files: str) -> JsonObject:
+    """The body of a commit that makes a table with these manifest lists."""
+    return {
         "requirements": [{"type": "assert-create"}],
         "updates": [
             {"action": "upgrade-format-version", "format-version": 2},
@@ -131,9 +130,15 @@ async def test_a_table_that_a_commit_makes_does_so_too(purges: Purges, in_a_tran
             {"action": "set-default-spec", "spec-id": -1},
             {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
             {"action": "set-default-sort-order", "sort-order-id": -1},
-            *snapshot(f"{place}/metadata/snap-1.avro"),
+            *(update for number, file in enumerate(files, 1) for update in snapshot(file, number)),
         ],
     }
+
+
+@pytest.mark.parametrize("in_a_transaction", [False, True])
+async def test_a_table_that_a_commit_makes_does_so_too(purges: Purges, in_a_transaction: bool) -> None:
+    place = place_of(await source(purges))
+    body = making(f"{place}/metadata/snap-1.avro")
     if in_a_transaction:
         await commit_transaction(purges.fixture.session({}), [(NS, "other", body)])
     else:
@@ -224,6 +229,18 @@ async def test_of_many_folders_in_its_namespace_those_around_them_are_borrowed(p
     folders = await borrowed(purges)
     assert 1 <= len(folders) <= 32
     assert "memory:///wh/warehouse/db/x" in folders
+    await append(purges.fixture, await purges.table(location="memory:///wh/warehouse/db/x/y"), "a")
+    await refused(purges)
+
+
+@pytest.mark.parametrize("in_a_transaction", [False, True])
+async def test_so_are_those_of_a_table_that_is_made_with_many(purges: Purges, in_a_transaction: bool) -> None:
+    body = making(*(f"memory:///wh/warehouse/db/x/{number}/snap.avro" for number in range(1, 41)))
+    if in_a_transaction:
+        await commit_transaction(purges.fixture.session({}), [(NS, "other", body)])
+    else:
+        await purges.fixture.commit(body, "other")
+    assert await borrowed(purges) == ("memory:///wh/warehouse/db/x",)
     await append(purges.fixture, await purges.table(location="memory:///wh/warehouse/db/x/y"), "a")
     await refused(purges)
 
