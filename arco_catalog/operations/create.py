@@ -78,10 +78,10 @@ class Creation(RegistryMutation):
         marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
         return replace(planned, edits={**self.creator.edits(index, draft), **marks})
 
-    def _change(self, draft: RelationDraft, edits: Edits) -> Change:
+    def _change(self, draft: RelationDraft, entries: Edits) -> Change:
         creator, file = self.creator, draft.new.file
         return _CreateChange(
-            edits=edits,
+            edits=entries,
             answer=TableState(draft.entity, file.location, draft.new.body, created=self.created),
             detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
             first=draft.first_writes,

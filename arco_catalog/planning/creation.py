@@ -153,8 +153,8 @@ class Creator(ABC):
         """The index entries that give it its name and its places, once these were checked; with a transaction, if that
         commits."""
         normal = [location.normal for location in draft.locations]
-        folder = Location.parse(existing_namespace(index, self.namespace).location)
-        borrowed = merged(NO_LOANS, self._borrowed(draft.locations), folder)
+        within = Location.parse(existing_namespace(index, self.namespace).location)
+        borrowed = merged(NO_LOANS, self._borrowed(draft.locations), within)
         entry = RelationEntry.new(
             kind=self.semantics.kind,
             entity=draft.entity,
