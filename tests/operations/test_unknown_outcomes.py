@@ -78,6 +78,27 @@ async def test_a_process_that_dies_behind_a_claim_on_an_old_pointer_leaves_its_k
     assert b'"mine"' in (await busy.another().commit(body, key=key)).metadata
 
 
+async def test_behind_a_younger_claim_the_outcome_stays_open_for_that_key_alone(
+    busy: CatalogFixture, clock: FakeRuntime, store: ScriptedStore
+) -> None:
+    """The limit that decision 73 accepts: more moves within the age of a claim than a pointer remembers."""
+    idle, key, body = busy.another(), busy.key(), set_property("mine", "yes")
+    await idle.commit(set_property("first", "1"))
+    for number in range(2 * MOVES):
+        await busy.commit(set_property("n", str(number)))
+    clock.ms += CLAIM_AGE_MS // 2
+    store.rules = [Rule(swap(POINTERS), first=die, times=1)]
+    with pytest.raises(asyncio.CancelledError):
+        await idle.commit(body, key=key)
+    clock.ms += busy.settings.in_progress_ms
+
+    for _ in range(2):
+        with pytest.raises(CommitStateUnknown, match="Too much has happened since"):
+            await busy.another().commit(body, key=key)
+        clock.ms += busy.settings.in_progress_ms
+    assert b'"mine"' in (await busy.another().commit(body, key=busy.key())).metadata
+
+
 async def test_a_process_that_dies_behind_a_claim_on_an_old_head_leaves_its_key_usable(
     busy: CatalogFixture, clock: FakeRuntime, store: ScriptedStore
 ) -> None:
