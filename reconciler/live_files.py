@@ -65,7 +65,7 @@ def live_file(entry: JsonObject) -> JsonObject | None:
 
 async def _records(session: Session, location: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
     async def read(start: int, length: int) -> bytes:
-        return await session.files.read_range(location, start, length)
+        return (await session.files.read_range(location, start, length)).body
 
     async with aclosing(read_blocks(read, fields)) as blocks:
         async for block in blocks:

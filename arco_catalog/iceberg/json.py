@@ -29,9 +29,9 @@ LONG_BYTES = 1 << 20
 
 
 MAX_CALL_BYTES = 8 << 20
-MAX_CALL_VALUES = 200_000
+MAX_CALL_VALUES = 100_000
 """Documents of more bytes or values are read slice by slice: one call of the parser delays every
-other thread until it ends, some 10 ms for so much, and 60 at worst."""
+other thread until it ends, some 10 ms for so much, and 60 at worst: an object of distinct names."""
 
 _MARKS = (b",", b"[", b"{")
 _COUNT_BYTES = 4 << 20

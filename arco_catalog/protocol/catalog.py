@@ -33,6 +33,7 @@ from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.paths import DEFAULT_REALM, Paths
+from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Deadline, Runtime
 from arco_catalog.state.spilling import Limits
@@ -114,6 +115,8 @@ class Catalog:
     """The locations besides its folder with which this process opened it; HEAD may record others."""
     named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
     """The locations that metadata files name, by the files' own; what a file names never changes."""
+    refused_files: RefusedFiles = field(default_factory=RefusedFiles)
+    """Manifest lists and manifests that could not be read."""
 
     @property
     def vends(self) -> bool:

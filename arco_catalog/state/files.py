@@ -204,13 +204,14 @@ class Files:
             return None
         return size is None or len(found.body) == min(size, 1)
 
-    async def read_range(self, location: str, start: int, length: int) -> bytes:
-        """Bytes of a file as they are stored, fewer at its end. Raises `NotFound`, and as `exists` does."""
+    async def read_range(self, location: str, start: int, length: int) -> Found:
+        """Bytes of a file as they are stored, fewer at its end, with its version. Raises `NotFound`, and as `exists`
+        does."""
         store, key = self._find(location)
         found = await store.get_range(key, start, length)
         if not isinstance(found, Found):
             raise _no_such(location)
-        return found.body
+        return found
 
     async def listed(self, folder: str, others: list[str] | None = None) -> AsyncGenerator[tuple[str, int], None]:
         """The files in a folder, and in all folders inside it, with their sizes. Objects whose names are not valid

@@ -89,7 +89,7 @@ def test_no_call_of_the_parser_gets_more_than_a_slice(name: str, monkeypatch: py
 
 
 def test_a_large_table_is_the_same_in_slices() -> None:
-    table = big_table(2_000)
+    table = big_table(1_000)
     document = dumps(table)
     assert count_values(document) <= MAX_CALL_VALUES  # so this is compared with one call
     assert read_in_slices(document, orjson.loads, 1_000) == loads(document) == table

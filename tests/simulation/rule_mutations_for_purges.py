@@ -26,7 +26,7 @@ from arco_catalog.tasks.execution import Execution, Executor, NotYet, Sessions, 
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge import executor, reach, sharing
-from arco_catalog.upkeep.purge.avro import Fields
+from arco_catalog.upkeep.purge.avro import Fields, ReadRange
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory
 from arco_catalog.upkeep.purge.reach import records_of
@@ -218,10 +218,10 @@ def manifests_counted_before_their_files_are_deleted(patch: pytest.MonkeyPatch) 
 
 def what_is_damaged_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
     async def records(
-        execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
+        read_range: ReadRange, location: str, fields: Fields, gone: list[str] | None = None
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
         with suppress(TaskFailed):
-            async with aclosing(records_of(execution, location, fields, gone)) as blocks:
+            async with aclosing(records_of(read_range, location, fields, gone)) as blocks:
                 async for block in blocks:
                     yield block
 

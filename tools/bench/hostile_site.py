@@ -22,9 +22,17 @@ DB = f"{PREFIX}/namespaces/db"
 PAUSE_S = 0.02
 TIMEOUT = aiohttp.ClientTimeout(total=300)
 REFUSALS = frozenset({200, 201, 204, 400, 401, 404, 409, 413, 415, 431, 503})
-"""Statuses that a hostile request may get. A metadata file that its table's writers have spoilt is an error of 500."""
+"""Statuses that a hostile request may get."""
+SPOILT = REFUSALS | {500}
+"""Of a metadata file that its table's writers have spoilt."""
+RESET = REFUSALS | {0}
+"""Of a head that may end its connection."""
+PURGED = frozenset({204})
+"""Of drops whose purges ended."""
+MAX_STEP_S = 0.1
+"""Of the event loop's own thread: `/health` is answered between two steps."""
 MAX_LOOP_DELAY_S = 0.15
-"""On a machine without other work 0.1: what threads without Python's lock do meanwhile counts, too."""
+"""With what other threads do meanwhile, also without Python's lock."""
 MAX_MEMORY = 1_280 * MB
 """The sum of docs/bounds.md: at rest, the accounts, and a document beyond each of two."""
 HEADINGS = (
@@ -32,6 +40,7 @@ HEADINGS = (
     "answers",
     "s",
     "longest /health, ms",
+    "step, ms",
     "loop delay, ms",
     "peak memory, MB",
     "commits",
@@ -86,23 +95,24 @@ class Site:
             return Path(str(made["metadata-location"]).removeprefix("file://"))
 
     async def report(
-        self, name: str, case: Coroutine[object, object, Counter[int]], *, spoilt: bool = False, reset: bool = False
+        self, name: str, case: Coroutine[object, object, Counter[int]], allowed: frozenset[int] = REFUSALS
     ) -> None:
-        """Runs a case, and prints a line. Statuses are checked; with `spoilt` 500 is one of them, and with `reset` a
-        connection may be ended."""
+        """Runs a case, and prints a line. Its statuses must be `allowed`."""
         began = time.perf_counter()
         async with self._others() as seen:
             statuses = await case
-        seconds, delay = time.perf_counter() - began, self.delays.worst
+        seconds, worst = time.perf_counter() - began, self.delays.worst
         memory = self.server.memory("VmHWM")
         answers = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
-        row = (name, answers, f"{seconds:.1f}", f"{max(seen.waits) * 1e3:.0f}", f"{delay * 1e3:.0f}")
-        print(f"| {' | '.join(row)} | {memory / MB:.0f} | {seen.commits} | {seen.refused} |", flush=True)
-        allowed = REFUSALS | ({500} if spoilt else set()) | ({0} if reset else set())
+        times = [f"{each * 1e3:.0f}" for each in (max(seen.waits), worst.step, worst.delay)]
+        row = (name, answers, f"{seconds:.1f}", *times, f"{memory / MB:.0f}", f"{seen.commits}", f"{seen.refused}")
+        print(f"| {' | '.join(row)} |", flush=True)
         if not allowed.issuperset(statuses):
             self.faults.append(f"{name}: answers {answers}")
-        if delay > MAX_LOOP_DELAY_S:
-            self.faults.append(f"{name}: the event loop was late by {delay * 1e3:.0f} ms")
+        if worst.step > MAX_STEP_S:
+            self.faults.append(f"{name}: a step of the event loop took {worst.step * 1e3:.0f} ms of CPU")
+        if worst.delay > MAX_LOOP_DELAY_S:
+            self.faults.append(f"{name}: the event loop was late by {worst.delay * 1e3:.0f} ms")
         if memory > MAX_MEMORY:
             self.faults.append(f"{name}: {memory / MB:.0f} MB")
 

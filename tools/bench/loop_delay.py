@@ -1,8 +1,10 @@
 """How late a server's event loop is, measured inside of it: `python -m tools.bench.loop_delay FILE serve ...` is
-`arco serve ...` with a probe whose worst value stands in the file.
+`arco serve ...` with a probe whose worst values stand in the file.
 
-A delay counts as far as the process used CPU time meanwhile, so that other processes of the machine add nothing: a loop
-that can't run because a thread of its own process has Python's lock is late by CPU time of that process.
+Two values are free of what other processes of the machine do. A *step* is the CPU time of the loop's own thread between
+two ticks of a timer. The *delay* is by how much a tick was late, without the time that the thread waited for a core,
+and no more than the CPU time of the process: a loop that can't run because another thread has Python's lock is late by
+that thread's CPU time.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
@@ -18,31 +21,64 @@ import uvloop
 from arco_catalog.cli.program import main as arco
 
 TICK_S = 0.002
-_VALUE = struct.Struct("d")
+_VALUES = struct.Struct("dd")
+_SCHEDULING = Path("/proc/thread-self/schedstat")
+"""Nanoseconds that a thread ran, and that it waited for a core (Linux)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Seconds: the longest step of the loop, and the longest delay."""
+
+    step: float = 0.0
+    delay: float = 0.0
+
+    def at_least(self, other: "Lateness") -> "Lateness":
+        """The greater values of both."""
+        return Lateness(max(self.step, other.step), max(self.delay, other.delay))
 
 
 class DelayFile:
-    """The worst delay so far, in seconds, shared by the server and who watches it."""
+    """The worst values so far, shared by the server and who watches it."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            path.write_bytes(bytes(_VALUE.size))
+            path.write_bytes(bytes(_VALUES.size))
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), _VALUE.size)
+            self._map = mmap.mmap(file.fileno(), _VALUES.size)
 
     @property
-    def worst(self) -> float:
-        """The greatest value that was recorded since the last reset."""
-        return float(_VALUE.unpack(self._map[:])[0])
+    def worst(self) -> Lateness:
+        """The greatest values that were recorded since the last reset."""
+        return Lateness(*_VALUES.unpack(self._map[:]))
 
-    def record(self, seconds: float) -> None:
-        """Records a delay."""
-        if seconds > self.worst:
-            self._map[:] = _VALUE.pack(seconds)
+    def record(self, found: Lateness) -> None:
+        """Records what was found between two ticks."""
+        worst = self.worst.at_least(found)
+        self._map[:] = _VALUES.pack(worst.step, worst.delay)
 
     def reset(self) -> None:
         """Forgets what was recorded."""
-        self._map[:] = _VALUE.pack(0.0)
+        self._map[:] = bytes(_VALUES.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The clocks at a tick, in seconds."""
+
+    wall: float
+    process: float
+    thread: float
+    waited: float
+
+    @classmethod
+    def take(cls) -> "_Reading":
+        waited = int(_SCHEDULING.read_text().split()[1]) / 1e9 if _SCHEDULING.exists() else 0.0
+        return cls(time.perf_counter(), time.process_time(), time.thread_time(), waited)
+
+    def until(self, now: "_Reading") -> Lateness:
+        late = now.wall - self.wall - TICK_S - (now.waited - self.waited)
+        return Lateness(now.thread - self.thread, min(late, now.process - self.process))
 
 
 def probed(make: Callable[[], asyncio.AbstractEventLoop], delays: DelayFile) -> Callable[[], asyncio.AbstractEventLoop]:
@@ -50,15 +86,14 @@ def probed(make: Callable[[], asyncio.AbstractEventLoop], delays: DelayFile) -> 
 
     def make_probed() -> asyncio.AbstractEventLoop:
         loop = make()
-        wall = cpu = 0.0
+        before = _Reading.take()
 
         def tick() -> None:
-            nonlocal wall, cpu
-            delays.record(min(time.perf_counter() - wall - TICK_S, time.process_time() - cpu))
-            wall, cpu = time.perf_counter(), time.process_time()
+            nonlocal before
+            delays.record(before.until(_Reading.take()))
+            before = _Reading.take()
             loop.call_later(TICK_S, tick)
 
-        wall, cpu = time.perf_counter(), time.process_time()
         loop.call_later(TICK_S, tick)
         return loop
 

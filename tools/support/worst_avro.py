@@ -69,8 +69,8 @@ def _raw_block(count: bytes, size: bytes) -> Make:
 
 
 LARGEST: Mapping[str, Make] = {
-    "as many records as a file may have, of two bytes": lambda: avro(
-        MANIFESTS, [(1_000_000, bytes(2_000_000))] * (MAX_FILE_RECORDS // 1_000_000)
+    "as many records as a file may have, of three bytes": lambda: avro(
+        MANIFESTS, [(1_000_000, b"\x02x\0" * 1_000_000)] * (MAX_FILE_RECORDS // 1_000_000)
     ),
     "blocks of 64 MB in records of 4 MB": lambda: avro(
         MANIFESTS, [(16, (varint(RECORD) + b"x" * RECORD + b"\0") * 16)] * 8

@@ -221,7 +221,7 @@ class TableFiles:
         examination of relations."""
 
         async def read_range(start: int, length: int) -> bytes:
-            body = await self._files.read_range(file, start, length)
+            body = (await self._files.read_range(file, start, length)).body
             reading.length = max(reading.length, start + len(body))
             return body
 

@@ -2,8 +2,8 @@
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,10 +17,11 @@ from arco_catalog.state import receipt
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.purge_chunks import ReachedFile as ReachedFile
+from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions, TaskFailed
 from arco_catalog.upkeep.ensure_receipt import ensure_receipt
-from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
-from storage_backends import Found, InvalidKey
+from arco_catalog.upkeep.purge.avro import Fields, ReadRange, Unreadable, read_blocks
+from storage_backends import Found, InvalidKey, Version
 
 T = TypeVar("T")
 
@@ -219,7 +220,10 @@ async def manifests_in(execution: Sessions, location: str, gone: list[str] | Non
     for a list whose names take more memory than any table needs."""
     found: list[ReachedFile] = []
     size = 0
-    async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
+    async with (
+        _judged(execution, location) as read_range,
+        aclosing(records_of(read_range, location, MANIFEST_FIELDS, gone)) as blocks,
+    ):
         async for records in blocks:
             for record in records:
                 manifest = _text(record, "manifest_path", location)
@@ -264,7 +268,10 @@ async def entries_of(
 ) -> AsyncGenerator[Sequence[ReachedFile], None]:
     """Yields the data and delete files in a manifest, a block at a time, whatever the status of their entries. A
     manifest that does not exist is added to `gone`. Raises `TaskFailed`."""
-    async with aclosing(records_of(execution, manifest, ENTRY_FIELDS, gone)) as blocks:
+    async with (
+        _judged(execution, manifest) as read_range,
+        aclosing(records_of(read_range, manifest, ENTRY_FIELDS, gone)) as blocks,
+    ):
         async for records in blocks:
             files: list[ReachedFile] = []
             for record in records:
@@ -299,15 +306,34 @@ def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
     corrupt.append(str(error))
 
 
+@asynccontextmanager
+async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
+    """Gives what reads a file. Every purge reads the files of all other tables, so one that can't be read is
+    remembered: the same version of it is refused at once. Raises `CorruptFile`."""
+    versions = dict[Version, RefusedFiles]()
+
+    async def read_range(start: int, length: int) -> bytes:
+        session = execution.session()
+        found, refused = await session.files.read_range(location, start, length), session.catalog.refused_files
+        if not versions and (reason := refused.reason(location, found.version)) is not None:
+            raise CorruptFile(reason)
+        versions[found.version] = refused
+        return found.body
+
+    try:
+        yield read_range
+    except CorruptFile as error:
+        if len(versions) == 1:  # else it was replaced meanwhile, or is remembered
+            [(version, refused)] = versions.items()
+            refused.add(location, version, str(error))
+        raise
+
+
 async def records_of(
-    execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
+    read_range: ReadRange, location: str, fields: Fields, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[JsonObject], None]:
     """Yields the records of an Avro file, a block at a time. A file that does not exist ends them, and is added to
     `gone`. Raises `CorruptFile` if it exists and can't be read (docs/design/purge.md#rule-12)."""
-
-    async def read_range(start: int, length: int) -> bytes:
-        return await execution.session().files.read_range(location, start, length)
-
     try:
         async with aclosing(read_blocks(read_range, fields)) as blocks:
             async for records in blocks:
@@ -325,6 +351,8 @@ def _text(record: JsonObject, name: str, where: str) -> str:
     value = record.get(name)
     if not isinstance(value, str):
         raise CorruptFile(f"the file {where} can't be read: an entry has no {name}")
+    if not value:
+        raise CorruptFile(f"the file {where} can't be read: {name} of an entry is empty")
     if len(value) > MAX_NAME_LENGTH:
         raise CorruptFile(f"the file {where} can't be read: {name} of an entry has {len(value):,} characters")
     return value

@@ -6,17 +6,20 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge import avro, reach
 from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
 from arco_catalog.upkeep.purge.avro_codecs import unpack_with
 from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS, CorruptFile, manifests_in
+from storage_backends import Found, Version
 from tools.support import worst_avro
 from tools.support.avro_files import avro_file, varint
 from tools.support.manifests import manifest, manifest_list
@@ -186,19 +189,68 @@ async def test_blocks_are_unpacked_by_a_thread_however_few_bytes_they_have(monke
     assert threading.main_thread() not in threads
 
 
+@dataclass
+class OneFile:
+    """What reads one file, as a purge does."""
+
+    body: bytes
+    version: str = "1"
+    reads: int = 0
+
+    async def read_range(self, location: str, start: int, length: int) -> Found:
+        self.reads += 1
+        return Found(self.body[start : start + length], Version(self.version), 0, 0)
+
+    def execution(self) -> Sessions:
+        """Of one process."""
+        session = SimpleNamespace(files=self, catalog=SimpleNamespace(refused_files=RefusedFiles()))
+        return cast(Sessions, SimpleNamespace(session=lambda: session))
+
+
 @pytest.mark.parametrize(
     ("limit", "reason"), [("MAX_LIST_BYTES", "names manifests of more than"), ("MAX_NAME_LENGTH", "has 9 characters")]
 )
 async def test_the_names_in_a_manifest_list_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
 ) -> None:
-    class Files:
-        async def read_range(self, location: str, start: int, length: int) -> bytes:
-            return manifest_list(["a" * 9] * 50)[start : start + length]
-
-    execution = cast(Sessions, SimpleNamespace(session=lambda: SimpleNamespace(files=Files())))
+    execution = OneFile(manifest_list(["a" * 9] * 50)).execution()
     assert len(await manifests_in(execution, "s3://b/list.avro")) == 50
     monkeypatch.setattr(reach, limit, 8)
 
     with pytest.raises(CorruptFile, match=reason):
         await manifests_in(execution, "s3://b/list.avro")
+
+
+async def test_a_file_that_cannot_be_read_is_not_read_to_its_end_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every purge reads the files of all other tables: one hostile list must not cost each of them as much."""
+    monkeypatch.setattr(avro, "CHUNK", 100)
+    file = OneFile(manifest_list(["a"] * 200 + [""]))
+    execution = file.execution()
+    reads, reasons = list[int](), set[str]()
+    for _ in range(3):
+        with pytest.raises(CorruptFile, match="is empty") as raised:
+            await manifests_in(execution, "s3://b/list.avro")
+        reasons.add(str(raised.value))
+        reads.append(file.reads)
+    assert len(reasons) == 1
+    assert reads == [reads[0], reads[0] + 1, reads[0] + 2]
+    assert reads[0] > 1
+
+    file.body, file.version = manifest_list(["a", "b"]), "2"
+    assert [each.location for each in await manifests_in(execution, "s3://b/list.avro")] == ["a", "b"]
+
+
+async def test_a_file_that_is_replaced_while_it_is_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replaced(OneFile):
+        async def read_range(self, location: str, start: int, length: int) -> Found:
+            self.version = str(min(self.reads, 1))
+            return await super().read_range(location, start, length)
+
+    monkeypatch.setattr(avro, "CHUNK", 100)
+    file = Replaced(manifest_list(["a"] * 200 + [""]))
+    execution = file.execution()
+    for _ in range(2):
+        file.reads = 0
+        with pytest.raises(CorruptFile, match="is empty"):
+            await manifests_in(execution, "s3://b/list.avro")
+        assert file.reads > 1
