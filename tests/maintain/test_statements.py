@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.__main__ import JOBS
 from reconciler.maintain.calls import Call, Procedure
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("reconciler", "arco_catalog", "storage_backends", "lambda", "azure_functions")
 SQL = frozenset({"sql", "expr", "selectExpr", "createOrReplaceTempView", "registerJavaFunction"})
 """Methods of PySpark whose texts are SQL."""
+CONDITIONS = frozenset({"row_filter", "overwrite_filter", "delete_filter"})
+"""Arguments of PyIceberg's that are conditions."""
 CONTEXTS = frozenset({"SparkContext", "SparkSession"})
 TEXTS = st.text(st.sampled_from("ab.`'\"\\${}:;-/*\n\t\0é😀#@(),=>") | st.characters(codec="utf-8"), max_size=30)
 
@@ -38,6 +41,36 @@ def test_one_place_makes_statements() -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr in SQL
     }
     assert made == {("reconciler/maintain/procedures.py", "sql")}
+
+
+def test_only_maintenance_has_what_reads_sql() -> None:
+    """All other jobs have Spark's contexts and RDDs alone, which read no text. Names of modules are written out."""
+    having: set[str] = set()
+    for room in PRODUCT:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                names = [each.name for each in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+                module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+                if any(f"{module}.{name}".strip(".").startswith("pyspark.sql") for name in names):
+                    having.add(str(file.relative_to(ROOT)))
+    assert having == {"reconciler/maintain/job.py", "reconciler/maintain/procedures.py"}
+
+
+def test_every_job_makes_its_context_where_substitution_is_off() -> None:
+    for module, _ in JOBS.values():
+        source = (ROOT / f"{module.replace('.', '/')}.py").read_text()
+        assert "with spark_of(" in source, module
+
+
+def test_conditions_on_system_tables_are_no_texts() -> None:
+    """PyIceberg parses a condition that is a text: those of the product are expressions."""
+    texts = [
+        (file, keyword.arg)
+        for file, node in calls()
+        for keyword in node.keywords
+        if keyword.arg in CONDITIONS and isinstance(keyword.value, ast.Constant | ast.JoinedStr)
+    ]
+    assert texts == []
 
 
 def test_every_context_of_spark_is_made_without_substitution() -> None:

@@ -1,6 +1,7 @@
 """Policies of tables, made and attached over HTTP."""
 
 import json
+import re
 
 import requests
 
@@ -14,7 +15,7 @@ def set_policies(server: Server, namespace: str, table: str, policies: dict[str,
     where = f"{server.uri}/polaris/v1/{config['overrides']['prefix']}/namespaces/{namespace}/policies"
     target = {"target": {"type": "table-like", "path": [namespace, table]}}
     for kind, content in policies.items():
-        name = f"{table}-{kind}"
+        name = "-".join([*re.findall(r"\w+", table), kind])
         policy: JsonObject = {
             "name": name,
             "type": f"system.{kind}",
