@@ -2,7 +2,7 @@
 (docs/design/purge.md#rule-29)."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -220,17 +220,17 @@ class InventoryWalk:
         self._position = Position(Stage.DONE)
         await self._write()
 
-    async def _manifests(self, location: str) -> Sequence[ReachedFile]:
+    async def _manifests(self, location: str) -> Mapping[str, int]:
         return await manifests_in(self._execution, location, self._buffer.missing)
 
-    def _note_manifests(self, manifests: Sequence[ReachedFile]) -> None:
-        self._seen.update((_digest(manifest.location), 0) for manifest in manifests)
+    def _note_manifests(self, manifests: Mapping[str, int]) -> None:
+        self._seen.update((_digest(manifest), 0) for manifest in manifests)
 
-    def _add_manifests(self, manifests: Sequence[ReachedFile], number: int) -> None:
-        for manifest in manifests:
-            digest = _digest(manifest.location)
+    def _add_manifests(self, manifests: Mapping[str, int], number: int) -> None:
+        for manifest, size in manifests.items():
+            digest = _digest(manifest)
             if digest not in self._seen:
-                self._buffer.manifests.append(manifest)
+                self._buffer.manifests.append(ReachedFile(manifest, size))
             self._seen[digest] = number
 
     async def _read(self, files: Sequence[str], *, follow: bool = True) -> None:
