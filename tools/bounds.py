@@ -16,8 +16,8 @@ from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import files, memory
 from arco_catalog.state import lineage as events
-from arco_catalog.state import memory
 from arco_catalog.upkeep.delegation_service import payload
 from arco_catalog.upkeep.purge import avro, avro_codecs, avro_schema, reach
 from arco_catalog.vending import delete_body, outbound, s3_operation
@@ -116,7 +116,7 @@ FORMATS: Sequence[Format] = (
         "Metadata file, gzip",
         "writers of files, `register`",
         f"{size_of(memory.MAX_METADATA_BYTES)}, packed and unpacked",
-        "as plain",
+        f"as plain, {files.MAX_MEMBERS:,} members",
         "as plain",
         "as plain",
     ),

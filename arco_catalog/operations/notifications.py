@@ -176,6 +176,8 @@ class _Follow(_NotificationChange):
             await self.session.hold.take(await self.session.files.parsed_bytes(file, body))
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
+        except UnreadableMetadata as error:
+            read_set.refusal = BadRequest(error.message)
         except Refusal as refusal:
             read_set.refusal = refusal
 

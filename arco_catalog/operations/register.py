@@ -89,6 +89,8 @@ class _Register(RegistryMutation):
             await self.session.hold.take(await self.session.files.parsed_bytes(self.file, body))
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
+        except UnreadableMetadata as error:
+            read_set.refusal = BadRequest(error.message)
         except Refusal as refusal:
             read_set.refusal = refusal
 

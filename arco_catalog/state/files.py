@@ -6,6 +6,7 @@ Locations reach beyond the catalog's own folder, so each allowed prefix has its 
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, count_values
 from arco_catalog.iceberg.outline import let_long_parts_go
-from arco_catalog.iceberg.parsing import parse_metadata
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.gzip_stream import DeflatedPart
@@ -40,6 +41,10 @@ T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 FIRST_BYTES = 1 << 20
 """How much of a file is read at first: hardly one is larger."""
+MAX_MEMBERS = 1_000
+"""Gzip streams that follow each other in a file: writers make one."""
+MEMBER_PART_BYTES = 64 << 10
+_PADDING = re.compile(rb"\0*+")
 
 
 @dataclass(slots=True)
@@ -130,7 +135,8 @@ class Files:
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """The file as it is now, decompressed. Raises `NotFound`, `MetadataTooLarge`, and `OutOfMemory`."""
+        """The file as it is now, decompressed. Raises `NotFound`, `MetadataTooLarge`, `OutOfMemory`, and
+        `UnreadableMetadata` for gzip that can't be unpacked."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -155,7 +161,7 @@ class Files:
     async def _read(self, location: str, store: ObjectStore, key: str) -> bytes:
         try:
             return await self._read_bounded(location, store, key)
-        except MetadataTooLarge as error:
+        except (MetadataTooLarge, UnreadableMetadata) as error:
             # The frames of the traceback have the file, and would keep it as long as the refusal.
             raise error.with_traceback(None) from None
 
@@ -357,7 +363,7 @@ class Files:
                 if body is not None:
                     return body, taken
         except (zlib.error, EOFError) as error:
-            raise NotFound(f"Failed to read gzip file: {location}") from error
+            raise UnreadableMetadata(f"{location} is not a metadata file: it can't be unpacked: {error}") from None
         raise self._too_large(location)
 
     def _too_large(self, location: str) -> MetadataTooLarge:
@@ -400,19 +406,31 @@ def _depth(mount: Mount) -> int:
 
 def unpack(raw: bytes, most: int) -> bytes | None:
     """The unpacked bytes of a gzip file; None for more than `most` bytes, of which no more than one is made. Raises
-    `zlib.error`, and `EOFError` for one that is cut short."""
+    `zlib.error`, also for one of too many members, and `EOFError` for one that is cut short."""
     parts: list[bytes] = []
-    room = most
-    while raw:
+    room, place, view = most, 0, memoryview(raw)
+    for number in range(MAX_MEMBERS):
         member = zlib.decompressobj(wbits=31)
-        parts.append(member.decompress(raw, room + 1))
-        room -= len(parts[-1])
-        if room < 0:
-            return None
-        if not member.eof:
-            raise EOFError("the gzip stream is truncated")
-        raw = member.unused_data.lstrip(b"\0")  # gzip files may be padded
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        while not member.eof:
+            # Mostly there is one member. What lies behind a later one is copied, so it is given a part at a time.
+            part = view[place : place + MEMBER_PART_BYTES] if number else view[place:]
+            if not part:
+                raise EOFError("the gzip stream is truncated")
+            parts.append(member.decompress(part, room + 1))
+            room -= len(parts[-1])
+            if room < 0:
+                return None
+            place += len(part) - len(member.unused_data)
+        place = _end_of_padding(raw, place)
+        if place == len(raw):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise zlib.error(f"the gzip stream has more than {MAX_MEMBERS:,} members")
+
+
+def _end_of_padding(raw: bytes, place: int) -> int:
+    """The place behind the zero bytes by which a gzip file may be padded."""
+    padding = _PADDING.match(raw, place)
+    return place if padding is None else padding.end()
 
 
 def _no_such(location: str) -> NotFound:

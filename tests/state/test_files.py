@@ -10,10 +10,11 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue, count_values, dumps
+from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.state import files as module
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import FIRST_BYTES, Files, Mount, unpack
+from arco_catalog.state.files import FIRST_BYTES, MAX_MEMBERS, Files, Mount, unpack
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import (
     FILE_WEIGHT,
@@ -110,7 +111,20 @@ async def test_a_spoilt_file_can_not_be_read(spoil: object) -> None:
     shelf = Shelf()
     await shelf.put(spoil(gzip.compress(bytes(range(256)) * 100)))
 
-    with pytest.raises(NotFound):
+    with pytest.raises(UnreadableMetadata, match="can't be unpacked"):
+        await shelf.files().read(FILE)
+
+
+async def test_a_file_of_many_members_is_refused_before_it_takes_long() -> None:
+    """What lies behind a member is copied: the time for all members would grow with the square of their number."""
+    member = gzip.compress(b"", mtime=0)
+    shelf = Shelf()
+    await shelf.put(member * (MAX_MEMBERS - 1) + gzip.compress(b"a") + bytes(512))
+    assert await shelf.files().read(FILE) == b"a"
+
+    shelf = Shelf()
+    await shelf.put(member * 20 * MAX_MEMBERS)
+    with pytest.raises(UnreadableMetadata, match="more than 1,000 members"):
         await shelf.files().read(FILE)
 
 

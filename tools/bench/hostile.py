@@ -83,11 +83,13 @@ async def metadata(site: Site) -> None:
         path = f"{DB}/tables/{table}"
         await site.report(f"{called}: load", _sent(site, "GET", path), SPOILT)
         await site.report(f"{called}: commit", _sent(site, "POST", path, change), SPOILT)
-    file = site.folder / "alien" / "1.metadata.json"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(worst.unpacking_to_more())
-    body = dumps({"name": "alien", "metadata-location": f"file://{file}"})
-    await site.report("gzip that unpacks to 512 MB: register", _sent(site, "POST", f"{DB}/register", body))
+    folder = site.folder / "alien"
+    folder.mkdir(parents=True)
+    for number, (name, make) in enumerate(worst.GZIP.items()):
+        file = folder / f"{number}.metadata.json"
+        file.write_bytes(make())
+        body = dumps({"name": "alien", "metadata-location": f"file://{file}"})
+        await site.report(f"gzip that {name}: register", _sent(site, "POST", f"{DB}/register", body))
 
 
 def _sent(site: Site, method: str, path: str, body: bytes | None = None) -> Coroutine[object, object, Counter[int]]:

@@ -106,6 +106,16 @@ def unpacking_to_more() -> bytes:
     return b"".join(packer.compress(megabyte) for _ in range(8 * MAX_METADATA_BYTES >> 20)) + packer.flush()
 
 
+def of_empty_members() -> bytes:
+    """A file of as many gzip streams, each of nothing, as a metadata file has room for."""
+    member = gzip.compress(b"", mtime=0)
+    return member * (MAX_METADATA_BYTES // len(member))
+
+
+GZIP: Mapping[str, Make] = {"unpacks to 512 MB": unpacking_to_more, "has three million members": of_empty_members}
+"""Metadata files as they are stored."""
+
+
 def packed(document: bytes) -> bytes:
     """The document as gzip, as small as that goes."""
     return gzip.compress(document, 9, mtime=0)

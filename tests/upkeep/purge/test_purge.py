@@ -265,6 +265,24 @@ async def test_a_manifest_that_cannot_be_read_fails_the_purge_and_what_it_names_
     assert (await purges.tombstone()).state == PURGING
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+async def test_a_metadata_file_that_cannot_be_read_fails_the_purge_before_it_begins(purges: Purges, codec: str) -> None:
+    """A file that is damaged is not taken for one that is gone, whose names nothing can tell."""
+    made = await purges.table(properties={"write.metadata.compression-codec": codec})
+    await purges.fixture.commit(set_property("a", "b"))
+    first = key_of(made.metadata_location)
+    found = await purges.store.get(first)
+    assert isinstance(found, Found)
+    await purges.store.put(first, found.body[: len(found.body) // 2], ANY)
+    before = purges.files()
+
+    task = await purges.purge()
+
+    assert task.status is Status.FAILURE, task.document
+    assert "can't be read" in str(task.summary)
+    assert purges.files() == before
+
+
 @pytest.mark.parametrize("stage", ["pending", "committed"])
 async def test_a_receipt_that_cannot_be_read_fails_the_purge_before_it_begins(purges: Purges, stage: str) -> None:
     """It alone knows what was current before: metadata logs are cut."""
