@@ -115,6 +115,12 @@ async def purges(site: Site) -> None:
         assert await site.send("POST", f"{DB}/tables/{table}", dumps({"requirements": [], "updates": updates})) == 200
         behind = await site.table(f"behind{number}")
         await site.report(f"purge: {name}", _dropped(site, (table, f"behind{number}"), behind), PURGED)
+    file = await site.table("lists")
+    file.write_bytes(worst_avro.many_lists(file.read_bytes(), file.parent))
+    for number in range(2):
+        behind = await site.table(f"beside{number}")
+        case = f"purge {number + 1} beside a table of {worst_avro.MANY_LISTS:,} lists"
+        await site.report(case, _dropped(site, (f"beside{number}",), behind), PURGED)
 
 
 async def _dropped(site: Site, tables: Sequence[str], last: Path) -> Counter[int]:

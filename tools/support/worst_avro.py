@@ -4,8 +4,9 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.upkeep.purge.avro import MAX_BLOCK_BYTES, MAX_FILE_RECORDS
 from arco_catalog.upkeep.purge.avro_schema import MAX_TYPES
 from tools.support.avro_files import SYNC, avro_file, varint
@@ -97,3 +98,29 @@ REFUSED: Mapping[str, Make] = {
 """Lists that are refused, each for its own reason."""
 LISTS: Mapping[str, Make] = {**LARGEST, **REFUSED}
 """Manifest lists of a table whose files are purged."""
+MANY_LISTS = 20_000
+LISTED = 100
+"""Of these lists so many exist."""
+MANIFESTS_EACH = 1_000
+
+
+def many_lists(metadata: bytes, folder: Path) -> bytes:
+    """A metadata file with as many snapshots, each with a list of its own in the folder; writes the lists. None of the
+    manifests exists."""
+    for number in range(LISTED):
+        names = [f"file://{folder}/m{number}-{each}.avro".encode() for each in range(MANIFESTS_EACH)]
+        records = b"".join(varint(len(name)) + name + b"\0" for name in names)
+        (folder / f"l{number}.avro").write_bytes(avro(MANIFESTS, [(len(names), records)]))
+    snapshots: list[JsonValue] = [
+        {
+            "snapshot-id": number + 1,
+            "sequence-number": number + 1,
+            "timestamp-ms": 1_767_225_600_000,
+            "manifest-list": f"file://{folder}/l{number}.avro",
+            "summary": {"operation": "append"},
+        }
+        for number in range(MANY_LISTS)
+    ]
+    document = loads(metadata)
+    assert isinstance(document, dict)
+    return dumps({**document, "snapshots": snapshots, "last-sequence-number": MANY_LISTS})
