@@ -9,8 +9,9 @@ import ast
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tests.language.findings import PRODUCT, ROOT, files
 
@@ -67,14 +68,19 @@ def paragraphs() -> Iterator[Item]:
                 yield Item("paragraph", f"{path.relative_to(ROOT)}:{line}", paragraph)
 
 
+@cache
+def everything() -> Sequence[Item]:
+    """All that a trial draws from, in order."""
+    return sorted({*functions_and_docstrings(), *messages(), *paragraphs()})
+
+
 def sample(seed: str) -> list[Item]:
     """The items of a trial, the same for the same tree and seed."""
-    everything = sorted({*functions_and_docstrings(), *messages(), *paragraphs()})
     chance = random.Random(seed)
     return [
         item
         for kind, size in SIZES.items()
-        for item in chance.sample([each for each in everything if each.kind == kind], size)
+        for item in chance.sample([each for each in everything() if each.kind == kind], size)
     ]
 
 
