@@ -3,8 +3,9 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, each_catalog, operator_request
+from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.adopt import adopt
 from arco_catalog.protocol.access import ALLOW_ALL
@@ -18,9 +19,9 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     copy is left. Raises `CliError`."""
 
     async def work() -> list[JsonObject]:
-        async with each_catalog(options, writes=confirmed) as catalogs:
+        async with open_session(options, "adopt", find_inventory, writes=confirmed) as inventory:
             found: list[JsonObject] = []
-            for each in catalogs:
+            for each in inventory.catalogs:
                 opened = each.open()
                 session = opened.session(operator_request(opened.runtime, "adopt", TIMEOUT_MS), ALLOW_ALL)
                 copy_of = await adopt(session) if confirmed else (await session.state.head()).copy_of

@@ -5,9 +5,10 @@ from pathlib import Path
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_backup_source, find_backup_target
 from arco_catalog.cli.output import table
 from arco_catalog.cli.restore import NEXT
-from arco_catalog.cli.session import carry_out, whole
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, sequence
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
@@ -22,7 +23,7 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
     """Writes an archive. Returns 1 if objects that should be in it were missing. Raises `CliError`."""
 
     async def work() -> JsonObject:
-        async with whole(options, "backup", DAY_MS, realm=None, writes=False) as (session, realm):
+        async with open_session(options, "backup", find_backup_source, DAY_MS) as (session, realm):
             archive = ArchiveWriter(Path(to))
             first: JsonObject = {
                 "id": session.runtime.ulid(),
@@ -59,7 +60,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
 
     async def work() -> JsonObject:
         read = await Archive.opened(Path(archive))
-        async with whole(options, "restore", DAY_MS, realm=read.realm, writes=not dry) as (session, _):
+        find = find_backup_target(realm=read.realm)
+        async with open_session(options, "restore", find, DAY_MS, writes=not dry, creates=True) as session:
             return await restore_backup(session, read, dry=dry)
 
     report = carry_out(work)

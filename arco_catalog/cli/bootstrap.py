@@ -1,31 +1,29 @@
 """`arco bootstrap`: makes a realm in a store, with a root principal, and takes the catalog that is there into it."""
 
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secret
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import carry_out, operator_request, saying_that_it_waits
+from arco_catalog.cli.finders import find_new_realm
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import realm_exists
 from arco_catalog.operations.environment import key_policy_from_env
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
-from arco_catalog.operations.realms import Deployment, Realm, make_catalog
+from arco_catalog.operations.realms import Realm, make_catalog
 from arco_catalog.operations.stray_catalogs import UndropRequest, read_catalog, undrop_catalog
-from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import DEFAULT_REALM
 from arco_catalog.state.runtime import SystemRuntime
-from storage_backends.open import canonical_url, opener_in
-from storage_backends.probe import honours_conditions
+from storage_backends.open import canonical_url
 
 TENANT = "AZURE_TENANT_ID"
 
@@ -44,7 +42,7 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
     async def work() -> Credentials:
-        async with _realm(options) as (realm, session):
+        async with open_session(options, "bootstrap", find_new_realm, writes=True, creates=True) as (realm, session):
             return await (_reset(session) if reset_root else _bootstrap(realm, session, options, reopen=reopen))
 
     made = carry_out(work)
@@ -113,21 +111,3 @@ async def _credentials() -> tuple[Credentials, NewCredentials]:
 
 def _allowed(options: CatalogOptions) -> Sequence[str]:
     return [canonical_url(url, options.environment) for url in options.allowed]
-
-
-@asynccontextmanager
-async def _realm(options: CatalogOptions) -> AsyncIterator[tuple[Realm, Session]]:
-    """The realm over its store, which must keep what commits rest on, and an operator's session with its registry."""
-    opener, runtime = opener_in(options.environment), SystemRuntime()
-    url = canonical_url(options.store, options.environment)
-    store = opener(url)
-    async with saying_that_it_waits(options.store):
-        verdict = await honours_conditions(store, runtime.ulid())
-    if not verdict.honoured:
-        raise CliError(f"commits to this store could get lost: {verdict.reason}")
-    deployment = Deployment.of(Settings(options.warehouse), store, url, _allowed(options), runtime, opener)
-    realm = Realm(options.realm or DEFAULT_REALM, deployment, at_root=options.realm is None)
-    try:
-        yield realm, realm.registry.session(operator_request(runtime, "bootstrap"), ALLOW_ALL)
-    finally:
-        await deployment.close()

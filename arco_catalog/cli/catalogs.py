@@ -8,8 +8,9 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.finders import find_realm
 from arco_catalog.cli.output import facts, table
-from arco_catalog.cli.session import carry_out, managing, operator_request
+from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.config.parsing import parse_warehouse
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -69,7 +70,10 @@ def run(
     """Lists, makes, shows, changes, drops or undrops; with `dropped` lists nameless ones. Raises `CliError`."""
 
     async def work() -> JsonValue:
-        async with managing(options, f"catalogs {action}", writes=action not in READS) as (realm, session):
+        async with open_session(options, f"catalogs {action}", find_realm, writes=action not in READS) as (
+            realm,
+            session,
+        ):
             if action == "list" and dropped:
                 return [_describe_stray(each) for each in await stray_catalogs(realm, session)]
             if name is None:

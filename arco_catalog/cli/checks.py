@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.session import outside_realms
+from arco_catalog.cli.finders import find_root_catalog
+from arco_catalog.cli.session import open_session
 from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
@@ -67,7 +68,9 @@ class Checks:
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
             try:
-                async with outside_realms(self._options, "doctor", TIMEOUT_MS) as session:
+                async with open_session(
+                    self._options, "doctor", find_root_catalog, TIMEOUT_MS, even_unreadable=True
+                ) as session:
                     await self._look_at(session)
             except (CatalogError, ValueError) as error:
                 self._done.append(Check("store", Status.FAILED, str(error), "mend --store or --allowed-location"))

@@ -5,7 +5,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.kept_versions import kept_versions
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, saying_that_it_waits
+from arco_catalog.cli.session import carry_out, report_slow_store
 from arco_catalog.iceberg.json import JsonValue
 
 HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
@@ -15,7 +15,7 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
     """Prints what was found. Returns 1 if a check failed."""
 
     async def work() -> list[Check]:
-        async with saying_that_it_waits(options.store):
+        async with report_slow_store(options.store):
             checks = await Checks(options).run()
             answers = any(check.name == "store" and check.status is Status.OK for check in checks)
             if options.store.startswith("s3:") and answers:

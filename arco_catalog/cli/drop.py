@@ -6,6 +6,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import NoSuchSemanticModel, NoSuchTable, NoSuchView
@@ -29,7 +30,7 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
     namespace, table = parse_identifier(name)
 
     async def work() -> tuple[str, JsonValue]:
-        async with open_session(options, "drop", writes=True) as session:
+        async with open_session(options, "drop", find_catalog, writes=True) as session:
             try:
                 await drop_table(session, namespace, table, purge)
                 left = await inspect_relation(another(session), namespace, table) if purge else {}

@@ -13,7 +13,7 @@ class NotThere(CliError):
     code = 2
 
 
-class Stopped(CliError):
+class CommandStopped(CliError):
     """The command was told to stop, and did, before it had come to its end."""
 
     code = 143

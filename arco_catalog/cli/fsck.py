@@ -9,17 +9,9 @@ from dataclasses import dataclass
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog, find_catalog_with_state, find_deployment, no_warehouse
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import (
-    Requires,
-    another,
-    carry_out,
-    deployment,
-    no_warehouse,
-    open_session,
-    operator_request,
-    saying_that_it_waits,
-)
+from arco_catalog.cli.session import another, carry_out, open_session, operator_request
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
@@ -69,11 +61,8 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
         if wanted.every:
             await _check_deployment(options, checking)
         else:
-            requires = Requires.HEAD if wanted.apply else Requires.NOTHING
-            async with open_session(options, "fsck", DAY_MS, writes=wanted.apply, requires=requires) as session:
-                async with saying_that_it_waits(options.store):
-                    if not await session.state.has_any():
-                        raise await no_warehouse(session, options.store)
+            find = find_catalog if wanted.apply else find_catalog_with_state
+            async with open_session(options, "fsck", find, DAY_MS, writes=wanted.apply) as session:
                 await checking.catalog(session)
         return Report(checking.found.findings(), checking.repaired, checking.examined)
 
@@ -147,7 +136,7 @@ class _Checking:
 async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
     """Checks a realm and each of its catalogs, or the one catalog of a store that has none; and the delegation
     service."""
-    async with deployment(options, "fsck", DAY_MS, writes=checking.writes) as deployed:
+    async with open_session(options, "fsck", find_deployment, DAY_MS, writes=checking.writes) as deployed:
         if deployed.service is not None:
             await checking.service(deployed.service)
         if deployed.registry is not None and not await checking.realm(deployed.registry):

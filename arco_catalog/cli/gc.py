@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import all_state, carry_out, operator_request
+from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
 from arco_catalog.planning.collection import WHY, Kind
 from arco_catalog.protocol.catalog import Session
@@ -38,7 +39,7 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
         )
 
     async def work() -> CollectedCatalogs:
-        async with all_state(options, writes=delete) as inventory:
+        async with open_session(options, "gc", find_inventory, writes=delete) as inventory:
             return [each async for each in collect_all(inventory, request, runtime, collection)]
 
     collected = carry_out(work)

@@ -7,6 +7,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
 from arco_catalog.cli.output import facts
 from arco_catalog.cli.session import another, carry_out, open_session
@@ -49,9 +50,9 @@ def run(options: CatalogOptions, wanted: Wanted, *, writes: bool, as_json: bool)
 
     async def work() -> JsonObject:
         if not writes:
-            async with open_session(options, "governance show") as session:
+            async with open_session(options, "governance show", find_catalog) as session:
                 return await _shown(session, wanted)
-        async with open_session(options, "governance set", writes=True) as session:
+        async with open_session(options, "governance set", find_catalog, writes=True) as session:
             return await _changed(session, wanted, patch)
 
     shown = carry_out(work)

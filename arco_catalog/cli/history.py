@@ -1,18 +1,17 @@
 """`arco history`: creations, renames and drops with their authors and times, from the registry's commits."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog, find_realm_registry
 from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, managing, open_session
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
-from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
@@ -34,7 +33,7 @@ def run(
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
-        async with _realm(options) if of_realm else open_session(options, "history") as session:
+        async with open_session(options, "history", find_realm_registry if of_realm else find_catalog) as session:
             newest = None if at_ms is None else await registry_at(session, at_ms)
             async for operation in history(session, own=own, newest=newest):
                 found.append(operation)
@@ -45,12 +44,6 @@ def run(
     found = carry_out(read)
     print(json_text([*found]) if as_json else as_table(found, wide=wide))
     return 0
-
-
-@asynccontextmanager
-async def _realm(options: CatalogOptions) -> AsyncIterator[Session]:
-    async with managing(options, "history", writes=False) as (_, session):
-        yield session
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
-from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.cli.session import report_slow_store
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.upkeep.importing import SourceTable
@@ -96,7 +96,7 @@ class FolderSource:
         """Folders that have a `metadata/`, by their path below the root."""
         folders: dict[str, _Folder] = defaultdict(_Folder)
         after: Cursor | None = None
-        async with saying_that_it_waits(self._url):
+        async with report_slow_store(self._url):
             while True:
                 page = await self._store.list("", after)
                 for entry in page.entries:

@@ -10,6 +10,7 @@ from pathlib import Path
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
 from arco_catalog.cli.output import table
@@ -59,12 +60,11 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
         raise CliError("-P works only with `arco import catalog`")
-    writes = options.apply
 
     async def work() -> Report:
         report = Report(options.apply)
         async with (
-            open_session(catalog, "import", DAY_MS, writes=writes) as session,
+            open_session(catalog, "import", find_catalog, DAY_MS, writes=options.apply) as session,
             _source(catalog, options, only) as source,
         ):
 

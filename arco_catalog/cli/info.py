@@ -3,6 +3,7 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_identifier
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out, open_session
@@ -20,7 +21,7 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
     namespace, table_name = parse_identifier(name)
 
     async def read() -> JsonObject:
-        async with open_session(options, "info") as session:
+        async with open_session(options, "info", find_catalog) as session:
             return await info(session, namespace, table_name, snapshots)
 
     shown = carry_out(read)

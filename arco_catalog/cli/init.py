@@ -3,7 +3,8 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import carry_out, making
+from arco_catalog.cli.finders import find_new_catalog
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.init import init_catalog
 from arco_catalog.state.characters import escaped
@@ -15,7 +16,7 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
     async def work() -> bool:
-        async with making(options, "init") as session:
+        async with open_session(options, "init", find_new_catalog, writes=True, creates=True) as session:
             there = (await session.state.head()).version is not None
             await init_catalog(session)
             return not there

@@ -6,6 +6,7 @@ from functools import partial
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
@@ -38,7 +39,7 @@ def run(
 
     async def read() -> tuple[list[JsonObject], bool]:
         found: list[JsonObject] = []
-        async with open_session(options, "ls") as session:
+        async with open_session(options, "ls", find_catalog) as session:
             level: Level = partial(_level, session)
             if at_ms is not None:
                 level = Listing(session, await registry_at(session, at_ms), at_ms).level

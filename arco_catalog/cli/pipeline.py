@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from arco_catalog.cli.client_config import SCALA_OF_SPARK, spark_runtime, store_settings
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import Requires, all_state, carry_out, no_warehouse, open_session
+from arco_catalog.cli.finders import find_catalog, find_catalog_with_state, find_inventory
+from arco_catalog.cli.session import carry_out, open_session
 
 LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
@@ -62,14 +63,10 @@ async def _is_there(options: CatalogOptions, job: str) -> None:
     """Raises `NotThere` if there is no such catalog: Spark takes long to start for that. A check tells of one whose
     HEAD is gone."""
     if job == "collect":
-        async with all_state(options, writes=False):
+        async with open_session(options, "pipeline", find_inventory):
             return
-    if job != "fsck":
-        async with open_session(options, "pipeline"):
-            return
-    async with open_session(options, "pipeline", requires=Requires.NOTHING) as session:
-        if not await session.state.has_any():
-            raise await no_warehouse(session, options.store)
+    async with open_session(options, "pipeline", find_catalog_with_state if job == "fsck" else find_catalog):
+        return
 
 
 def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:

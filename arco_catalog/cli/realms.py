@@ -6,8 +6,9 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_realm, find_root_catalog
 from arco_catalog.cli.output import facts, table
-from arco_catalog.cli.session import carry_out, managing, outside_realms
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.realm_drop import RealmSummary, drop_realm, realms_in, summarize_realm
 from arco_catalog.state.characters import escaped
@@ -21,7 +22,7 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
     """Prints the realms of a store. Raises `CliError`."""
 
     async def work() -> Sequence[RealmSummary]:
-        async with outside_realms(options, "realms list", DAY_MS) as session:
+        async with open_session(options, "realms list", find_root_catalog, DAY_MS, even_unreadable=True) as session:
             return await realms_in(session)
 
     found = carry_out(work)
@@ -37,7 +38,7 @@ def run_show(options: CatalogOptions, *, as_json: bool) -> int:
     """Prints one realm. Raises `CliError`."""
 
     async def work() -> RealmSummary:
-        async with managing(options, "realms show", writes=False) as (realm, session):
+        async with open_session(options, "realms show", find_realm) as (realm, session):
             return await summarize_realm(session.state, realm.prefix)
 
     found = carry_out(work)
@@ -52,7 +53,7 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
     """Drops a realm without catalogs. Raises `CliError`."""
 
     async def work() -> tuple[str, bool]:
-        async with managing(options, "realms drop", writes=confirmed) as (realm, session):
+        async with open_session(options, "realms drop", find_realm, writes=confirmed) as (realm, session):
             if not confirmed:
                 found = await summarize_realm(session.state, realm.prefix)
                 raise CliError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
@@ -35,7 +36,7 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
     or of the entity whose id is given. What else had the name is said on stderr. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
-        async with open_session(options, "receipts") as session:
+        async with open_session(options, "receipts", find_catalog) as session:
             return await _read(session, name, limit)
 
     told, note = carry_out(read)

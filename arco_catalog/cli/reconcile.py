@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, each_catalog, operator_request
+from arco_catalog.cli.session import carry_out, open_session, operator_request
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -38,8 +39,8 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
         return await reconcile(session, dry=dry, progress=progress, should_stop=lambda: deadline.left_ms() <= MARGIN_MS)
 
     async def work() -> list[tuple[DeployedCatalog, ReconcileStats]]:
-        async with each_catalog(options, writes=not dry) as catalogs:
-            return [each async for each in reconcile_all(catalogs, request, runtime, walk)]
+        async with open_session(options, "reconcile", find_inventory, writes=not dry) as inventory:
+            return [each async for each in reconcile_all(inventory.catalogs, request, runtime, walk)]
 
     walked = carry_out(work)
     print(json_text(as_document(walked)) if as_json else "\n\n".join(_sections(walked, dry=dry)))

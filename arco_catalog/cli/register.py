@@ -2,6 +2,7 @@
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
@@ -23,7 +24,7 @@ def run(
     kind = "view" if view else "table"
 
     async def work() -> JsonObject:
-        async with open_session(options, "register", writes=True) as session:
+        async with open_session(options, "register", find_catalog, writes=True) as session:
             if parents:
                 await make_namespaces(session, namespace)
             answer = await (

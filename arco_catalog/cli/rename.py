@@ -3,6 +3,7 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
@@ -16,7 +17,7 @@ def run(options: CatalogOptions, name: str, to: str, *, as_json: bool) -> int:
     source, destination = parse_identifier(name), parse_identifier(to)
 
     async def work() -> str:
-        async with open_session(options, "rename", writes=True) as session:
+        async with open_session(options, "rename", find_catalog, writes=True) as session:
             try:
                 await rename_table(session, source, destination)
                 return "table"

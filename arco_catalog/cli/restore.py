@@ -7,9 +7,10 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.finders import find_catalog_even_empty, find_catalog_with_state, find_damaged_registry
 from arco_catalog.cli.history import format_names
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import Requires, carry_out, mending_realm, open_session
+from arco_catalog.cli.session import carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, sequence
@@ -78,13 +79,8 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
 
 @asynccontextmanager
 async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
-    if of_realm:
-        opened = mending_realm(options, "restore", DAY_MS, writes=not dry)
-    elif dry:
-        opened = open_session(options, "restore", DAY_MS, requires=Requires.NOTHING)
-    else:
-        opened = open_session(options, "restore", DAY_MS, writes=True, requires=Requires.STATE)
-    async with opened as session:
+    find = find_damaged_registry if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
+    async with open_session(options, "restore", find, DAY_MS, writes=not dry) as session:
         yield session
 
 

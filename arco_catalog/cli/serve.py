@@ -24,7 +24,7 @@ from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
 from arco_catalog.cli.options import same_named
 from arco_catalog.cli.served_realms import served
-from arco_catalog.cli.session import operator_request, saying_that_it_waits
+from arco_catalog.cli.session import operator_request, report_slow_store
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
@@ -419,7 +419,7 @@ async def open_served(
 ) -> Catalog:
     """The catalog in a server's store. Raises `CliError` if it can't be opened."""
     try:
-        async with saying_that_it_waits(store):
+        async with report_slow_store(store):
             url, *locations = (canonical_url(each, environment) for each in (store, *allowed))
             return await open_catalog(settings, url, locations, SystemRuntime(), opener_in(environment))
     except (CatalogError, StoreError, ValueError, OSError) as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.output import facts
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonValue
@@ -44,7 +45,7 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
 
     async def work() -> RegistryState:
         writes = bool(changes.of_keys or changes.of_locations)
-        async with open_session(options, "settings", TIMEOUT_MS, writes=writes) as session:
+        async with open_session(options, "settings", find_catalog, TIMEOUT_MS, writes=writes) as session:
             if changes.of_locations:
                 await change_locations(session, added=changes.added, removed=changes.removed)
             if changes.of_keys:

@@ -3,6 +3,7 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import facts
 from arco_catalog.cli.session import carry_out, open_session
@@ -20,7 +21,7 @@ def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_jso
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
-        async with open_session(options, "show") as session:
+        async with open_session(options, "show", find_catalog) as session:
             if at_ms is not None:
                 return await relation_at(session, namespace, name, at_ms)
             return await inspect_relation(session, namespace, name)

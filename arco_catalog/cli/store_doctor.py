@@ -9,7 +9,7 @@ from arco_catalog.cli.clients import DIRECT, StoreClient, clients_of, needs_sdk
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.errors import NotThere
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, saying_that_it_waits
+from arco_catalog.cli.session import carry_out, report_slow_store
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore, StoreDenied, StoreError
@@ -128,7 +128,7 @@ def _observed(store: ObjectStore) -> "list[Response]":
 async def _unreachable(store: ObjectStore, url: str, folder: str) -> str | None:
     """Why the store can't be asked anything."""
     try:
-        async with saying_that_it_waits(url):
+        async with report_slow_store(url):
             await store.list(f"{folder}/")
     except StoreError as error:
         advice = f" ({denied(str(error), url)})" if isinstance(error, StoreDenied) else ""

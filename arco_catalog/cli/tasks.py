@@ -8,8 +8,9 @@ from contextlib import aclosing
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import another, carry_out, each_catalog, open_session
+from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
@@ -42,7 +43,7 @@ def run_list(
         return selected and (listed.is_stuck or not stuck)
 
     async def work() -> list[ListedTask]:
-        async with open_session(options, "tasks") as session:
+        async with open_session(options, "tasks", find_catalog) as session:
             return [found async for found in tasks(session) if matches(found)]
 
     found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
@@ -56,7 +57,7 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
     `CliError`."""
 
     async def work() -> int:
-        async with open_session(options, "tasks", DAY_MS) as session:
+        async with open_session(options, "tasks", find_catalog, DAY_MS) as session:
             shown = 0
             while True:
                 listed = await require_task(another(session), task)
@@ -75,7 +76,7 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)
-        async with open_session(options, "tasks", DAY_MS, writes=True) as session:
+        async with open_session(options, "tasks", find_catalog, DAY_MS, writes=True) as session:
             delegate = delegate_from_env(options.environment, session.runtime)
             worker = task_worker(session.catalog, policies, delegate=delegate)
             if task is None:
@@ -98,8 +99,8 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
         policies, failed = task_policies_from_env(options.environment), 0
         delegate = delegate_from_env(options.environment, runtime)
         async with (
-            each_catalog(options, writes=True) as catalogs,
-            aclosing(run_tasks(catalogs, runtime, end_ms, policies, task, delegate=delegate)) as worked,
+            open_session(options, "tasks", find_inventory, writes=True) as inventory,
+            aclosing(run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate)) as worked,
         ):
             async for catalog, stats in worked:
                 line = tasks_line(catalog.name, stats, at_ms=runtime.now_ms(), namespace=None)
@@ -135,7 +136,7 @@ def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
     """Submits a failed task again. Raises `CliError`."""
 
     async def work() -> ListedTask:
-        async with open_session(options, "tasks", writes=True) as session:
+        async with open_session(options, "tasks", find_catalog, writes=True) as session:
             return ListedTask(await retry_task(session, task, session.runtime), held=False)
 
     again = carry_out(work)

@@ -3,6 +3,7 @@
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, open_session
 from arco_catalog.iceberg.errors import CatalogError
@@ -17,7 +18,7 @@ def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> i
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:
-        async with open_session(options, "undrop", writes=True) as session:
+        async with open_session(options, "undrop", find_catalog, writes=True) as session:
             try:
                 before = await inspect_relation(session, namespace, name)
             except CatalogError:  # the undrop says what is wrong

@@ -13,6 +13,7 @@ import pytest
 from arco_catalog.cli import catalogs
 from arco_catalog.cli.bootstrap import storage_of
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.program import main
 from arco_catalog.cli.session import open_session
 from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
@@ -60,7 +61,7 @@ class Store:
 
         async def drop() -> None:
             async with open_session(
-                CatalogOptions(self.url, catalog, realm=self.realm), "test", writes=True
+                CatalogOptions(self.url, catalog, realm=self.realm), "test", find_catalog, writes=True
             ) as session:
                 for name in ("t", "u"):
                     with suppress(NoSuchTable, NoSuchNamespace):
@@ -75,7 +76,7 @@ class Store:
 
         async def drop() -> None:
             async with open_session(
-                CatalogOptions(self.url, catalog, realm=self.realm), "test", writes=True
+                CatalogOptions(self.url, catalog, realm=self.realm), "test", find_catalog, writes=True
             ) as session:
                 await drop_namespace(session, ("db",))
 
@@ -86,7 +87,7 @@ class Store:
 
         async def make() -> None:
             options = CatalogOptions(self.url, catalog, realm=self.realm)
-            async with open_session(options, "test", writes=True) as session:
+            async with open_session(options, "test", find_catalog, writes=True) as session:
                 if name == "t":
                     await create_namespace(session, ("db",), {})
                 await create_table(session, ("db",), {"name": name, "schema": schema("x")})

@@ -13,7 +13,7 @@ import pytest
 from arco_catalog.cli import tasks
 from arco_catalog.cli.columns import format_iso
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.errors import Stopped
+from arco_catalog.cli.errors import CommandStopped
 from arco_catalog.cli.session import carry_out
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
@@ -129,7 +129,7 @@ def test_what_a_stopped_command_holds_is_given_back() -> None:
             await asyncio.sleep(0)
             held.clear()
 
-    with pytest.raises(Stopped):
+    with pytest.raises(CommandStopped):
         carry_out(work)
 
     assert held == []

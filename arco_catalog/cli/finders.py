@@ -1,0 +1,168 @@
+"""Finds what a command works on in its open store: a catalog, a realm, or everything. `open_session` takes one of these
+functions; each raises `NotThere` if the store does not have what the command needs."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.session import OpenStore
+from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists
+from arco_catalog.operations.contents import describe_siblings, sibling_catalogs
+from arco_catalog.operations.delegation_service_state import service_state
+from arco_catalog.operations.environment import key_policy_from_env
+from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.catalog import Session
+from storage_backends import StoreDenied, StoreError
+
+
+async def find_catalog(store: OpenStore) -> Session:
+    """Returns a session with the catalog that --warehouse names, which has a HEAD."""
+    session = await find_catalog_even_empty(store)
+    await _require_head(session, store)
+    return session
+
+
+async def find_catalog_with_state(store: OpenStore) -> Session:
+    """Returns a session with the catalog that --warehouse names, which has any state; its HEAD may be missing."""
+    session = await find_catalog_even_empty(store)
+    if not await session.state.has_any():
+        raise await no_warehouse(session, store.options.store)
+    return session
+
+
+async def find_catalog_even_empty(store: OpenStore) -> Session:
+    """Returns a session with the catalog that --warehouse names, whether it has state or not. In a realm the catalog
+    must be one of the realm's."""
+    for each in (await store.inventory()).catalogs:
+        if each.realm is None or each.name == store.options.warehouse:
+            return store.session(each.open())
+    raise NotThere(
+        f"there is no catalog {store.options.warehouse!r} in the realm in {store.options.store} (check --warehouse; "
+        "`arco catalogs list` lists those that there are)"
+    )
+
+
+async def find_new_catalog(store: OpenStore) -> Session:
+    """Returns a session that may create the catalog that --warehouse names. The session carries the rules of the
+    environment for idempotency keys, which a new catalog records. Raises `CliError` if the store has a realm without
+    this catalog, since a catalog outside the realm would never be served."""
+    try:
+        session = await find_catalog_even_empty(store)
+    except NotThere as error:
+        raise CliError(f"{store.options.store} has a realm: `arco catalogs create` makes catalogs in it") from error
+    policy = key_policy_from_env(store.options.environment)
+    return session.catalog.session(replace(session.request, key_policy=policy), session.access)
+
+
+async def find_root_catalog(store: OpenStore) -> Session:
+    """Returns a session with the catalog of a store without a realm, without any check that it exists."""
+    return store.session(store.root)
+
+
+async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
+    """Returns the realm and a session with its registry."""
+    realm = store.realm()
+    if not await realm_exists(realm):
+        raise NotThere(f"there is no realm in {store.options.store}: `arco bootstrap` makes one (check --realm)")
+    return realm, store.session(realm.registry)
+
+
+async def find_realm_registry(store: OpenStore) -> Session:
+    """Returns a session with the registry of the realm."""
+    _, registry = await find_realm(store)
+    return registry
+
+
+async def find_new_realm(store: OpenStore) -> tuple[Realm, Session]:
+    """Returns the realm, which may not exist yet, and a session with its registry."""
+    realm = store.realm()
+    return realm, store.session(realm.registry)
+
+
+async def find_damaged_registry(store: OpenStore) -> Session:
+    """Returns a session with the registry of the realm if any commit object of it is left, even without a HEAD."""
+    registry = store.session(store.realm().registry)
+    page = await registry.state.store.list(registry.state.paths.registry_commits)
+    if not page.entries:
+        raise NotThere(f"there is no realm in {store.options.store} (check --realm)")
+    return registry
+
+
+async def find_backup_source(store: OpenStore) -> tuple[Session, Realm | None]:
+    """Returns what a backup reads: a session with the realm's registry, and the realm; or a session with the catalog of
+    a store without a realm, and None."""
+    realm = store.realm()
+    if await realm_exists(realm):
+        return store.session(realm.registry), realm
+    if store.options.realm is not None:
+        raise NotThere(f"there is no realm in {store.options.store} (check --realm)")
+    session = store.session(store.root)
+    await _require_head(session, store)
+    return session, None
+
+
+def find_backup_target(*, realm: bool) -> Callable[[OpenStore], Awaitable[Session]]:
+    """Returns the finder of the place for a backup, which may be empty: the registry of the realm for the backup of a
+    `realm`, else the catalog of a store without one."""
+
+    async def find(store: OpenStore) -> Session:
+        return store.session(store.realm().registry if realm else store.root)
+
+    return find
+
+
+async def find_inventory(store: OpenStore) -> Inventory:
+    """Returns the realm's catalogs and other owners of state, or the one catalog of a store without a realm, which has
+    a HEAD."""
+    inventory = await store.inventory()
+    if not inventory.registries:
+        await _require_head(store.session(store.root), store)
+    return inventory
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentSessions:
+    """Sessions for a check of all that a store has. `registry` is the realm's, None if the store has no state of a
+    realm; `service` is the delegation service's, None if it never ran on this store. `catalogs` reads the registry and
+    returns the realm's catalogs, or the one of a store without a realm; it raises `NotThere` if --realm names none."""
+
+    registry: Session | None
+    service: Session | None
+    catalogs: Callable[[], Awaitable[Sequence[DeployedCatalog]]]
+
+
+async def find_deployment(store: OpenStore) -> DeploymentSessions:
+    """Returns sessions with the realm's registry and the delegation service, and the way to the catalogs. It raises
+    nothing about missing state: a check reports that."""
+
+    async def catalogs() -> Sequence[DeployedCatalog]:
+        return (await store.inventory()).catalogs
+
+    registry, service = store.session(store.realm().registry), store.session(service_state(store.root))
+    return DeploymentSessions(
+        registry if await registry.state.has_any() else None,
+        service if await service.state.has_any() else None,
+        catalogs,
+    )
+
+
+async def _require_head(session: Session, store: OpenStore) -> None:
+    try:
+        head = await session.state.head()
+    except StoreDenied:
+        raise
+    except StoreError as error:
+        raise NotThere(f"cannot read the store {store.options.store}: {error}") from error
+    if head.version is None:
+        raise await no_warehouse(session, store.options.store)
+
+
+async def no_warehouse(session: Session, url: str) -> NotThere:
+    """Returns the error for a catalog without state in the store at a URL, which lists the other catalogs there. Raises
+    `StoreError`."""
+    siblings = describe_siblings(await sibling_catalogs(session.catalog.store, session.state.paths.root))
+    return NotThere(
+        f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it, or all of its "
+        "state is gone (check --store and --warehouse; `arco init` makes one, `arco restore --from` brings one back)"
+        f"{siblings}"
+    )
