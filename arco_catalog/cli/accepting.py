@@ -1,4 +1,4 @@
-"""Accepts connections up to the limit; others wait in the kernel's queue, which costs nothing."""
+"""Accepts connections up to the limit. Others wait in the kernel's queue, where they use no memory of the server."""
 
 import asyncio
 import errno
@@ -10,17 +10,17 @@ from arco_catalog.cli.crowd import Crowd
 from arco_catalog.cli.tls import GOODBYE_SECONDS, HANDSHAKE_SECONDS, Certificate
 
 AT_ONCE = 32
-"""Connections accepted before other work goes on."""
+"""Maximum number of connections that are accepted in one turn of the event loop."""
 PAUSE_SECONDS = 1.0
-"""How long to wait before looking again if there is room."""
+"""Pause until the next attempt to accept, when no connection could be accepted."""
 
 _LOG = logging.getLogger(__name__)
 _NO_MORE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class Acceptor:
-    """Accepts on one socket, which it does not own, until it is closed; with a `certificate` by TLS. To uvicorn it is
-    one of its servers."""
+    """Accepts connections on a listening socket until `close`, with a `certificate` by TLS. Does not close the socket.
+    It has the methods that uvicorn calls on a server."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Acceptor:
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Accepts no more. Closing again does nothing, also when the listener is closed by then."""
+        """Stops accepting. A second call does nothing, even after the socket was closed."""
         if self._closed:
             return
         self._closed = True
@@ -52,21 +52,22 @@ class Acceptor:
             self._look_again = None
 
     async def wait_connected(self) -> None:
-        """Waits, for a moment, until each accepted connection has its protocol, and gives up those that have none."""
+        """Waits until each accepted connection has completed its handshake; cancels those that take over
+        `PAUSE_SECONDS`."""
         if self._connecting:
             _, pending = await asyncio.wait(self._connecting, timeout=PAUSE_SECONDS)
             for task in pending:
                 task.cancel()
 
     async def wait_closed(self) -> None:
-        """Nothing is left to wait for."""
+        """Returns at once: nothing is open after `close`. uvicorn awaits this method of a server."""
 
     def _accept(self) -> None:
         for _ in range(AT_ONCE):
             if self._crowd.full:
                 if not self._crowd.make_room():
                     self._pause()
-                return  # what was cut is gone in the next round
+                return  # the event loop removes the cut connection before the next call
             try:
                 accepted, _address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -94,7 +95,7 @@ class Acceptor:
                 ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=None if tls is None else GOODBYE_SECONDS,
             )
-        except OSError:  # gone again, or it speaks no TLS
+        except OSError:  # the client has closed, or does not speak TLS
             accepted.close()
             self._crowd.lost()
 

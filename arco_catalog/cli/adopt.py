@@ -15,8 +15,8 @@ TIMEOUT_MS = 60_000
 
 
 def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
-    """Adopts the catalog, or every copy among the catalogs of a realm; reports them if not `confirmed`. Returns 1 if a
-    copy is left. Raises `CliError`."""
+    """Adopts each catalog that is a copy, among those of a realm or the one of a store; if not `confirmed` only lists
+    them. Returns 1 if a copy is left, else 0. Raises `CliError`."""
 
     async def work() -> list[JsonObject]:
         async with open_session(options, "adopt", find_inventory, writes=confirmed) as inventory:

@@ -1,4 +1,4 @@
-"""The worker of `arco serve`: beside its requests it works on the tasks of each catalog that it serves."""
+"""Executes tasks of the served catalogs in the process of `arco serve`, besides its requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ async def working(
     wake_up: WakeUp,
     report: Report,
 ) -> AsyncIterator[None]:
-    """Works on tasks for as long as the context lasts, of `catalog` or of those that the realms have. What is under way
-    then is given back."""
+    """Executes tasks for as long as the context lasts: those of all catalogs of the realms, or of `catalog` if `realms`
+    is None. At its end a task under way is cancelled, so that another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
@@ -46,7 +46,7 @@ async def working(
 
 
 def policies_of(properties: Sequence[str]) -> TaskPolicies:
-    """What options say of leases and retries. Raises `CliError`."""
+    """Parses the values of --task-property, which set leases and retries of tasks. Raises `CliError`."""
     try:
         return TaskPolicies.of_pairs(properties)
     except ValueError as error:
@@ -54,7 +54,8 @@ def policies_of(properties: Sequence[str]) -> TaskPolicies:
 
 
 class ServedWorkers:
-    """A worker for each catalog that can be opened, kept for as long as the catalog stays what it is."""
+    """The workers of the served catalogs, one for each catalog that can be opened. A worker is kept until its catalog
+    is opened anew, after a change of the catalog."""
 
     def __init__(self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None) -> None:
         self._catalogs = catalogs
@@ -63,7 +64,8 @@ class ServedWorkers:
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
-        """See `Workers`. A catalog that can't be opened has none: requests for it say why."""
+        """Returns the workers by the folders of their catalogs' state. A catalog that can't be opened has no worker;
+        requests for it report the error."""
         there: dict[str, tuple[Catalog, Worker]] = {}
         for deployed in await self._catalogs():
             with suppress(CatalogError):

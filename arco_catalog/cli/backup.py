@@ -1,4 +1,5 @@
-"""`arco backup` and `arco restore --from`: all that a catalog has stored, to a file and back."""
+"""`arco backup` and `arco restore --from`: write all records of a catalog or realm to an archive, and read them
+back."""
 
 from pathlib import Path
 
@@ -20,7 +21,8 @@ HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
 
 
 def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
-    """Writes an archive. Returns 1 if objects that should be in it were missing. Raises `CliError`."""
+    """Writes a backup to the new file `to` and displays what it has. Returns 1 if pointers are missing in the catalog,
+    and so in the backup, else 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         async with open_session(options, "backup", find_backup_source, DAY_MS) as (session, realm):
@@ -56,7 +58,8 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
 
 
 def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
-    """Makes a catalog out of an archive. Raises `CliError`."""
+    """Writes the records of a backup to a store without such a catalog, or with `dry` only prints what it would write.
+    Returns 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         read = await Archive.opened(Path(archive))
@@ -94,7 +97,7 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     return 0
 
 
-def _registries(told: JsonObject) -> str:
+def _registries(report: JsonObject) -> str:
     lines = [
         (
             format_text(each.get("manifest")),
@@ -103,7 +106,7 @@ def _registries(told: JsonObject) -> str:
             format_time(each.get("head_ms")),
             format_text(each.get("pointers")),
         )
-        for each in sequence(told, "registries")
+        for each in sequence(report, "registries")
         if isinstance(each, dict)
     ]
     return table(HEADINGS, lines)

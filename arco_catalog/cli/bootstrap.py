@@ -1,4 +1,4 @@
-"""`arco bootstrap`: makes a realm in a store, with a root principal, and takes the catalog that is there into it."""
+"""`arco bootstrap`: makes a realm with a root principal in a store, and adds the catalog that is already there."""
 
 import sys
 from collections.abc import Sequence
@@ -30,14 +30,15 @@ TENANT = "AZURE_TENANT_ID"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the root principal logs in with, to be shown once."""
+    """The client id and secret of the root principal, which are printed once and not stored."""
 
     client_id: str
     secret: str
 
 
 def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: bool) -> int:
-    """Bootstraps, with `reopen` also a dropped realm, or replaces the root's credentials. Raises `CliError`."""
+    """Bootstraps a realm, with `reopen` even one that was dropped, or with `reset_root` replaces the credentials of its
+    root principal. Prints the credentials. Returns 0. Raises `CliError`."""
     if options.store.startswith("memory:"):
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
@@ -46,9 +47,9 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
             return await (_reset(session) if reset_root else _bootstrap(realm, session, options, reopen=reopen))
 
     made = carry_out(work)
-    told: JsonObject = {"realm": options.realm, "client_id": made.client_id, "client_secret": made.secret}
+    document: JsonObject = {"realm": options.realm, "client_id": made.client_id, "client_secret": made.secret}
     if as_json:
-        print(json_text(told))
+        print(json_text(document))
         return 0
     what = "The root principal has new credentials" if reset_root else f"Made a realm in {options.store}"
     print(escaped(f"{what}. They are shown this once:"))
@@ -82,7 +83,8 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
 
 
 def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
-    """How the files of tables are reached, as far as the settings of the store say it."""
+    """Returns the storage type of a location, with the tenant if it is on Azure. Prints a warning on stderr if the
+    tenant is not set, because engines then get no credentials for files."""
     kind = storage_type_of(location)
     if kind != "AZURE":
         return {"storageType": kind}

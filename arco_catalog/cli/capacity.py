@@ -1,6 +1,6 @@
-"""How many workers serve by default: one for each core, as far as memory goes.
+"""Computes the default number of workers from the cores and the memory that this process may use.
 
-A container, or a service of systemd, may use less than its machine has: its control group says how much.
+In a container or a systemd service that can be less than the machine has: the limits of its control groups count.
 """
 
 import math
@@ -10,40 +10,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROCESS_BYTES = 64 << 20
-"""What a worker holds beside what its settings bound."""
+"""Memory of a worker besides the buffers for requests and caches that its settings limit."""
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
-def usual_workers(store: str, bound_bytes: int, most: int) -> int:
-    """How many workers to start on a store, each of which takes up to `bound_bytes` for requests and caches; `most`
-    at most. One if they could not share the store, or could not share a port fairly."""
+def usual_workers(store: str, bound_bytes: int, limit: int) -> int:
+    """Returns the default number of workers for a store: one for each core, as far as the memory suffices, and at most
+    `limit`. Each may use up to `bound_bytes` for requests and caches. Returns 1 for a store in memory, which processes
+    can't share, and on other systems than Linux, which do not spread connections evenly over sockets of one port."""
     if store.startswith("memory:") or sys.platform != "linux":
         return 1
-    return max(1, min(most, cores(), memory_bytes() // (PROCESS_BYTES + bound_bytes)))
+    return max(1, min(limit, cores(), memory_bytes() // (PROCESS_BYTES + bound_bytes)))
 
 
 def cores() -> int:
-    """The cores that this process may use, rounded up."""
+    """Returns the number of cores that this process may use; a fraction is rounded up."""
     quotas = (_quota(text) for text in _settings("cpu.max"))
     return min(len(os.sched_getaffinity(0)), *(math.ceil(quota) for quota in quotas if quota is not None), 1_024)
 
 
 def memory_bytes() -> int:
-    """The memory that this process may use."""
+    """Returns the bytes of memory that this process may use."""
     limits = (int(text) for text in _settings("memory.max") if text.isdigit())
     return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits, 1 << 62)
 
 
 def _quota(text: str) -> float | None:
-    """Cores of a `cpu.max`, which is a time and the period that it is for; None for no limit."""
+    """Returns the number of cores that a `cpu.max` file allows: the first number divided by the second. None if it sets
+    no limit."""
     quota, _, period = text.partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
 
 
 def _settings(name: str) -> Iterator[str]:
-    """A setting of each control group that this process is in, from its own outwards (version 2)."""
+    """Yields the text of a setting in the control group of this process and in each group around it (cgroups, version
+    2). Yields nothing for a group without the setting."""
     try:
         lines = OWN_CGROUP.read_text().splitlines()
     except OSError:

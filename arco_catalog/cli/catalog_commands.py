@@ -7,7 +7,7 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 
 EXAMPLES = """\
 A realm has any number of catalogs, which clients pick by name as the warehouse.
-Works at the store, and asks for no login; servers see each change with the next
+Works on the store directly, without a login; servers see each change with the next
 request. A catalog has to be empty to be dropped, without a purge that has not
 ended, unless --cancel-purges keeps the files of the tables. undrop brings a
 catalog back, with roles, grants and tombstones, unless another one has taken
@@ -27,7 +27,7 @@ ACTIONS = ("list", "create", "show", "update", "drop", "undrop")
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares what can be said of a catalog."""
+    """Declares the arguments and options of `arco catalogs`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, update, drop or undrop")
     parser.add_argument("name", metavar="CATALOG", nargs="?", help="which catalog, unless they are listed")
     parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="of a new catalog [default INTERNAL]")
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
         action="extend",
         default=[],
         metavar="PREFIX",
-        help="where else its tables may lie, as far as an --allowed-location of the server reaches; in an update in "
-        "place of what was said before",
+        help="where else its tables may lie, as far as an --allowed-location of the server reaches; an update "
+        "replaces all that were given before",
     )
     parser.add_argument(
         "--storage-config",
@@ -77,12 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs it."""
+    """Runs `arco catalogs`. Exits with 2 if CATALOG is missing, or given to `list`."""
     from arco_catalog.cli import catalogs
 
     if (parsed.name is None) != (parsed.action == "list"):
         parsed.parser.error("list takes no CATALOG" if parsed.action == "list" else f"{parsed.action} takes a CATALOG")
-    said = catalogs.Said(
+    arguments = catalogs.CatalogArguments(
         parsed.type,
         parsed.default_base_location,
         parsed.catalog_location,
@@ -93,7 +93,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.root,
     )
     options = CatalogOptions.of(parsed)
-    return catalogs.run(options, parsed.action, parsed.name, said, dropped=parsed.dropped, as_json=parsed.json)
+    return catalogs.run(options, parsed.action, parsed.name, arguments, dropped=parsed.dropped, as_json=parsed.json)
 
 
 COMMAND = Command(

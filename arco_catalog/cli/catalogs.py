@@ -51,8 +51,10 @@ READS = ("list", "show")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said of a catalog; what is None, or empty, stays as it is or takes its default."""
+class CatalogArguments:
+    """The arguments of a command on one catalog. In an update None or an empty sequence leaves a value as it is; in a
+    create it takes the default. `removed` are keys of properties that an update removes; `root` is the folder of the
+    state of a dropped catalog."""
 
     kind: str | None
     base: str | None
@@ -65,9 +67,16 @@ class Said:
 
 
 def run(
-    options: CatalogOptions, action: str, name: str | None, said: Said, *, dropped: bool = False, as_json: bool
+    options: CatalogOptions,
+    action: str,
+    name: str | None,
+    arguments: CatalogArguments,
+    *,
+    dropped: bool = False,
+    as_json: bool,
 ) -> int:
-    """Lists, makes, shows, changes, drops or undrops; with `dropped` lists nameless ones. Raises `CliError`."""
+    """Carries out the action (list, create, show, update, drop or undrop) and displays the result. A list shows the
+    realm's catalogs, or with `dropped` the states of catalogs that have no name in it. Returns 0. Raises `CliError`."""
 
     async def work() -> JsonValue:
         async with open_session(options, f"catalogs {action}", find_realm, writes=action not in READS) as (
@@ -79,7 +88,7 @@ def run(
             if name is None:
                 return [shown_catalog(entry) for entry in await list_catalogs(session)]
             try:
-                return await _one(realm, session, options, action, name, said)
+                return await _one(realm, session, options, action, name, arguments)
             except NotFound as error:
                 raise NotThere(error.message) from error
 
@@ -89,47 +98,50 @@ def run(
 
 
 async def _one(
-    realm: Realm, session: Session, options: CatalogOptions, action: str, name: str, said: Said
+    realm: Realm, session: Session, options: CatalogOptions, action: str, name: str, arguments: CatalogArguments
 ) -> JsonObject:
     match action:
         case "create":
             policy = key_policy_from_env(options.environment)
-            return await make_catalog(realm, session, _request(realm, options, name, said), key_policy=policy)
+            return await make_catalog(realm, session, _request(realm, options, name, arguments), key_policy=policy)
         case "show":
             return await get_catalog(session, name)
         case "update":
-            return await _update(realm, session, options, name, said)
+            return await _update(realm, session, options, name, arguments)
         case "undrop":
-            return await _undrop(realm, session, options, name, said)
+            return await _undrop(realm, session, options, name, arguments)
         case _:
             entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
             request = operator_request(session.runtime, "catalogs drop")
             opened = realm.catalog(entry).session(request, ALLOW_ALL)
-            cancelled = await end_catalog(opened, entry, cancel_purges=said.cancel_purges)
+            cancelled = await end_catalog(opened, entry, cancel_purges=arguments.cancel_purges)
             await remove_catalog(session, entry)
             return {**shown_catalog(entry), "cancelledPurges": [*cancelled]}
 
 
-async def _undrop(realm: Realm, session: Session, options: CatalogOptions, name: str, values: Said) -> JsonObject:
-    properties: dict[str, JsonValue] = {**_pairs(values.properties)}
-    if values.base is not None:
-        properties[BASE_LOCATION] = canonical_url(values.base, options.environment)
+async def _undrop(
+    realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
+) -> JsonObject:
+    properties: dict[str, JsonValue] = {**_pairs(arguments.properties)}
+    if arguments.base is not None:
+        properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
     storage = {
-        **({"allowedLocations": _locations(options, values)} if values.locations else {}),
-        **_object(values.storage),
+        **({"allowedLocations": _locations(options, arguments)} if arguments.locations else {}),
+        **_object(arguments.storage),
     }
-    stray = await _stray(realm, session, name, values.root)
+    stray = await _stray(realm, session, name, arguments.root)
     base = properties.get(BASE_LOCATION)
     if stray.state.catalog is None and isinstance(base, str):
         storage = {"storageType": storage_type_of(Location.parse(base)), **storage}
-    request = UndropRequest(name, values.kind, properties, storage)
+    request = UndropRequest(name, arguments.kind, properties, storage)
     result = await undrop_catalog(realm, session, stray, request)
     return {**result.catalog, "cancelledPurges": [*result.cancelled_purges]}
 
 
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
-    """The catalog with this root, or the only dropped one of this name: one that still has it, or one that has none.
-    Raises `CliError`."""
+    """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if its state
+    is closed because a drop stopped half-way; else the only dropped catalog of this name. Raises `NotThere` if there is
+    none, and `CliError` if there are several."""
     if root is not None:
         return await find_stray(realm, session, root)
     named = find_catalog(await load_keys(session, [catalog_key(name)]), name)
@@ -156,56 +168,60 @@ def _describe_stray(stray: StrayCatalog) -> JsonObject:
     }
 
 
-def _request(realm: Realm, options: CatalogOptions, name: str, said: Said) -> CatalogRequest:
-    base = _default_base(realm, name) if said.base is None else canonical_url(said.base, options.environment)
-    properties = {**_pairs(said.properties), BASE_LOCATION: base}
+def _request(realm: Realm, options: CatalogOptions, name: str, arguments: CatalogArguments) -> CatalogRequest:
+    base = _default_base(realm, name) if arguments.base is None else canonical_url(arguments.base, options.environment)
+    properties = {**_pairs(arguments.properties), BASE_LOCATION: base}
     storage = {
         "storageType": storage_type_of(Location.parse(base)),
-        "allowedLocations": _locations(options, said),
-        **_object(said.storage),
+        "allowedLocations": _locations(options, arguments),
+        **_object(arguments.storage),
     }
     parse_storage_config(storage)
-    return CatalogRequest(name, said.kind or "INTERNAL", properties, storage)
+    return CatalogRequest(name, arguments.kind or "INTERNAL", properties, storage)
 
 
 def _default_base(realm: Realm, name: str) -> str:
-    """The folder of its name in the realm's, as the catalog has it that `arco bootstrap` makes."""
+    """Returns the default base location of a new catalog: the folder of its name in the realm's folder. Raises
+    `CliError` if the name can't be a folder."""
     try:
         return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri
     except ValueError as error:
         raise CliError(f"{name!r} can't be a folder: give --default-base-location") from error
 
 
-async def _update(realm: Realm, session: Session, options: CatalogOptions, name: str, said: Said) -> JsonObject:
-    """Changes what was said, on the catalog as it was just read: somebody else's change in between makes it fail."""
+async def _update(
+    realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
+) -> JsonObject:
+    """Changes the properties and storage that the arguments give. Raises `CommitFailed` if another change of the
+    catalog commits between the read and the write."""
     entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
-    properties = {key: str(value) for key, value in entry.properties.items() if key not in said.removed}
-    properties |= _pairs(said.properties)
-    if said.base is not None:
-        properties[BASE_LOCATION] = canonical_url(said.base, options.environment)
-    storage = {**entry.storage, **({"allowedLocations": _locations(options, said)} if said.locations else {})}
-    storage = {key: value for key, value in {**storage, **_object(said.storage)}.items() if value is not None}
+    properties = {key: str(value) for key, value in entry.properties.items() if key not in arguments.removed}
+    properties |= _pairs(arguments.properties)
+    if arguments.base is not None:
+        properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
+    storage = {**entry.storage, **({"allowedLocations": _locations(options, arguments)} if arguments.locations else {})}
+    storage = {key: value for key, value in {**storage, **_object(arguments.storage)}.items() if value is not None}
     parse_storage_config(storage)
     update = CatalogUpdate(name, entry.entity, entry.version, properties, storage, account_may_change=True)
     return await change_catalog(realm, session, update)
 
 
-def _locations(options: CatalogOptions, said: Said) -> list[JsonValue]:
-    return [canonical_url(url, options.environment) for url in said.locations]
+def _locations(options: CatalogOptions, arguments: CatalogArguments) -> list[JsonValue]:
+    return [canonical_url(url, options.environment) for url in arguments.locations]
 
 
-def _pairs(said: Sequence[str]) -> dict[str, str]:
-    """The values of --property. Raises `CliError`."""
-    pairs = [text.partition("=") for text in said]
-    if not all(key and equals for key, equals, _ in pairs):
+def _pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Parses the values of --property, KEY=VALUE each. Raises `CliError`."""
+    parsed = [pair.partition("=") for pair in pairs]
+    if not all(key and equals for key, equals, _ in parsed):
         raise CliError("--property takes KEY=VALUE, such as --property owner=sales")
-    return {key: value for key, _, value in pairs}
+    return {key: value for key, _, value in parsed}
 
 
-def _object(said: str | None) -> JsonObject:
-    """The value of --storage-config. Raises `CliError`."""
+def _object(document: str | None) -> JsonObject:
+    """Parses the value of --storage-config; none is an empty object. Raises `CliError` unless it is a JSON object."""
     try:
-        parsed = json.loads(said or "{}")
+        parsed = json.loads(document or "{}")
     except ValueError as error:
         raise CliError(f"--storage-config takes a JSON object: {error}") from error
     if not isinstance(parsed, dict):
@@ -229,7 +245,7 @@ def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
 
 
 def _cancelled(shown: JsonObject) -> Sequence[str]:
-    """A line on each purge that was cancelled."""
+    """Returns a line for each table whose purge the drop cancelled."""
     return [
         escaped(f"The purge of {table} was cancelled: its files stay.") for table in texts(shown, "cancelledPurges")
     ]
@@ -249,7 +265,7 @@ def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
 
 def _facts(shown: JsonObject) -> str:
     storage, properties = mapping(shown, "storageConfigInfo"), mapping(shown, "properties")
-    told = [
+    lines = [
         ("name", text(shown, "name")),
         ("type", text(shown, "type")),
         ("version", format_text(shown.get("entityVersion"))),
@@ -260,4 +276,4 @@ def _facts(shown: JsonObject) -> str:
         *(("storage", f"{key}={format_text(value)}") for key, value in storage.items() if key != "allowedLocations"),
         *(("property", f"{key}={format_text(value)}") for key, value in properties.items() if key != BASE_LOCATION),
     ]
-    return facts(told)
+    return facts(lines)

@@ -1,4 +1,4 @@
-"""What `arco doctor` checks, one thing after the other: what rests on a check that failed is skipped."""
+"""The checks of `arco doctor`, in order. A check that needs the result of a failed one is skipped."""
 
 import os
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from storage_backends.open import canonical_url
 from storage_backends.probe import honours_conditions
 
 TIMEOUT_MS = 20_000
-"""How long the store may take over all checks."""
+"""Maximum time of the store for all checks together."""
 SLIGHT_SKEW_MS = 2 * PRECISION_MS
 MANIFEST = f"/{Paths('').manifest}"
 AZURE_RIGHTS = (
@@ -34,7 +34,7 @@ LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefi
 
 
 class Status(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, what was found, and what to do about it."""
+    """The result of one check: what was found, and what the user can do about it."""
 
     name: str
     status: Status
@@ -53,7 +53,7 @@ class Check:
 
 
 class Checks:
-    """All checks of one catalog. Nothing is made: conditional writes are tried only where a catalog is."""
+    """Runs all checks of one catalog. They make no catalog: conditional writes are tried only if there is one."""
 
     def __init__(self, options: CatalogOptions) -> None:
         self._options = options
@@ -63,25 +63,23 @@ class Checks:
         self._done: list[Check] = []
 
     async def run(self) -> list[Check]:
-        """Every check, in order."""
+        """Runs every check, and returns the results in order."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
             try:
                 async with open_session(
-                    self._options, "doctor", find_root_catalog, TIMEOUT_MS, even_unreadable=True
+                    self._options, "doctor", find_root_catalog, TIMEOUT_MS, tolerates_read_errors=True
                 ) as session:
-                    await self._look_at(session)
+                    await self._check_store(session)
             except (CatalogError, ValueError) as error:
-                self._done.append(Check("store", Status.FAILED, str(error), "mend --store or --allowed-location"))
+                self._done.append(Check("store", Status.FAILED, str(error), "correct --store or --allowed-location"))
         self._skip("store", "clock", "catalog", "conditional writes")
         return self._done
 
     def _skip(self, *names: str) -> None:
         known = {check.name for check in self._done}
-        self._done += [
-            Check(name, Status.SKIPPED, "what comes before it failed") for name in names if name not in known
-        ]
+        self._done += [Check(name, Status.SKIPPED, "a check before it failed") for name in names if name not in known]
 
     async def _credentials(self) -> Check:
         if self._azure:
@@ -102,7 +100,7 @@ class Checks:
         where = f"region {region}" + (f", endpoint {config.endpoint_url}" if config.endpoint_url else "")
         return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")
 
-    async def _look_at(self, session: Session) -> None:
+    async def _check_store(self, session: Session) -> None:
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:
@@ -151,7 +149,7 @@ class Checks:
         await self._allowed(session)
 
     async def _of_realm(self, session: Session) -> list[Check] | None:
-        """Each catalog of the realm; None where there is no realm."""
+        """Returns a check for each catalog of the realm, or None if the store has no realm."""
         options, name = self._options, "catalog"
         named = () if options.realm is None else (options.realm,)
         try:
@@ -189,16 +187,17 @@ class Checks:
 
 
 def packages(store: str) -> Check:
-    """Whether what serving takes is installed. Without what the store takes nothing works."""
+    """Checks that the packages of `arco serve` and of the store's client are installed. Without the store's it fails;
+    without the server's it is a warning."""
     extra = "azure" if is_azure(store) else {"s3": "s3", "gs": "gcs"}.get(store.partition(":")[0])
     if extra is not None and find_spec("httptools") is None:
         advice = f"install the extra '{extra}' of arco-catalog"
-        return Check("packages", Status.FAILED, f"httptools is not installed, which {store} takes", advice)
+        return Check("packages", Status.FAILED, f"httptools is not installed, which {store} needs", advice)
     missing = [module for module in ("uvicorn", "uvloop", "httptools") if find_spec(module) is None]
     if missing:
         found = f"{', '.join(missing)} not installed: `arco serve` will not start"
         return Check("packages", Status.WARNING, found, "install the extra 'serve' of arco-catalog")
-    return Check("packages", Status.OK, "all that `arco serve` takes is installed")
+    return Check("packages", Status.OK, "all that `arco serve` needs is installed")
 
 
 def is_azure(store: str) -> bool:
@@ -207,7 +206,8 @@ def is_azure(store: str) -> bool:
 
 
 async def azure_credentials(options: CatalogOptions) -> Check:
-    """Where the account is, and by what it is asked; a token of Entra ID is fetched."""
+    """Checks the credentials for Azure: reads them from the environment, and authorizes a request, for which a token of
+    Entra ID is fetched if there is no key. Does not call the store."""
     from storage_backends.azure.authorization import authorizer_of
     from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
     from storage_backends.azure.endpoint import endpoint_of, place_of
@@ -227,7 +227,8 @@ async def azure_credentials(options: CatalogOptions) -> Check:
 
 
 async def gcs_credentials(options: CatalogOptions) -> Check:
-    """Where the store is, and by what it is asked; a token is fetched."""
+    """Checks the credentials for Google Cloud: reads them from the environment, and fetches a token. Does not call the
+    store."""
     from storage_backends.gcs.config import GcsConfig
     from storage_backends.gcs.credentials import tokens_of
 
@@ -242,18 +243,18 @@ async def gcs_credentials(options: CatalogOptions) -> Check:
 
 
 def folder_of(store: str) -> str | None:
-    """The folder of a store of local files, None for others."""
+    """Returns the folder of a store of local files, None for other stores."""
     return unquote(urlsplit(store).path) if store.startswith("file:") else None
 
 
 def missing_folder(store: str) -> str | None:
-    """The folder of a store of local files, if it is not there."""
+    """Returns the folder of a store of local files if it does not exist, else None."""
     folder = folder_of(store)
     return folder if folder is not None and not os.path.isdir(folder) else None
 
 
 def permissions(store: str) -> Check:
-    """What a store without credentials asks for in their place: that its folder may be written."""
+    """Checks, for a store without credentials, that the user may read and write its folder."""
     folder = folder_of(store)
     if folder is None or not os.path.isdir(folder):
         return Check("credentials", Status.OK, "none are needed")
@@ -264,7 +265,8 @@ def permissions(store: str) -> Check:
 
 
 def clock(behind_ms: int) -> Check:
-    """How far this machine's clock is behind the store's; negative for ahead."""
+    """Checks the difference of this machine's clock from the store's, in milliseconds that it is behind. It fails if
+    the difference is too large for the catalog to correct."""
     skew, side = abs(behind_ms), "behind" if behind_ms > 0 else "ahead of"
     if skew < SLIGHT_SKEW_MS:
         return Check("clock", Status.OK, "this machine and the store agree on the time")
@@ -274,15 +276,15 @@ def clock(behind_ms: int) -> Check:
 
 
 async def _head(session: Session) -> RegistryState | Check:
-    """HEAD of the catalog, or what is wrong with it."""
+    """Reads HEAD of the catalog, or returns a failed check for one that can't be parsed."""
     try:
         return await session.state.head()
     except InternalError as error:
-        return Check("catalog", Status.FAILED, error.message, "`arco fsck` says more; docs/recovery.md has the steps")
+        return Check("catalog", Status.FAILED, error.message, "`arco fsck` has the details, docs/recovery.md the steps")
 
 
 def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
-    """What is said where the store has no such warehouse, but perhaps others."""
+    """Returns the failed check for a store without the warehouse; it lists the `others` that the store has."""
     found = f"there is no warehouse {options.warehouse!r} in {options.store}"
     if others:
         return Check("catalog", Status.FAILED, found, f"it has {', '.join(others)}: give --warehouse")
@@ -290,7 +292,8 @@ def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
 
 
 async def conditional_writes(session: Session, store: str) -> Check:
-    """Tries them, as `arco serve` does when it starts."""
+    """Checks that the store honours conditional writes, as `arco serve` does at its start. Writes two objects, and
+    deletes them."""
     name = "conditional writes"
     try:
         verdict = await honours_conditions(session.state.store, session.runtime.ulid())
@@ -307,7 +310,7 @@ async def conditional_writes(session: Session, store: str) -> Check:
 
 
 def denied(reason: str, store: str = "s3:") -> str:
-    """What helps where the store refuses us."""
+    """Returns advice for a store that denies access, chosen by the reason that it gives."""
     if store.startswith("gs:"):
         return GCS_RIGHTS
     if "TimeTooSkewed" in reason:

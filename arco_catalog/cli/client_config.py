@@ -1,7 +1,7 @@
-"""Configuration of engines for a catalog that has just started, to be pasted.
+"""Writes the configuration of engines for a running catalog, ready to paste.
 
-No secret is in it: engines take keys from where the server took its own, and what a client logs in with is left to be
-filled in.
+It has no secrets: engines read keys from the same variables as the server, and the credentials of a client are left as
+a placeholder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,22 +16,22 @@ from storage_backends.url import StoreUrl
 
 ICEBERG = "1.11.0"
 SCALA_OF_SPARK = {"3.5": "2.12", "4.0": "2.13", "4.1": "2.13"}
-"""The Scala that PyPI's PySpark is built with, of each Spark that is supported, the newest last."""
+"""For each supported version of Spark, the version of Scala with which PySpark on PyPI is built; the newest last."""
 SPARK = [*SCALA_OF_SPARK][-1]
 FLINK_RUNTIME = f"org.apache.iceberg:iceberg-flink-runtime-2.1:{ICEBERG}"
 AWS_BUNDLE = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}"
 GCP_BUNDLE = f"org.apache.iceberg:iceberg-gcp-bundle:{ICEBERG}"
 AZURE_BUNDLE = f"org.apache.iceberg:iceberg-azure-bundle:{ICEBERG}"
 CATALOG = "arco"
-"""What engines call the catalog. Not the warehouse, whose name need not be an identifier in SQL."""
+"""The name of the catalog in engines. The warehouse's name may not be an identifier in SQL, so it is not used."""
 FAR_AHEAD_MS = "4102444800000"
-"""2100, in milliseconds: PyIceberg wants a token even for an emulator, and an end of it."""
+"""The year 2100 in milliseconds since 1970: PyIceberg requires a token with an expiry, even for an emulator."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """What an engine needs besides the catalog: a package, and settings under its own names. A `$NAME` in Spark's is a
-    variable of the shell that they are pasted into."""
+    """What engines need to reach the files of a store: a package for Spark, and settings under the names of each
+    engine. A `$NAME` in a setting of Spark is a variable of the shell into which the user pastes it."""
 
     package: str | None
     spark: Mapping[str, str]
@@ -39,8 +39,8 @@ class StoreSettings:
     trino: Mapping[str, str]
 
     def delegated(self) -> "StoreSettings":
-        """The same for engines that get access to files from the catalog. PyIceberg and DuckDB ask for it by
-        themselves; there is none to local files."""
+        """Returns these settings for engines that get credentials for files from the catalog. PyIceberg and DuckDB
+        request them without a setting. Local files have no credentials: there the settings are unchanged."""
         if self.package is None:
             return self
         header = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -50,8 +50,8 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a client presents: a setting's name, the same to Spark and PyIceberg, and what stands for its value; whether
-    it is exchanged for a token at the server."""
+    """How a client authenticates: the name of the setting in Spark and PyIceberg, a placeholder for its value, and
+    whether the server exchanges it for a token."""
 
     setting: str
     placeholder: str
@@ -59,18 +59,19 @@ class Login:
 
     @classmethod
     def of(cls, auth: Sequence[str]) -> "Login | None":
-        """By who is let in; None where clients need no settings for it."""
+        """Returns the login for the authentication of a server: `internal`, else `oidc`. None for others,
+        which need no setting of the client."""
         if INTERNAL in auth:
             return cls("credential", "CLIENT_ID:CLIENT_SECRET", exchanged=True)
         return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None
 
     def settings(self, uri: str) -> Mapping[str, str]:
-        """As Spark and PyIceberg name them."""
+        """Returns the settings of the login under the names of Spark and PyIceberg."""
         where = {"scope": ALL_ROLES, "oauth2-server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {self.setting: self.placeholder, **where}
 
     def of_trino(self, uri: str) -> Mapping[str, str]:
-        """As Trino names them."""
+        """Returns the settings of the login under the names of Trino."""
         prefix = "iceberg.rest-catalog.oauth2."
         where = {f"{prefix}scope": ALL_ROLES, f"{prefix}server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {"iceberg.rest-catalog.security": "OAUTH2", f"{prefix}{self.setting}": self.placeholder, **where}
@@ -86,8 +87,9 @@ IN_MEMORY = """\
 def client_config(
     uri: str, warehouse: str, store: str, environment: Mapping[str, str], login: Login | None = None
 ) -> str:
-    """Configuration for Spark, PyIceberg and Trino, where clients log in also for Flink and DuckDB. Each block is ready
-    to paste, but for what a client logs in with."""
+    """Returns the configuration of Spark, PyIceberg and Trino; with a login also of Flink and DuckDB. Each block is
+    ready to paste, except for the placeholder of the login. For a store in memory, which engines can't reach, returns a
+    comment that explains this."""
     if store.partition(":")[0] == "memory":
         return IN_MEMORY
     settings = store_settings(store, environment)
@@ -104,7 +106,7 @@ def spark_runtime(spark: str) -> str:
 
 
 def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
-    """What engines need to read and write a store's files."""
+    """Returns the settings with which engines read and write the files of a store, configured by the environment."""
     match store.partition(":")[0]:
         case "s3":
             return _s3(environment)
@@ -117,7 +119,7 @@ def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _s3(environment: Mapping[str, str]) -> StoreSettings:
-    """Region, and endpoint if it is not Amazon's own."""
+    """Returns the settings for S3: the region, and the endpoint if it is not Amazon's."""
     config = S3Config.from_environment(environment)
     region, endpoint = config.region or "us-east-1", config.endpoint_url
     spark = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": region}
@@ -131,8 +133,8 @@ def _s3(environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _gcs(environment: Mapping[str, str]) -> StoreSettings:
-    """Project, who is billed, and endpoint if it is not Google's own. Sources: Iceberg's `GCPProperties`; PyIceberg,
-    "Google Cloud Storage"; Trino, "Google Cloud Storage file system support"."""
+    """Returns the settings for GCS: the project, the billed project, and the endpoint if it is not Google's. Sources:
+    Iceberg's `GCPProperties`; PyIceberg, "Google Cloud Storage"; Trino, "Google Cloud Storage file system support"."""
     config = GcsConfig.from_environment(environment)
     project = {} if config.project is None else {"gcs.project-id": config.project}
     spark = {"io-impl": "org.apache.iceberg.gcp.gcs.GCSFileIO", **project}
@@ -149,7 +151,8 @@ def _gcs(environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
-    """Account, endpoint if it is not Azure's own, and who one is where Azure's own search does not find that. Sources:
+    """Returns the settings for Azure: the account, the endpoint if it is not Azure's, and the key or signature if the
+    client libraries do not find it themselves. Sources:
     Iceberg's `AzureProperties`; PyIceberg, "Azure Data Lake"; Trino, "Azure Storage file system support"."""
     config = AzureConfig.from_environment(environment)
     endpoint = config.endpoint_url

@@ -1,4 +1,4 @@
-"""The clients by which a store can be reached: connections of our own, and the vendor's SDK."""
+"""The clients of a store: this project's HTTP client (`wire`), and the vendor's SDK."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from storage_backends.url import StoreUrl
 
 @dataclass(frozen=True, slots=True)
 class StoreClient:
-    """One of them: the variables that choose it, and what has to be installed for it (`module`, by `extra`)."""
+    """A client of a store: the variables that select it, and the `module` that it needs, which `extra` installs."""
 
     name: str
     variables: Mapping[str, str]
@@ -20,13 +20,13 @@ class StoreClient:
     extra: str = ""
 
     def missing(self) -> str | None:
-        """Why it can't be used, if it is not installed."""
+        """Returns the reason why the client can't be used, or None if its module is installed."""
         if self.module is None or is_installed(self.module):
             return None
         return f"{self.module} is not installed: install the extra '{self.extra}' of arco-catalog"
 
     def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
-        """The store, reached by this client. Raises `ValueError` for a URL that names none."""
+        """Opens the store through this client. Raises `ValueError` if the URL does not name a store."""
         return open_store(url, {**environment, **self.variables})
 
 
@@ -40,11 +40,11 @@ _SDKS = {
 }
 """By the scheme of a URL: the variable that chooses the client, the vendor's SDK, and the extra that brings it."""
 DIRECT = StoreClient("direct", {})
-"""What reaches a store that no network is in front of."""
+"""The client of stores without a network: local files and memory."""
 
 
 def clients_of(url: str) -> tuple[StoreClient, ...]:
-    """All by which this URL's store can be reached."""
+    """Returns all clients for the store of a URL, installed or not."""
     known = _SDKS.get(url.partition(":")[0])
     if known is None:
         return (DIRECT,)
@@ -53,7 +53,7 @@ def clients_of(url: str) -> tuple[StoreClient, ...]:
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module could be imported; only the packages that it is in are."""
+    """Whether a module can be imported. Imports only the packages that contain it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
@@ -61,7 +61,8 @@ def is_installed(module: str) -> bool:
 
 
 def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
-    """Why connections of our own refuse this store, which its vendor's SDK reaches; None if they don't."""
+    """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. None if
+    it does not, and for other stores."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None
@@ -70,12 +71,12 @@ def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
         from storage_backends.s3.config import S3Config
         from storage_backends.s3.endpoint import endpoint_of
     except ModuleNotFoundError:
-        return None  # opening the store tells what is missing
+        return None  # opening the store reports the missing package
 
     config = S3Config.from_environment(environment)
     try:
         endpoint = endpoint_of("bucket", config.region or "us-east-1", config)
     except StoreError:
-        return None  # the first call tells
+        return None  # the first call reports the error
     proxy = config.proxies.proxy_for(tls=endpoint.tls, host=endpoint.host, port=endpoint.port)
     return wire_refuses(parsed.host, proxy)

@@ -1,4 +1,4 @@
-"""How records are shown to people: columns under headings, times, and who did it."""
+"""Formats records as text: columns under headings, times, durations and authors."""
 
 import json
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ DURATIONS = frozenset({"age_ms", "lease_ms"})
 
 
 def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Lines under headings, in columns as wide as they need to be."""
+    """Formats lines under headings in columns, each as wide as its longest cell."""
     table = [headings, *lines]
     widths = [max(len(line[column]) for line in table) for column in range(len(headings))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
 
 def as_json(value: JsonValue) -> str:
-    """A document for other programs. Beside each instant in milliseconds since 1970 stands the same as text: beside
-    `updated_ms` is `updated_time`. What a terminal would act on is escaped, as JSON has it."""
+    """Formats a value as indented JSON. Each time in milliseconds since 1970 gets a field with the same time as text,
+    such as `updated_time` for `updated_ms`. Control characters are escaped."""
     return escaped(json.dumps(_with_times(value), indent=2, ensure_ascii=False))
 
 
@@ -39,19 +39,20 @@ def _with_times(value: JsonValue) -> JsonValue:
 
 
 def format_iso(ms: int) -> str:
-    """An instant as ISO 8601 writes it, in UTC, to the millisecond."""
+    """Formats a time in ISO 8601, in UTC with milliseconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_time(ms: JsonValue) -> str:
-    """A time in UTC, to the millisecond."""
+    """Formats a time as text in UTC with milliseconds; a value that is not a number is a dash."""
     if not isinstance(ms, int):
         return "-"
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def format_duration(ms: JsonValue) -> str:
-    """How long, in the unit that suits it."""
+    """Formats a duration in days, hours, minutes, seconds or milliseconds: the largest unit of which it has two. A
+    value that is not a number is a dash."""
     if not isinstance(ms, int):
         return "-"
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
@@ -61,8 +62,8 @@ def format_duration(ms: JsonValue) -> str:
 
 
 def format_author(record: JsonObject) -> str:
-    """Who made a receipt's or a registry operation's change: the principal, the session of its role, and the engine and
-    client."""
+    """Formats the author of a commit or of a registry operation: the principal, the session of its role, and in
+    parentheses the engine and the client."""
     source, session, engine = (record.get(field) for field in ("source", "session", "engine"))
     client = format_client(source) if isinstance(source, dict) else None
     if isinstance(engine, str) and client is not None:
@@ -72,8 +73,8 @@ def format_author(record: JsonObject) -> str:
 
 
 def format_client(source: JsonObject) -> str | None:
-    """The client that an UpdateSource names (docs/design/reconciliation.md#rule-1), marked `claims` where it was not
-    authenticated, and in old records that did not distinguish."""
+    """Formats the client of an UpdateSource (docs/design/reconciliation.md#rule-1), or returns None for other sources.
+    The word `claims` marks a client that was not authenticated, also in old records that do not distinguish it."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
         case {"kind": "IcebergRest" | "Notification", "client_info": str(client)}:
@@ -90,5 +91,5 @@ def format_client(source: JsonObject) -> str | None:
 
 
 def format_text(value: JsonValue) -> str:
-    """Text, with a dash for nothing; what a terminal would act on is escaped."""
+    """Formats a value as one line of text: None is a dash, and control characters are escaped."""
     return "-" if value is None else escaped(str(value)).replace("\n", "\\n")

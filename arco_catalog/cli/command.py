@@ -1,4 +1,4 @@
-"""What a command of `arco` is: its name, its help, what may be said to it, and how it runs."""
+"""Defines a command of `arco` (name, help, options, function), and the options that many commands have."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ REALM = Option(
         variables.REALM.name, "folder of the store with the realm, where it has several", parse_realm, None, "NAME"
     ),
 )
-"""One realm: a command is about one, a server may be about several."""
+"""The option for one realm. `arco serve` has another option, which takes several."""
 
 TABLE = "NAMESPACE.TABLE"
 EXAMPLE_TIME = "2026-11-22T10:30:00Z"
@@ -24,8 +24,9 @@ EXAMPLE_TIME = "2026-11-22T10:30:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `add_arguments` declares what is its own, given the environment; `run` returns the exit code, and
-    imports what it needs itself, so that help is quick. One that `needs_store` is not run without."""
+    """One command. `add_arguments` declares its options, with defaults from the environment. `run` returns the exit
+    code; it imports the command's modules inside the function, so that --help is quick. A command that `needs_store` is
+    not run without --store or its variable."""
 
     name: str
     summary: str
@@ -36,35 +37,36 @@ class Command:
 
 
 def add_catalog(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares which catalog."""
+    """Declares the options that select a catalog: --store, --realm, --warehouse and --allowed-location."""
     for option in (STORE, REALM, WAREHOUSE, ALLOWED):
         option.add_to(parser, environment)
 
 
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
-    """Declares `--json`, which prints that."""
+    """Declares `--json`, whose help is "print" with the given words."""
     parser.add_argument("--json", action="store_true", help=f"print {prints}")
 
 
 def add_wide(parser: argparse.ArgumentParser) -> None:
-    """Declares `--wide`."""
+    """Declares `--wide`, which prints all columns."""
     parser.add_argument("--wide", action="store_true", help="print all columns, whatever the terminal's width")
 
 
 def add_at(parser: argparse.ArgumentParser, shows: str) -> None:
-    """Declares `--at`, which shows that of an earlier time."""
+    """Declares `--at TIME`, whose help is "show ... at this time" with the given words."""
     parser.add_argument("--at", type=instant, metavar="TIME", help=f"show {shows} at this time, such as {EXAMPLE_TIME}")
 
 
 def add_table(parser: argparse.ArgumentParser, help_text: str = "the table") -> None:
-    """Declares the name of a table."""
+    """Declares the positional argument NAMESPACE.TABLE."""
     parser.add_argument("table", metavar=TABLE, help=help_text)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Which catalog a command is about, and of which realm; where tables of it may lie besides its own folder; and the
-    environment, which configures its stores. Without `realm` it is that of the store's root, if there is one."""
+    """Selects the catalog of a command: its store, its realm (None for the one at the store's root, if there is one)
+    and its warehouse. `allowed` are URLs where its tables may be besides its own folder. The environment configures the
+    stores."""
 
     store: str
     warehouse: str
@@ -74,5 +76,5 @@ class CatalogOptions:
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "CatalogOptions":
-        """Takes over what `add_catalog` declared."""
+        """Returns the values of the options that `add_catalog` declares."""
         return cls(parsed.store, parsed.warehouse, parsed.allowed_location, parsed.realm, parsed.environment)

@@ -1,6 +1,6 @@
-"""Scripts that let shells complete what can be said to `arco`, made from its parser.
+"""Writes the scripts with which shells complete commands and options of `arco`, from its parser.
 
-Each is a pure function of the parser. Where a value is a file, or nothing is known of it, the shell completes files.
+Each script is a pure function of the parser. The shell completes file names for a value without known choices.
 """
 
 import argparse
@@ -12,8 +12,9 @@ from arco_catalog.cli.parser import Parser
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """An option. `takes_value` says whether a value follows, `choices` which are possible, if that is known."""
+class CompletedOption:
+    """An option with all its names. `takes_value` is whether a value follows; `choices` are the possible values, empty
+    if they are not known."""
 
     names: Sequence[str]
     help: str
@@ -22,31 +23,31 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
-    """One command: its summary, its options, and the choices of its first argument."""
+class CompletedCommand:
+    """A command with summary, options, and the choices of the first positional argument."""
 
     name: str
     summary: str
-    words: Sequence[Word]
+    words: Sequence[CompletedOption]
     arguments: Sequence[str]
 
 
 def script(shell: str, parser: Parser) -> str:
-    """The script for `bash`, `zsh` or `fish`."""
+    """Returns the completion script for a shell, which is `bash`, `zsh` or `fish`."""
     writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     return writers[shell](parser.prog, [*_commands(parser)])
 
 
-def _commands(parser: Parser) -> Iterator[Commands]:
+def _commands(parser: Parser) -> Iterator[CompletedCommand]:
     for name, (summary, inner) in parser.commands.items():
-        yield Commands(name, summary, [*_words(inner)], [*_arguments(inner)])
+        yield CompletedCommand(name, summary, [*_words(inner)], [*_arguments(inner)])
 
 
-def _words(parser: Parser) -> Iterator[Word]:
+def _words(parser: Parser) -> Iterator[CompletedOption]:
     for action in parser.declared:
         if action.option_strings and action.help != argparse.SUPPRESS:
             choices = [str(choice) for choice in action.choices or ()]
-            yield Word(action.option_strings, _one_line(action.help or ""), action.nargs != 0, choices)
+            yield CompletedOption(action.option_strings, _one_line(action.help or ""), action.nargs != 0, choices)
 
 
 def _arguments(parser: Parser) -> Iterator[str]:
@@ -60,7 +61,7 @@ def _one_line(text: str) -> str:
     return re.sub(r" \[env .*\]$", "", " ".join(text.replace("%%", "%").split()))
 
 
-def _bash(program: str, commands: Sequence[Commands]) -> str:
+def _bash(program: str, commands: Sequence[CompletedCommand]) -> str:
     cases = [f"    {each.name}) words={_sh(' '.join(_all_words(each)))} ;;" for each in commands]
     names = " ".join(each.name for each in commands)
     return f"""\
@@ -79,13 +80,13 @@ complete -o default -F _{program} {program}
 """
 
 
-def _all_words(command: Commands) -> Iterator[str]:
+def _all_words(command: CompletedCommand) -> Iterator[str]:
     yield from command.arguments
     for word in command.words:
         yield from word.names
 
 
-def _zsh(program: str, commands: Sequence[Commands]) -> str:
+def _zsh(program: str, commands: Sequence[CompletedCommand]) -> str:
     described = "\n".join(f"    {_sh(f'{_colons(each.name)}:{each.summary}')}" for each in commands)
     cases = "\n".join(f"    ({each.name}) _arguments {' '.join(map(_sh, _zsh_specs(each)))} ;;" for each in commands)
     return f"""\
@@ -110,7 +111,7 @@ compdef _{program} {program}
 """
 
 
-def _zsh_specs(command: Commands) -> Iterator[str]:
+def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
     for word in command.words:
         described = f"[{_brackets(word.help)}]"
         value = ""
@@ -121,7 +122,7 @@ def _zsh_specs(command: Commands) -> Iterator[str]:
     yield f"*:argument:({' '.join(command.arguments)})" if command.arguments else "*:argument:_files"
 
 
-def _fish(program: str, commands: Sequence[Commands]) -> str:
+def _fish(program: str, commands: Sequence[CompletedCommand]) -> str:
     lines = [f"# fish completion for {program}: {program} completion fish | source"]
     lines += [
         f"complete -c {program} -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.summary)}"
@@ -140,12 +141,12 @@ def _fish(program: str, commands: Sequence[Commands]) -> str:
 
 
 def _sh(text: str) -> str:
-    """Quoted for bash and zsh."""
+    """Quotes a text for bash and zsh."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _fish_quoted(text: str) -> str:
-    """Quoted for fish, where a backslash counts inside quotes too."""
+    """Quotes a text for fish, where a backslash is special inside quotes too."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -154,5 +155,5 @@ def _colons(text: str) -> str:
 
 
 def _brackets(text: str) -> str:
-    """What `_arguments` takes for the end of a description."""
+    """Escapes the characters at which zsh's `_arguments` ends a description."""
     return re.sub(r"([\[\]:\\])", r"\\\1", text)

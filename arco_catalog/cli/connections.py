@@ -42,7 +42,7 @@ answer goes out in pieces, so a large one may take longer in all."""
 
 class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with limits on the bytes outside of bodies, and on the time that a client takes to send a head or to
-    read an answer. Bodies are limited where they are read. Tells its `crowd` when it is new, busy, idle or gone.
+    read an answer; limits on bodies are the app's. Reports to its `crowd` when it is new, busy, idle or closed.
 
     It declines what clients offer to upgrade to (RFC 9110, section 7.8): Java's client offers HTTP/2 on each
     connection. The parser takes such a head for a whole message, so another one reads the body."""
@@ -52,11 +52,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._crowd = crowd
         self._overhead = 0
         self._queued = 0
-        """Bytes of the requests that wait behind another."""
+        """Bytes of requests that wait behind another on this connection."""
         self._resuming = False
-        """While the parser reads a head again, only to know how long the body is."""
+        """True while a new parser is fed the framing headers of a head again, to learn how long the body is."""
         self._lingers = False
-        """Whether the head was too large: what the client still sends is thrown away."""
+        """True after a head that was too large: what the client still sends is discarded."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
@@ -75,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
         subject = None if tls is None else subject_of(tls.getpeercert())
         if subject is not None:
             self.app_state = {**self.app_state, CLIENT_CERTIFICATE: subject}
-        self._crowd.came(self)
+        self._crowd.add(self)
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -107,7 +107,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._decline(data[offer.args[0] :])
 
     def _decline(self, rest: bytes) -> None:
-        """Reads on behind a head that offered an upgrade: the body, and whatever comes then."""
+        """Ignores the upgrade that a head offered, and parses `rest`, the bytes after the head: the body, then further
+        requests."""
         framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in FRAMING]
         self.parser = httptools.HttpRequestParser(self)
         self._resuming = True
@@ -118,8 +119,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._parse(rest)
 
     def _refuse_head(self) -> None:
-        """Answers 431 to a head that is too large. Only closes where an earlier request waits for its answer, which the
-        client would take the 431 for, and where the bytes are not of a head, but between the pieces of a body."""
+        """Answers 431 to a head that is too large, and closes after `LINGER_SECONDS`. Closes at once without an answer
+        if an earlier request has none yet, since the client would take the 431 for it, and if the bytes do not belong
+        to a head, but to the framing of a chunked body."""
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits or self._head_timer is None:
             self.transport.close()
@@ -137,8 +139,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers 400 to bytes that are no request, and closes. Only closes while an earlier request waits for its
-        answer: the client would take the 400 for that answer, which may be a commit's."""
+        """Answers 400 to bytes that are not a request, and closes. Closes without an answer if an earlier request has
+        none yet: the client would take the 400 for that answer, which may be a commit's."""
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
         else:

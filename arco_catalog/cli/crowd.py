@@ -10,17 +10,17 @@ KEPT_FOR_OTHERS = 128
 """Descriptors that connections leave to the store, its files and locks, and the process itself. A local store has
 sixteen threads with up to five at a time each, S3 has 64 connections."""
 FEWEST = 16
-"""Connections without which serving makes no sense."""
+"""Minimum number of connections with which a server starts."""
 MAX_KEPT_BYTES = 4 << 20
-"""Bytes that all connections together may have sent of heads that are not complete, or wait behind other requests: in
-memory they are up to 26 times as many."""
+"""Maximum number of bytes that all connections together buffer: incomplete request heads, and requests that wait behind
+another. In memory they take up to 26 times as much."""
 IDLE_SECONDS = 5.0
-"""How long a connection that has been used is idle before it makes room for another. A client that sends just then
-does not learn whether its request arrived, so the new ones wait that long in the system's queue."""
+"""A used connection is closed for another only after this time without a request. A client that sends while its
+connection is closed can't know whether the request arrived, so new connections rather wait in the kernel's queue."""
 
 
 class Member(Protocol):
-    """A connection."""
+    """A connection, as the limit sees it."""
 
     @property
     def kept_bytes(self) -> int: ...
@@ -29,15 +29,16 @@ class Member(Protocol):
 
 
 class Crowd:
-    """At most so many connections. To make room, those are cut that have never completed a request's head, the oldest
-    first; then those that have been idle longest; and never one with a request under way."""
+    """The connections of one process, of which there are at most `limit`. To make room for another, the oldest one that
+    has never completed a request's head is cut; if there is none, the one that has been idle longest. A connection with
+    a request under way is never cut for this."""
 
-    def __init__(self, most: int, clock: Callable[[], float], most_kept_bytes: int = MAX_KEPT_BYTES) -> None:
-        self.most = most
+    def __init__(self, limit: int, clock: Callable[[], float], max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
+        self.limit = limit
         self.kept_bytes = 0
         self._clock = clock
-        self._most_kept_bytes = most_kept_bytes
-        self._here = 0
+        self._max_kept_bytes = max_kept_bytes
+        self._count = 0
         self._leaving: set[Member] = set()
         self._new: dict[Member, None] = {}
         self._idle: dict[Member, float] = {}
@@ -45,40 +46,40 @@ class Crowd:
 
     @property
     def full(self) -> bool:
-        """Whether another would be one too many."""
-        return self._here >= self.most
+        """Whether one more connection would exceed the limit."""
+        return self._count >= self.limit
 
     def expect(self) -> None:
-        """One more has been accepted: it counts from now on."""
-        self._here += 1
+        """Counts one more accepted connection."""
+        self._count += 1
 
     def lost(self) -> None:
-        """One that was accepted did not become a connection."""
-        self._here -= 1
+        """Counts one connection less: an accepted socket was closed. Calls `when_one_leaves`."""
+        self._count -= 1
         self.when_one_leaves()
 
-    def came(self, member: Member) -> None:
-        """Its first request may begin."""
+    def add(self, member: Member) -> None:
+        """Records a connection that may send its first request."""
         self._new[member] = None
 
     def busy(self, member: Member) -> None:
-        """It has a request under way."""
+        """Records that the connection has a request under way, so that it is not cut."""
         self._new.pop(member, None)
         self._idle.pop(member, None)
 
     def idle(self, member: Member) -> None:
-        """Its request is answered, and no other has come."""
+        """Records that the connection has no request, unless it is being cut."""
         if member not in self._leaving:
             self._idle[member] = self._clock()
 
     def left(self, member: Member) -> None:
-        """It is no more."""
+        """Removes a connection that was closed."""
         self.busy(member)
         self._leaving.discard(member)
         self.lost()
 
     def make_room(self) -> bool:
-        """Cuts one connection, unless one is leaving already. False if none may be cut now."""
+        """Cuts one connection, unless one is being cut already. Returns False if none may be cut now."""
         if self._leaving:
             return True
         if self._new:
@@ -92,9 +93,10 @@ class Crowd:
         return False
 
     def check_kept(self, member: Member) -> None:
-        """Closes the connection with the most buffered bytes if the total exceeds the limit. `member` just sent."""
+        """Cuts a connection if all together buffer more than the limit: the new or idle one that buffers the largest
+        number of bytes, or `member`, which has just sent, if no such connection buffers any."""
         leaving = sum(each.kept_bytes for each in self._leaving)
-        if self.kept_bytes - leaving > self._most_kept_bytes:
+        if self.kept_bytes - leaving > self._max_kept_bytes:
             waiting = [each for each in (*self._new, *self._idle) if each.kept_bytes]
             self._cut(max(waiting, key=lambda each: each.kept_bytes, default=member))
 
@@ -104,18 +106,18 @@ class Crowd:
         member.cut()
 
 
-def most_connections(wanted: int) -> int:
-    """How many connections there may be, at most as many as `wanted`: raises the process's own limit of descriptors as
-    far as it needs and may. Raises `CliError` if that leaves too few."""
+def max_connections(wanted: int) -> int:
+    """Returns how many connections the process may have: `wanted`, or fewer if its limit of file descriptors is low and
+    can't be raised. Raises that limit first if necessary. Raises `CliError` if fewer than `FEWEST` are left."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < needed and soft != hard:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    most = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - KEPT_FOR_OTHERS)
-    if most < min(wanted, FEWEST):
+    allowed = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - KEPT_FOR_OTHERS)
+    if allowed < min(wanted, FEWEST):
         raise CliError(
             f"the limit of open files is {soft}: arco serve needs at least {KEPT_FOR_OTHERS + FEWEST}, "
             f"{KEPT_FOR_OTHERS} of them for the store; raise it with ulimit -n"
         )
-    return most
+    return allowed

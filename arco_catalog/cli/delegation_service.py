@@ -1,4 +1,4 @@
-"""`arco delegation-service`: one process that purges tables for catalogs until it is told to stop."""
+"""`arco delegation-service`: one process that purges tables for catalogs until SIGINT or SIGTERM."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, load_authentication
-from arco_catalog.cli.crowd import Crowd, most_connections
+from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import listen, uri_of
 from arco_catalog.cli.options import same_named
@@ -50,7 +50,7 @@ GOODBYE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class DelegationOptions:
-    """What the command line and the environment said."""
+    """The options of `arco delegation-service`, from the command line and the environment."""
 
     store: str
     host: str
@@ -82,7 +82,7 @@ class DelegationOptions:
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "DelegationOptions":
-        """Takes the parser's result over."""
+        """Returns the options that the parser read."""
         given = same_named(parsed, cls)
         given |= {
             "allowed_locations": parsed.allowed_location,
@@ -97,7 +97,7 @@ class DelegationOptions:
 
 
 def run(options: DelegationOptions) -> int:
-    """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
+    """Serves until SIGINT or SIGTERM, then returns 0. Raises `CliError` if the service can't start."""
     return run_server(options, _serve(options))
 
 
@@ -120,7 +120,7 @@ async def _serve(options: DelegationOptions) -> None:
             if authentication is None and options.tls_client_ca is not None:
                 app = CertificateCallers(app)
             config = server_config(app, GOODBYE_SECONDS)
-            crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
+            crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
             uri = uri_of(listener, tls=certificate is not None) + options.base_path + BASE
             async with _swept(service):
                 await Server(config, crowd, lambda: _announce(uri), certificate).serve([listener])
@@ -132,7 +132,8 @@ def _announce(uri: str) -> None:
 
 @asynccontextmanager
 async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
-    """The store of the service, and of the catalogs beside it. Raises `CliError`."""
+    """Opens the store that has the state of the service, and yields the catalog at its root. Raises `CliError` if the
+    store can't be opened, or ignores conditions, since tasks could then get lost."""
     settings = Settings(options.warehouse, max_metadata_bytes=options.max_metadata, cache_bytes=options.cache_memory)
     catalog = await open_served(settings, options.store, options.allowed_locations, options.environment)
     async with long_lived(catalog):
@@ -143,37 +144,38 @@ async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
 
 @asynccontextmanager
 async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterator[Authentication | None]:
-    """Who is let in by token; None where certificates say who calls, or nobody does. Raises `CliError` where that would
-    be anybody from another machine."""
+    """Yields the authentication of callers by token. Yields None if there is none: callers then have certificates, or
+    are programs on this machine. Raises `CliError` if neither would hold, because other machines can reach the
+    address."""
     runtime = SystemRuntime()
     realms = realms_beside(catalog, _url(options), options.realm)
     try:
-        wanted = _wanted(options, realms[0].name, runtime)
+        setup = _authentication_setup(options, realms[0].name, runtime)
     except ValueError as error:
         raise CliError(str(error)) from error
-    if wanted is None or wanted.open:
+    if setup is None or setup.open:
         if options.tls_client_ca is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"other machines can reach {options.host}, and whoever is let in deletes files: say who that is by "
-                "--auth or --tls-client-ca"
+                f"other machines can reach {options.host}, and callers of this service delete files: require a login "
+                "by --auth, or certificates of clients by --tls-client-ca"
             )
         yield None
         return
     try:
-        yield Authentication((ForTasks(wanted.authentication, {realm.name: realm for realm in realms}),))
+        yield Authentication((ForTasks(setup.authentication, {realm.name: realm for realm in realms}),))
     finally:
-        await wanted.close()
+        await setup.close()
 
 
-def _wanted(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
-    said = {AUTH.name: ",".join(options.auth)}
+def _authentication_setup(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
+    variables = {AUTH.name: ",".join(options.auth)}
     if options.token_key_file is not None and INTERNAL in options.auth:
-        said[TOKEN_KEY_FILE.name] = options.token_key_file
-    return load_authentication({**options.environment, **said}, realm, runtime)
+        variables[TOKEN_KEY_FILE.name] = options.token_key_file
+    return load_authentication({**options.environment, **variables}, realm, runtime)
 
 
 def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:
-    """The service over an open store. Raises `CliError` for what the options say."""
+    """Builds the service over an open store. Raises `CliError` for invalid options."""
     url = _url(options)
     try:
         allowed = [Location.parse(each) for each in options.delegation_locations]
@@ -194,7 +196,8 @@ def _url(options: DelegationOptions) -> str:
 
 @asynccontextmanager
 async def _swept(service: DelegationService) -> AsyncIterator[None]:
-    """Meanwhile tasks that nobody is at are ended. Afterwards what is under way is left."""
+    """For as long as the context lasts, fails tasks that no process works on any more. At its end the running tasks are
+    cancelled; a new submission continues them."""
     sweeping = asyncio.create_task(service.sweep())
     try:
         yield

@@ -12,7 +12,7 @@ HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Prints what was found. Returns 1 if a check failed."""
+    """Displays what was found. Returns 1 if a check failed."""
 
     async def work() -> list[Check]:
         async with report_slow_store(options.store):

@@ -1,4 +1,4 @@
-"""`arco drop`: takes the name of a table, or of anything else, away. Files are deleted with --purge alone, later."""
+"""`arco drop`: drops a table, view, generic table or semantic model. Only with --purge are files deleted, later."""
 
 from contextlib import suppress
 
@@ -22,11 +22,12 @@ OTHERS = (
     ("generic-table", drop_generic_table, NoSuchTable),
     ("semantic-model", drop_semantic_model, NoSuchSemanticModel),
 )
-"""What a name can mean besides a table, how it is dropped, and what says that it means none."""
+"""The other types of object that a name can have: type, function that drops it, error if there is none."""
 
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
-    """Drops what has the name, and says how it comes back. Raises `CliError`."""
+    """Drops the table, view, generic table or semantic model with the name, in this order; with `purge` only a table.
+    Prints until when `arco undrop` can restore it. Returns 0. Raises `CliError` if nothing has the name."""
     namespace, table = parse_identifier(name)
 
     async def work() -> tuple[str, JsonValue]:

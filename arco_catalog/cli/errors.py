@@ -1,19 +1,19 @@
-"""Errors of commands that their user can mend."""
+"""Errors of commands that are reported to the user in one line."""
 
 
 class CliError(Exception):
-    """A command failed. Its text is printed as one line, without a traceback; `code` is the exit code."""
+    """The command failed. Its message is printed as one line without a traceback; `code` is the exit code."""
 
     code = 1
 
 
 class NotThere(CliError):
-    """A store, a warehouse or a table that the command names does not exist: wrong usage, most likely."""
+    """A store, realm or catalog that the options name does not exist, so the options are probably wrong."""
 
     code = 2
 
 
 class CommandStopped(CliError):
-    """The command was told to stop, and did, before it had come to its end."""
+    """SIGTERM stopped the command before its end."""
 
     code = 143

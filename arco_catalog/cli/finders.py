@@ -79,7 +79,7 @@ async def find_new_realm(store: OpenStore) -> tuple[Realm, Session]:
     return realm, store.session(realm.registry)
 
 
-async def find_damaged_registry(store: OpenStore) -> Session:
+async def find_registry_without_head(store: OpenStore) -> Session:
     """Returns a session with the registry of the realm if any commit object of it is left, even without a HEAD."""
     registry = store.session(store.realm().registry)
     page = await registry.state.store.list(registry.state.paths.registry_commits)

@@ -1,5 +1,5 @@
-"""`arco fsck`: reads everything that a catalog has stored, says what does not fit together, and mends what is safe to
-mend."""
+"""`arco fsck`: reads all stored records of a catalog, reports those that contradict each other, and mends what can be
+mended without risk."""
 
 import sys
 from collections import Counter
@@ -27,17 +27,17 @@ from arco_catalog.upkeep.pace import Pace
 from storage_backends import StoreError
 
 DAY_MS = 24 * 60 * 60 * 1000
-MOST = 100
-"""Findings of one code that are listed for people."""
+MAX_LISTED = 100
+"""Maximum number of findings of one code that are printed as text; the JSON report has all."""
 HEADINGS = ("SEVERITY", "CODE", "OBJECT", "FOUND")
 ADVICE = ("CODE", "MEANS", "WHAT TO DO")
 REPAIRS = ("CODE", "OBJECT", "REPAIR", "OUTCOME")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be done beside the check of one catalog: check the realm and every catalog of it, look at the files of
-    tables, mend what can be mended; and whether that is carried out, or only told."""
+class FsckArguments:
+    """The options of `arco fsck`: check the realm and `every` catalog of it; check the `data` files of tables, only of
+    these `tables` or of those `after` a name; report what `repair` can mend, and `apply` the repairs."""
 
     every: bool = False
     data: bool = False
@@ -47,22 +47,23 @@ class Wanted:
     apply: bool = False
 
 
-def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
-    """Prints what was found, and what became of repairs. Returns 1 if an error is left. Raises `CliError`."""
-    if wanted.apply and not wanted.repair:
+def run(options: CatalogOptions, arguments: FsckArguments, *, as_json: bool) -> int:
+    """Checks a catalog or a whole realm, and displays the findings and the outcome of repairs. Returns 1 if an error is
+    left, else 0. Raises `CliError`, also for options that do not go together."""
+    if arguments.apply and not arguments.repair:
         raise CliError("--apply carries out repairs: give --repair, too")
-    if (wanted.tables or wanted.after) and not wanted.data:
-        raise CliError("--table and --after choose whose files are looked at: give --data, too")
-    if (wanted.tables or wanted.after) and wanted.every:
+    if (arguments.tables or arguments.after) and not arguments.data:
+        raise CliError("--table and --after choose whose files are checked: give --data, too")
+    if (arguments.tables or arguments.after) and arguments.every:
         raise CliError("--table and --after choose tables of one catalog: leave --all out")
 
     async def work() -> Report:
-        checking = _Checking(wanted)
-        if wanted.every:
+        checking = _Checking(arguments)
+        if arguments.every:
             await _check_deployment(options, checking)
         else:
-            find = find_catalog if wanted.apply else find_catalog_with_state
-            async with open_session(options, "fsck", find, DAY_MS, writes=wanted.apply) as session:
+            find = find_catalog if arguments.apply else find_catalog_with_state
+            async with open_session(options, "fsck", find, DAY_MS, writes=arguments.apply) as session:
                 await checking.catalog(session)
         return Report(checking.found.findings(), checking.repaired, checking.examined)
 
@@ -71,36 +72,37 @@ def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
         print(json_text(report.to_json()))
     else:
         print(as_text(report.found, report.examined))
-        if wanted.repair:
-            print(repairs_as_text(report.repaired, apply=wanted.apply))
+        if arguments.repair:
+            print(repairs_as_text(report.repaired, apply=arguments.apply))
     return 0 if report.ok else 1
 
 
 class _Checking:
-    """What was found so far, and what became of repairs."""
+    """The findings so far of all catalogs that were checked, and the outcomes of repairs."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, arguments: FsckArguments) -> None:
+        self._arguments = arguments
         self.found = FindingCollector()
         self.repaired: list[RepairResult] = []
         self.examined = 0
 
     @property
     def writes(self) -> bool:
-        """Whether anything may be mended."""
-        return self._wanted.apply
+        """Whether repairs are applied."""
+        return self._arguments.apply
 
     async def catalog(self, session: Session) -> None:
-        """Checks a catalog."""
-        wanted = self._wanted
-        scope = Scope(frozenset(wanted.tables), wanted.after) if wanted.data else None
+        """Checks a catalog, with `data` also the files of its tables. Raises `NoSuchTable` if --table names a table
+        that the registry does not have."""
+        arguments = self._arguments
+        scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)
         await self._take(examination, check(examination, scope))
         if scope is not None:
             require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
-        """Checks the registry of a realm. Returns whether it tells of the realm's catalogs."""
+        """Checks the registry of a realm. Returns whether its index could be read, which lists the realm's catalogs."""
         examination = self._examination(session)
         await self._take(examination, check_realm(examination))
         return examination.index_read
@@ -111,20 +113,20 @@ class _Checking:
         await self._take(examination, check_service(examination))
 
     def _examination(self, session: Session) -> Examination:
-        return Examination(session, progress=Progress(session.runtime.now_ms).told)
+        return Examination(session, progress=Progress(session.runtime.now_ms).report)
 
     async def _take(self, examination: Examination, findings: Findings) -> None:
         to_mend: list[tuple[Finding, Repair]] = []
         async for finding in findings:
             self.found.add(finding)
-            if self._wanted.repair and finding.repair is not None:
+            if self._arguments.repair and finding.repair is not None:
                 to_mend.append((finding, finding.repair))
         self.examined += examination.examined
         for finding, repair in to_mend:
             self.repaired.append(await self._mended(examination.session, finding, repair))
 
     async def _mended(self, session: Session, finding: Finding, repair: Repair) -> RepairResult:
-        if not self._wanted.apply:
+        if not self._arguments.apply:
             return RepairResult(finding, Outcome.PLANNED)
         try:
             mended = await repair(another(session))
@@ -134,8 +136,9 @@ class _Checking:
 
 
 async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
-    """Checks a realm and each of its catalogs, or the one catalog of a store that has none; and the delegation
-    service."""
+    """Checks the delegation service, the realm's registry and each of its catalogs, or the one catalog of a store
+    without a realm. The catalogs are not checked if the registry can't be read. Raises `NotThere` if the store has
+    neither."""
     async with open_session(options, "fsck", find_deployment, DAY_MS, writes=checking.writes) as deployed:
         if deployed.service is not None:
             await checking.service(deployed.service)
@@ -157,41 +160,41 @@ async def _check_deployment(options: CatalogOptions, checking: _Checking) -> Non
 
 
 class Progress:
-    """Tells on stderr how far a check has come, once a second."""
+    """Displays the progress of a check on stderr, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
-    def told(self, examination: Examination) -> None:
-        """A line, unless there was one just before."""
+    def report(self, examination: Examination) -> None:
+        """Prints one line, unless one was printed within the last second."""
         if self._pace.is_due():
             at = f", now at the files of {examination.at}" if examination.at else ""
-            print(f"arco: {examination.examined:,} objects looked at so far{at}", file=sys.stderr, flush=True)
+            print(f"arco: {examination.examined:,} objects checked so far{at}", file=sys.stderr, flush=True)
 
 
 def as_text(found: Sequence[Finding], examined: int) -> str:
-    """The findings, the worst first, and what to do about each kind."""
+    """Formats the findings in the given order, then the meaning and the remedy of each code, then the counts."""
     if not found:
-        return f"{examined:,} objects were looked at. Nothing is wrong."
+        return f"{examined:,} objects were checked. Nothing is wrong."
     counts = Counter(finding.code for finding in found)
     shown: Counter[Code] = Counter()
     lines: list[tuple[str, ...]] = []
     for finding in found:
         shown[finding.code] += 1
-        if shown[finding.code] <= MOST:
+        if shown[finding.code] <= MAX_LISTED:
             lines.append((finding.diagnosis.severity, finding.code, finding.where, finding.found))
-    left = [f"... and {count - MOST:,} more of {code}" for code, count in counts.items() if count > MOST]
+    left = [f"... and {count - MAX_LISTED:,} more of {code}" for code, count in counts.items() if count > MAX_LISTED]
     first = {finding.code: finding.diagnosis for finding in found}
     advice = [(code, diagnosis.meaning, diagnosis.remedy) for code, diagnosis in first.items()]
     severities = Counter(finding.diagnosis.severity for finding in found)
-    told = ", ".join(f"{severities[each]:,} {each}{'' if severities[each] == 1 else 's'}" for each in ORDER)
+    summary = ", ".join(f"{severities[each]:,} {each}{'' if severities[each] == 1 else 's'}" for each in ORDER)
     return "\n".join(
-        [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{examined:,} objects were looked at: {told}."]
+        [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{examined:,} objects were checked: {summary}."]
     )
 
 
 def repairs_as_text(repaired: Sequence[RepairResult], *, apply: bool) -> str:
-    """What became of repairs, or what would."""
+    """Formats the outcome of each repair; without `apply`, the repairs that --apply would carry out."""
     if not repaired:
         return "\nNothing of this is mended by --repair."
     lines = [

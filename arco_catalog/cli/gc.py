@@ -1,4 +1,4 @@
-"""`arco gc`: lists what the catalog needs no longer, and deletes it if told to."""
+"""`arco gc`: lists the objects that no record of the catalog refers to any more, and with --delete deletes them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -21,16 +21,17 @@ from arco_catalog.upkeep.pace import Pace
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
-"""What a run that was told to stop may take to end."""
+"""Time for a run to end after it stops beginning new work."""
 HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
 
 
 def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
-    """Prints what may be collected, or was. Returns 1 if anything could not be read. Raises `CliError`."""
+    """Collects garbage in every catalog of a realm for at most `seconds`, and displays what can be deleted, or with
+    `delete` what was. Returns 1 if some record could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "gc", timeout_ms)
-    progress = Progress(runtime.now_ms).told
+    progress = Progress(runtime.now_ms).report
 
     async def collection(session: Session) -> CollectionStats:
         deadline = session.deadline
@@ -51,13 +52,13 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
 
 
 class Progress:
-    """Tells on stderr how far a run has come, once a second."""
+    """Prints the progress of a run on stderr, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
-    def told(self, stats: CollectionStats) -> None:
-        """A line, unless there was one just before."""
+    def report(self, stats: CollectionStats) -> None:
+        """Prints one line, unless one was printed within the last second."""
         if self._pace.is_due():
             print(
                 f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",
@@ -82,22 +83,23 @@ def _heading(each: DeployedCatalog, *, alone: bool) -> str:
 
 
 def as_text(stats: CollectionStats, *, delete: bool) -> str:
-    """What was found, by kind."""
+    """Formats the objects of one owner of state by kind, with count, size and reason, and the records that could not be
+    read."""
     lines = [
         (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
         for kind in Kind
         if (found := stats.kinds.get(kind)) is not None
     ]
-    told = [table(HEADINGS, lines), ""] if lines else []
+    parts = [table(HEADINGS, lines), ""] if lines else []
     done = "were deleted" if delete else "can be deleted (dry run: --delete deletes them)"
-    told.append(f"{stats.count:,} objects with {stats.bytes:,} bytes {done}; {stats.listed:,} were listed.")
+    parts.append(f"{stats.count:,} objects with {stats.bytes:,} bytes {done}; {stats.listed:,} were listed.")
     if stats.hints_put:
         done = "were put again" if delete else "would be put again"
-        told.append(f"{stats.hints_put:,} hints that waiting tasks had lost {done}.")
+        parts.append(f"{stats.hints_put:,} hints that waiting tasks had lost {done}.")
     if stats.stopped:
-        told.append("Stopped before the end; the next run collects the rest.")
+        parts.append("Stopped before the end; the next run collects the rest.")
     if stats.unreadable:
-        told += ["", "Could not be read, and is kept:", *(f"  {escaped(what)}" for what in stats.unreadable)]
+        parts += ["", "Could not be read, and is kept:", *(f"  {escaped(what)}" for what in stats.unreadable)]
         if stats.unreadable_count > len(stats.unreadable):
-            told.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
-    return "\n".join(told)
+            parts.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
+    return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""`arco governance`: owners, qualities and tags, by the operations of REST, directly at the store."""
+"""`arco governance`: shows and changes owners, qualities and tags, through the operations of REST on the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +24,9 @@ from arco_catalog.protocol.catalog import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was said: of a table or view, or of a `namespace`, and what is to change."""
+class GovernanceArguments:
+    """The arguments of a command on the governance of a table or view, or of a `namespace`: `changes` are KEY=VALUE
+    pairs to set, `removed` are keys to remove."""
 
     name: str
     namespace: bool
@@ -34,7 +35,8 @@ class Wanted:
 
     @property
     def patch(self) -> JsonObject:
-        """The changes as a merge patch. Raises `CliError`."""
+        """The changes as a JSON merge patch, in which null removes a key. Raises `CliError` for a change that is not
+        KEY=VALUE, and for a key that is given twice."""
         patch: JsonObject = dict.fromkeys(self.removed)
         for change in self.changes:
             key, equals, value = change.partition("=")
@@ -44,26 +46,29 @@ class Wanted:
         return patch
 
 
-def run(options: CatalogOptions, wanted: Wanted, *, writes: bool, as_json: bool) -> int:
-    """Shows governance, once it was changed if that is wanted. Raises `CliError`."""
-    patch = wanted.patch
+def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool, as_json: bool) -> int:
+    """Displays the governance of an object; a command that `writes` first applies the changes. Returns 0. Raises
+    `CliError`."""
+    patch = arguments.patch
 
     async def work() -> JsonObject:
         if not writes:
             async with open_session(options, "governance show", find_catalog) as session:
-                return await _shown(session, wanted)
+                return await _shown(session, arguments)
         async with open_session(options, "governance set", find_catalog, writes=True) as session:
-            return await _changed(session, wanted, patch)
+            return await _changed(session, arguments, patch)
 
     shown = carry_out(work)
     print(json_text(shown) if as_json else facts([(name, format_text(value)) for name, value in sorted(shown.items())]))
     return 0
 
 
-async def _shown(session: Session, wanted: Wanted) -> JsonObject:
-    if wanted.namespace:
-        return await namespace_governance(session, parse_namespace(wanted.name))
-    identifier = parse_identifier(wanted.name)
+async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject:
+    """Reads the governance of the namespace, or of the table or else the view with the name. Raises `CliError` if
+    neither exists."""
+    if arguments.namespace:
+        return await namespace_governance(session, parse_namespace(arguments.name))
+    identifier = parse_identifier(arguments.name)
     try:
         return await relation_governance(session, *identifier, "table")
     except NoSuchTable as missing:
@@ -73,19 +78,21 @@ async def _shown(session: Session, wanted: Wanted) -> JsonObject:
             raise CliError(missing.message) from missing
 
 
-async def _changed(session: Session, wanted: Wanted, patch: JsonObject) -> JsonObject:
-    if wanted.namespace:
-        return _told(await govern_namespace(session, parse_namespace(wanted.name), patch))
-    identifier = parse_identifier(wanted.name)
+async def _changed(session: Session, arguments: GovernanceArguments, patch: JsonObject) -> JsonObject:
+    """Applies the patch, and returns the governance after it. Raises `CliError` if neither a table nor a view has the
+    name."""
+    if arguments.namespace:
+        return _body(await govern_namespace(session, parse_namespace(arguments.name), patch))
+    identifier = parse_identifier(arguments.name)
     try:
-        return _told(await govern_relation(session, *identifier, "table", patch))
+        return _body(await govern_relation(session, *identifier, "table", patch))
     except NoSuchTable as missing:
         try:
-            return _told(await govern_relation(another(session), *identifier, "view", patch))
+            return _body(await govern_relation(another(session), *identifier, "view", patch))
         except NoSuchView:
             raise CliError(missing.message) from missing
 
 
-def _told(answer: Answer) -> JsonObject:
+def _body(answer: Answer) -> JsonObject:
     assert isinstance(answer, Document)
     return answer.body or {}

@@ -9,7 +9,7 @@ EXAMPLES = """\
 Shows or changes who owns a table, a view or a namespace, how good it is, and
 its tags. The names are arco.owner, arco.quality, arco.tag.NAME and, for columns
 by their field ids, arco.column.FIELD-ID.tag.NAME. Clients see them as labels.
-Works at the store, and asks for no login.
+Works on the store directly, without a login.
 
 examples:
   arco governance show sales.orders --store file:/var/lib/arco
@@ -22,7 +22,7 @@ ACTIONS = ("show", "set")
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares what can be said of governance."""
+    """Declares the arguments and options of `arco governance`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do: show or set")
     parser.add_argument("name", metavar=TABLE, help="the table or view, or with --namespace the namespace")
     parser.add_argument("change", metavar="KEY=VALUE", nargs="*", help="of set: what it is to have")
@@ -33,15 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs it."""
+    """Runs `arco governance`. Exits with 2 if `set` has no change, or `show` has one."""
     from arco_catalog.cli import governance
 
     given = bool(parsed.change or parsed.remove)
     if given != (parsed.action == "set"):
         parsed.parser.error("set takes KEY=VALUE or --remove" if not given else "show takes no KEY=VALUE or --remove")
     options = CatalogOptions.of(parsed)
-    wanted = governance.Wanted(parsed.name, parsed.namespace, parsed.change, parsed.remove)
-    return governance.run(options, wanted, writes=given, as_json=parsed.json)
+    arguments = governance.GovernanceArguments(parsed.name, parsed.namespace, parsed.change, parsed.remove)
+    return governance.run(options, arguments, writes=given, as_json=parsed.json)
 
 
 COMMAND = Command("governance", "show and change owners, qualities and tags", EXAMPLES, add_arguments, run)

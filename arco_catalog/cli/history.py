@@ -28,8 +28,8 @@ def run(
     as_json: bool,
     wide: bool,
 ) -> int:
-    """Prints the newest operations on the registry of a catalog, or on that of the realm; those up to a time, if one is
-    given. Raises `CliError`."""
+    """Displays the newest `limit` operations on the registry of a catalog, or of the realm; with `at_ms` only those up
+    to that time, with `own` also the registry's internal commits. Returns 0. Raises `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
@@ -47,7 +47,7 @@ def run(
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """One line an operation, under headings, in columns."""
+    """Formats one line for each operation, under headings."""
     if not found:
         return "This catalog has no history."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
@@ -66,15 +66,15 @@ def _columns(operation: JsonObject) -> tuple[str, ...]:
 
 
 def format_names(operation: JsonObject) -> str:
-    """What an operation was on: a table, say, or what is given to whom."""
-    to, given = mapping(operation, "to"), _given(operation)
-    if given is not None:
-        return given
+    """Formats the object of an operation: its name, both names of a rename, or the role and its holder of a grant."""
+    to, grant = mapping(operation, "to"), _grant(operation)
+    if grant is not None:
+        return grant
     return f"{_name(operation)} -> {_name(to)}" if to else _name(operation)
 
 
-def _given(operation: JsonObject) -> str | None:
-    """A grant, or a role that somebody has."""
+def _grant(operation: JsonObject) -> str | None:
+    """Formats a privilege that a role has, or a role with its holder; None for other operations."""
     role = optional_text(operation, "role")
     if role is None:
         return None

@@ -1,4 +1,4 @@
-"""Table names as people type them: `a.b.t`, and `"a.b".t` for a level that holds a dot."""
+"""Parses names of tables and namespaces as users type them: `a.b.t`, with quotes around a level that contains a dot."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _LEVEL = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
-    """Namespace and table. Raises `CliError`."""
+    """Parses NAMESPACE.TABLE, and returns the levels of the namespace and the table's name. Raises `CliError`."""
     levels = _levels(text)
     if levels is None or len(levels) < 2:
         raise CliError(
@@ -19,7 +19,7 @@ def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def parse_namespace(text: str) -> tuple[str, ...]:
-    """The levels of a namespace. Raises `CliError`."""
+    """Parses a namespace, and returns its levels. Raises `CliError`."""
     levels = _levels(text)
     if levels is None:
         raise CliError(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
@@ -27,7 +27,7 @@ def parse_namespace(text: str) -> tuple[str, ...]:
 
 
 def _levels(text: str) -> tuple[str, ...] | None:
-    """The levels of a name, None for what is none. A quote inside quotes is written twice."""
+    """Returns the levels of a name, or None if it is invalid. A quote inside quotes is written twice."""
     levels: list[str] = []
     position = 0
     while (level := _LEVEL.match(text, position)) is not None:
@@ -41,7 +41,7 @@ def _levels(text: str) -> tuple[str, ...] | None:
 
 
 def format_namespace(levels: Sequence[str]) -> str:
-    """Levels as one would type them."""
+    """Formats levels so that `parse_namespace` reads them again."""
     return ".".join(_quoted(level) if "." in level or '"' in level else level for level in levels)
 
 

@@ -1,7 +1,7 @@
-"""Tables of a catalog that PyIceberg reads: Hive, Glue, SQL (JDBC), REST as Nessie, Polaris and others speak it.
+"""Reads the tables of a catalog through PyIceberg: Hive, Glue, SQL (JDBC), or REST as in Nessie, Polaris and others.
 
-PyIceberg blocks, and its clients are not all made for several threads: each thread has a catalog of its own. Alone in
-importing PyIceberg, which comes with the extra `import`.
+PyIceberg blocks, so it runs in threads, and not all of its clients are thread-safe, so each thread has its own catalog.
+This is the only module that imports PyIceberg, which the extra `import` installs.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ AT_ONCE = 16
 
 
 class PyIcebergSource:
-    """A catalog by its name in PyIceberg's configuration, and properties that go before those. Only tables in `only`, a
-    namespace, are asked for."""
+    """The tables of a catalog that has this name in PyIceberg's configuration; `properties` override that
+    configuration. Only tables in the namespace `only` and below are read; () means all."""
 
     def __init__(self, name: str, properties: Mapping[str, str], only: Namespace = ()) -> None:
         self._name = name
@@ -36,9 +36,10 @@ class PyIcebergSource:
         self._own = threading.local()
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """See `Source`. What it lists and can't load has its problem told."""
+        """Yields all tables, and views. One that can't be loaded has a problem instead of a location, and so has a
+        namespace that can't be listed, as the table `*`. Raises `CliError` if the catalog can't be read at all."""
         try:
-            await self._ask(lambda catalog: catalog)
+            await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()
         except Exception as error:  # whatever the client of a foreign catalog raises
             raise CliError(f"can't read the catalog {self._name!r}: {_text(error)}") from error
@@ -47,16 +48,17 @@ class PyIcebergSource:
                 yield table
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """See `Source`. A level that the other catalog does not have by itself has none. Raises `Failure`."""
+        """Returns the properties of a namespace; none if the other catalog has no such namespace, only namespaces below
+        it. Raises `CliError`."""
         try:
-            return await self._ask(lambda catalog: dict(catalog.load_namespace_properties(namespace)))
+            return await self._call(lambda catalog: dict(catalog.load_namespace_properties(namespace)))
         except NoSuchNamespaceError:
             return {}
         except Exception as error:  # as above
             raise CliError(f"can't read the properties of {'.'.join(namespace)}: {_text(error)}") from error
 
     async def _namespaces(self) -> Sequence[Namespace]:
-        """All namespaces, or `only` and what lies in it."""
+        """Returns all namespaces, or `only` and those below it, each before its children."""
         pending: list[Namespace] = [self._only] if self._only else await self._inner(())
         found: list[Namespace] = []
         while pending:
@@ -66,11 +68,11 @@ class PyIcebergSource:
         return found
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
-        return sorted(tuple(levels) for levels in await self._ask(lambda catalog: catalog.list_namespaces(namespace)))
+        return sorted(tuple(levels) for levels in await self._call(lambda catalog: catalog.list_namespaces(namespace)))
 
     async def _tables_in(self, namespace: Namespace) -> Sequence[SourceTable]:
         try:
-            listed = await self._ask(lambda catalog: catalog.list_tables(namespace))
+            listed = await self._call(lambda catalog: catalog.list_tables(namespace))
         except Exception as error:  # as above: the other namespaces go on
             return [SourceTable(namespace, "*", None, f"its tables can't be listed: {_text(error)}")]
         names = sorted(identifier[-1] for identifier in listed)
@@ -81,27 +83,30 @@ class PyIcebergSource:
 
     async def _load(self, namespace: Namespace, name: str) -> SourceTable:
         try:
-            location = await self._ask(lambda catalog: catalog.load_table((*namespace, name)).metadata_location)
+            location = await self._call(lambda catalog: catalog.load_table((*namespace, name)).metadata_location)
         except Exception as error:
             return SourceTable(namespace, name, None, f"it can't be loaded: {_text(error)}")
         return SourceTable(namespace, name, location)
 
     async def _views_in(self, namespace: Namespace) -> Sequence[SourceTable]:
-        """PyIceberg does not tell where a view's metadata is."""
+        """Returns each view with a problem, since PyIceberg has no location of its metadata."""
         try:
-            views = await self._ask(lambda catalog: catalog.list_views(namespace))
-        except NotImplementedError:  # most of its catalogs have none
+            views = await self._call(lambda catalog: catalog.list_views(namespace))
+        except NotImplementedError:  # many of its catalogs do not support views
             return ()
         except Exception as error:  # as above
             return [SourceTable(namespace, "*", None, f"its views can't be listed: {_text(error)}")]
-        problem = "it is a view, and PyIceberg does not tell its metadata file: register it by hand (--view)"
+        problem = (
+            "it is a view, and PyIceberg does not have the location of its metadata: "
+            "register it with arco register --view"
+        )
         return [SourceTable(namespace, view[-1], None, problem) for view in sorted(views)]
 
-    async def _ask(self, what: Callable[[Catalog], T]) -> T:
+    async def _call(self, what: Callable[[Catalog], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: what(self._catalog()))
 
     def _catalog(self) -> Catalog:
-        """This thread's."""
+        """Returns the catalog of this thread, loaded at the first use."""
         if not hasattr(self._own, "catalog"):
             self._own.catalog = load_catalog(self._name, **self._properties)
         catalog: Catalog = self._own.catalog

@@ -28,7 +28,7 @@ HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What to import, from where, and how to report it."""
+    """The options of an import: the `kind` of source and its name, the namespaces to import, and how to report."""
 
     kind: str
     source: str
@@ -42,7 +42,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Report:
-    """What became of the tables."""
+    """The outcome of each table, and the namespaces that were made; without `apply` those that would be."""
 
     apply: bool
     tables: list[ImportResult] = field(default_factory=list)
@@ -50,12 +50,13 @@ class Report:
 
     @property
     def counts(self) -> Counter[Outcome]:
-        """How many of each outcome."""
+        """The number of tables with each outcome."""
         return Counter(imported.outcome for imported in self.tables)
 
 
 def run(catalog: CatalogOptions, options: ImportOptions) -> int:
-    """Imports, or says what would be imported. Returns 1 if some table could not be. Raises `CliError`."""
+    """Imports the tables of a source, or without --apply only reports what an import would do. Returns 1 if some table
+    failed, else 0. Raises `CliError`."""
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
@@ -82,7 +83,7 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
             async for imported in importer.run(chosen()):
                 report.tables.append(imported)
                 if pace.is_due():
-                    print(f"arco: tables looked at so far: {len(report.tables):,}", file=sys.stderr, flush=True)
+                    print(f"arco: tables read so far: {len(report.tables):,}", file=sys.stderr, flush=True)
             report.namespaces = importer.namespaces
             if options.apply and report.counts[Outcome.REGISTERED]:
                 await record_locations(another(session))
@@ -112,7 +113,7 @@ async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespa
 
 
 def _lines(source: str) -> tuple[Sequence[str], str]:
-    """The lines of a file or of standard input, and its name for messages."""
+    """Returns the lines of a file, or of standard input for `-`, and its name for messages. Raises `CliError`."""
     try:
         if source == "-":
             return sys.stdin.read().splitlines(), "standard input"
@@ -122,7 +123,7 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
 
 
 def _properties(pairs: Sequence[str]) -> dict[str, str]:
-    """The values of -P as a map. Raises `CliError`."""
+    """Parses the values of -P, KEY=VALUE each. Raises `CliError`."""
     parsed: dict[str, str] = {}
     for text in pairs:
         key, equals, value = text.partition("=")
@@ -133,7 +134,7 @@ def _properties(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def as_text(report: Report, limit: int | None) -> str:
-    """What became of each table, worst last, then how many of each."""
+    """Formats the tables by outcome, failures last, at most `limit` of each; then the counts and the next step."""
     parts: list[str] = []
     counts = report.counts
     for outcome in (Outcome.ALREADY, Outcome.REGISTERED, Outcome.WOULD_REGISTER, Outcome.FAILED):
@@ -144,8 +145,8 @@ def as_text(report: Report, limit: int | None) -> str:
     made = ", ".join(map(format_namespace, report.namespaces))
     if made:
         parts.append(f"Namespaces {'made' if report.apply else 'to make'}: {made}")
-    told = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
-    parts.append(f"{len(report.tables):,} tables: {', '.join(told) or 'nothing to do'}.")
+    counted = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
+    parts.append(f"{len(report.tables):,} tables: {', '.join(counted) or 'nothing to do'}.")
     if counts[Outcome.WOULD_REGISTER]:
         parts.append("Nothing was written. To register the tables, add --apply.")
     if report.apply and counts[Outcome.FAILED]:
@@ -159,7 +160,7 @@ def _line(imported: ImportResult) -> tuple[str, ...]:
 
 
 def as_document(report: Report) -> JsonObject:
-    """The same for programs."""
+    """Returns the report as JSON: counts by outcome, new namespaces, and each table with its outcome."""
     tables: list[JsonValue] = [
         {
             "name": format_namespace((*each.table.namespace, each.table.name)),

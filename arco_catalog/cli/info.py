@@ -1,4 +1,4 @@
-"""`arco info`: a table or view for people."""
+"""`arco info`: prints a table or view as text."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
@@ -17,7 +17,8 @@ UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) -> int:
-    """Prints a table or view, with so many of its snapshots. Returns 1 if it is broken. Raises `CliError`."""
+    """Displays a table or view with its newest `snapshots`. Returns 1 if its health has an error, else 0. Raises
+    `CliError`."""
     namespace, table_name = parse_identifier(name)
 
     async def read() -> JsonObject:
@@ -30,7 +31,7 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
 
 
 def as_text(shown: JsonObject, name: str) -> str:
-    """Facts, then columns, then snapshots or the SQL."""
+    """Formats a table or view: facts, then columns, then snapshots if there are any."""
     parts = [facts(_facts(shown, name)), table(COLUMNS, [*map(_column, _objects(shown, "schema"))])]
     snapshots = _objects(shown, "snapshots")
     if snapshots:
@@ -43,7 +44,7 @@ def as_text(shown: JsonObject, name: str) -> str:
 
 def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
     size = mapping(shown, "size")
-    said = [
+    lines = [
         (format_text(shown.get("type")), name),
         ("entity", format_text(shown.get("entity"))),
         *([] if shown.get("copy_of") is None else [("catalog", f"a copy of {format_text(shown.get('copy_of'))}")]),
@@ -54,23 +55,23 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
         ("updated", format_time(shown.get("updated_ms"))),
     ]
     if size:
-        said.append(("size", _size(size)))
-        said.append(("partitioned by", ", ".join(texts(shown, "partitioned_by")) or "-"))
-        said.append(("sorted by", ", ".join(texts(shown, "sorted_by")) or "-"))
+        lines.append(("size", _size(size)))
+        lines.append(("partitioned by", ", ".join(texts(shown, "partitioned_by")) or "-"))
+        lines.append(("sorted by", ", ".join(texts(shown, "sorted_by")) or "-"))
     for each in _objects(shown, "representations"):
-        said.append((f"SQL ({format_text(each.get('dialect'))})", format_text(each.get("sql"))))
+        lines.append((f"SQL ({format_text(each.get('dialect'))})", format_text(each.get("sql"))))
     for ref, target in mapping(shown, "refs").items():
         held: JsonObject = target if isinstance(target, dict) else {}
-        said.append((format_text(held.get("type")), f"{format_text(ref)} at {format_text(held.get('snapshot-id'))}"))
-    said += [
+        lines.append((format_text(held.get("type")), f"{format_text(ref)} at {format_text(held.get('snapshot-id'))}"))
+    lines += [
         ("property", f"{format_text(key)}={format_text(value)}") for key, value in mapping(shown, "properties").items()
     ]
     health = [
         (format_text(finding.get("level")), format_text(finding.get("text"))) for finding in _objects(shown, "health")
     ]
     if shown.get("type") == "table":
-        said += health or [("health", "ok")]
-    return said
+        lines += health or [("health", "ok")]
+    return lines
 
 
 def _size(size: JsonObject) -> str:
@@ -108,7 +109,7 @@ def _number(value: JsonValue) -> str:
 
 
 def _bytes(value: JsonValue) -> str:
-    """A size in the unit that suits it."""
+    """Formats a size in GB, MB, KB or bytes."""
     if not isinstance(value, int):
         return "- bytes"
     for unit, size in UNITS:

@@ -11,7 +11,8 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Makes it, unless it is there. Raises `CliError`, also over a store that ignores conditions: before any commit."""
+    """Makes an empty catalog, unless it exists, and displays which. Returns 0. Raises `CliError` before any commit for
+    a store that ignores conditions, and for a store in memory."""
     if options.store.startswith("memory:"):
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
@@ -22,8 +23,8 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
             return not there
 
     made = carry_out(work)
-    told: JsonObject = {"store": options.store, "warehouse": options.warehouse, "made": made}
+    document: JsonObject = {"store": options.store, "warehouse": options.warehouse, "made": made}
     where = f"warehouse {options.warehouse!r} in {options.store}"
     text = f"Made {where}. `arco serve` serves it." if made else f"There is a {where} already: nothing was done."
-    print(json_text(told) if as_json else escaped(text))
+    print(json_text(document) if as_json else escaped(text))
     return 0

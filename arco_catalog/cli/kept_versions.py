@@ -9,16 +9,17 @@ NAME = "kept versions"
 
 
 async def kept_versions(options: CatalogOptions) -> Check:
-    """A check that fails never: to keep versions is good advice, and whoever purges for erasure has to know of it."""
+    """Checks whether the bucket keeps versions. It is never a failure: versions protect against mistakes, but a purge
+    that must erase data has to delete them too."""
     versions = open_versions(options.store, options.environment)
     try:
         enabled = await versions.enabled()
     except StoreError as error:
-        return Check(NAME, Status.SKIPPED, f"the bucket does not say: {error}")
+        return Check(NAME, Status.SKIPPED, f"the bucket's versioning can't be read: {error}")
     finally:
         await versions.close()
     if not enabled:
-        return Check(NAME, Status.OK, "the bucket is not told to keep versions of what is deleted")
+        return Check(NAME, Status.OK, "the bucket does not keep versions of deleted objects")
     return Check(
         NAME,
         Status.OK,

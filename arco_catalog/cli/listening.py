@@ -1,4 +1,4 @@
-"""Opens a server's sockets and prints its start-up message."""
+"""Opens a server's sockets and displays its start-up message."""
 
 import errno
 import socket
@@ -25,8 +25,8 @@ class AddressError(CliError):
     """No socket can listen at the address."""
 
 
-class Announced(Protocol):
-    """What the command line said that is told again."""
+class StartOptions(Protocol):
+    """The options of a server that its start-up message repeats."""
 
     @property
     def store(self) -> str: ...
@@ -54,14 +54,15 @@ class Announced(Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; IPv4 where a name has both. Raises `CliError`."""
+    """Opens a socket that listens at the address, by IPv4 if the host name has both. Raises `AddressError`."""
     return listen_together(host, port, 1)[0]
 
 
 def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]:
-    """So many sockets that listen at one address, each connection going to one of them. Raises `CliError`.
+    """Opens `count` sockets that listen at one address; the kernel gives each connection to one of them. Raises
+    `AddressError`.
 
-    The first is bound alone, so that an address in use is an error, also where its user would share it.
+    A first socket is bound without sharing, so that an address in use is an error even if its user shares it.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -80,8 +81,8 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
 
 
 def _bind(host: str, port: int, family: int) -> socket.socket:
-    """A socket that alone listens at an address. Blocks while workers that outlived a killed server hold it: a start
-    has nothing else to do meanwhile."""
+    """Opens a socket that listens at an address and does not share it. While the address is in use, blocks and retries
+    for `ATTEMPTS` times `RETRY_SECONDS`; blocking is harmless because nothing else runs at this point of the start."""
     for _ in range(ATTEMPTS):
         try:
             return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -94,9 +95,10 @@ def _bind(host: str, port: int, family: int) -> socket.socket:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a catalog's store turned out not to honour, and not to have, whether a realm is in it, the place of the
-    original if the catalog is a copy, how much is in it, and a warning if it reads idempotency keys in another way than
-    the server's variables set."""
+    """The facts about a server's store for its start-up message: why the catalog is read-only if it is, the
+    capabilities that the store lacks, whether it has a realm, the place of the original if the catalog is a copy, a
+    summary of its contents, and a warning if the catalog records other rules for idempotency keys than the server's
+    variables set."""
 
     read_only_because: str | None
     lacks: Sequence[str]
@@ -106,9 +108,10 @@ class StoreReport:
     key_warning: str | None = None
 
 
-def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
-    """Prints where the server is, what its `workers` are, and how engines get there."""
-    uri = uri_of(listener, tls=said.tls_cert is not None) + said.base_path
+def announce(options: StartOptions, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
+    """Displays the start-up message: the server's URI and its `workers`, warnings on stderr, and the configuration of
+    engines. With --quiet it prints the URI and warnings only."""
+    uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
@@ -117,24 +120,24 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
         print(f"arco: {describe_copy(store.copy_of)}", file=sys.stderr)
     if store.key_warning is not None:
         print(f"arco: {store.key_warning}", file=sys.stderr)
-    what = _realms(said.realm) if store.has_realm else f"the warehouse {said.warehouse!r} of"
-    print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
-    if store.contents is not None and not said.quiet:
+    what = _realms(options.realm) if store.has_realm else f"the warehouse {options.warehouse!r} of"
+    print(f"Arco serves {what} {options.store} at {uri} (Ctrl-C stops it)")
+    if store.contents is not None and not options.quiet:
         print(store.contents)
-    kinds = [kind for kind in said.auth if kind != NONE]
+    methods = [method for method in options.auth if method != NONE]
     exposed = not is_loopback(listener.getsockname()[0])
     if exposed:
-        warning = _exposed(kinds, store.has_realm, tls=said.tls_cert is not None)
+        warning = _exposed(methods, store.has_realm, tls=options.tls_cert is not None)
         if warning is not None:
             print(f"arco: {warning}", file=sys.stderr)
-    elif not said.quiet:
-        print(_on_loopback(kinds, store.has_realm))
-    if len(said.realm) > 1 and not said.quiet:
-        print(_in_other_realms(said.realm))
-    if workers is not None and not said.quiet:
+    elif not options.quiet:
+        print(_on_loopback(methods, store.has_realm))
+    if len(options.realm) > 1 and not options.quiet:
+        print(_in_other_realms(options.realm))
+    if workers is not None and not options.quiet:
         print(workers)
-    if not said.quiet:
-        print(f"\n{client_config(uri, said.warehouse, said.store, said.environment, Login.of(kinds))}\n")
+    if not options.quiet:
+        print(f"\n{client_config(uri, options.warehouse, options.store, options.environment, Login.of(methods))}\n")
     sys.stdout.flush()
 
 
@@ -143,42 +146,43 @@ def _realms(names: Sequence[str]) -> str:
 
 
 def _in_other_realms(names: Sequence[str]) -> str:
-    """How clients get to those that are not the first."""
+    """Returns how clients select another realm than the first."""
     return (
         f"These settings are for the realm {names[0]!r}; for another one, such as {names[1]!r}, add its name as the "
         f"header {REALM_HEADER}: header.{REALM_HEADER}={names[1]} for Spark and PyIceberg"
     )
 
 
-def _exposed(kinds: Sequence[str], has_realm: bool, *, tls: bool) -> str | None:
-    """What is said where other machines can connect, if anything."""
-    if kinds:
+def _exposed(methods: Sequence[str], has_realm: bool, *, tls: bool) -> str | None:
+    """Returns the warning for an address that other machines can reach: without TLS if clients must authenticate, else
+    without authentication. None if clients must authenticate and the server has TLS."""
+    if methods:
         return (
             None
             if tls
             else (
-                "other machines can reach this address, and it has no TLS: who listens in between can take tokens and "
-                "secrets. Give it a certificate by --tls-cert and --tls-key, or put a proxy with TLS in front of it "
-                "(docs/containers.md)"
+                "other machines can reach this address, and it has no TLS: anyone on the network between can read "
+                "tokens and secrets. Give it a certificate by --tls-cert and --tls-key, or put a proxy with TLS in "
+                "front of it (docs/containers.md)"
             )
         )
-    how = "--auth says who is let in" if has_realm else "`arco bootstrap` and --auth make logins"
+    how = "--auth requires a login" if has_realm else "`arco bootstrap` and --auth make logins"
     return (
-        "other machines can reach this address, and nobody is asked who they are: anyone who can connect can change "
+        "other machines can reach this address, and clients need not authenticate: anyone who can connect can change "
         f"everything. {how}; or put an authenticating proxy in front of it (docs/operating.md)"
     )
 
 
-def _on_loopback(kinds: Sequence[str], has_realm: bool) -> str:
-    """Who is let in, where only this machine can connect."""
-    if kinds:
-        return f"Clients must authenticate ({', '.join(kinds)})"
-    how = "--auth asks for one" if has_realm else "`arco bootstrap` and --auth make logins"
-    return f"No login: only this machine can connect, and whoever does may change everything ({how})"
+def _on_loopback(methods: Sequence[str], has_realm: bool) -> str:
+    """Returns the line on authentication for an address that only this machine can reach."""
+    if methods:
+        return f"Clients must authenticate ({', '.join(methods)})"
+    how = "--auth requires one" if has_realm else "`arco bootstrap` and --auth make logins"
+    return f"No login: only this machine can connect, and every client may change everything ({how})"
 
 
 def uri_of(listener: socket.socket, *, tls: bool = False) -> str:
-    """Where a client finds the server: one on this machine where it listens on loopback alone, else any."""
+    """Returns the URI of the server. If it listens on all addresses, the URI has this machine's host name."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()

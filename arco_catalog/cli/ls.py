@@ -1,4 +1,4 @@
-"""`arco ls`: the namespaces, and what lies in them, that there are or were at a time."""
+"""`arco ls`: lists namespaces, tables and views, as they are now or were at a time."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -22,7 +22,7 @@ from arco_catalog.state.index import Namespace
 HEADINGS = ("TYPE", "NAME")
 
 Level = Callable[[Namespace], AsyncIterator[tuple[str, str]]]
-"""The kinds and names of what is in a namespace."""
+"""A function that yields the type and name of each object in a namespace; () is the top level."""
 
 
 def run(
@@ -34,7 +34,8 @@ def run(
     recursive: bool,
     as_json: bool,
 ) -> int:
-    """Prints what is in a namespace, or at the top; what was there at a time, if one is given. Raises `CliError`."""
+    """Displays at most `limit` objects of a namespace, or of the top level, with `recursive` also those of the levels
+    below; with `at_ms` those that were there at that time. Returns 0. Raises `CliError`."""
     top = () if namespace is None else parse_namespace(namespace)
 
     async def read() -> tuple[list[JsonObject], bool]:
@@ -65,7 +66,8 @@ def run(
 
 
 async def _entries(level: Level, namespace: Namespace, recursive: bool) -> AsyncGenerator[JsonObject, None]:
-    """What is in a namespace: tables, views and so on, then namespaces, each followed by what is in it."""
+    """Yields the objects of a namespace: tables, views and other types, then namespaces; with `recursive` each
+    namespace is followed by its objects."""
     async for kind, name in level(namespace):
         inner = (*namespace, name)
         yield _entry(kind, inner)
@@ -76,7 +78,7 @@ async def _entries(level: Level, namespace: Namespace, recursive: bool) -> Async
 
 
 async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-    """What is in a namespace now."""
+    """Yields type and name of each object that is in a namespace now."""
     for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
         async for item in _all(partial(list_relations, session, namespace, kind)):
             if isinstance(item, dict):
@@ -90,7 +92,7 @@ def _entry(kind: str, levels: Namespace) -> JsonObject:
 
 
 async def _all(page: Callable[[Paging], Awaitable[ListingPage]]) -> AsyncIterator[JsonValue]:
-    """The items of all pages."""
+    """Yields the items of all pages."""
     token: str | None = ""
     while token is not None:
         listed = await page(Paging(token, None))

@@ -1,4 +1,4 @@
-"""The commands of who operates a catalog: what its records say, what is wrong with its store, what mends it."""
+"""The commands for operators of a catalog: they make it, show its records, check it and repair it."""
 
 import argparse
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ examples:
 """
 TASKS_EXAMPLES = """\
 Lists the catalog's tasks: purges of dropped tables that wait, are under way or
-have ended. `show` tells how far one is, with --follow until it ends; `run` does
+have ended. `show` shows the progress of one, with --follow until it ends; `run` does
 what is due, or one task, in this process, as `arco serve` does beside requests,
 or with --spark on Spark, which also purges a table that others are in the way
 of, and keeps what they lead to. `retry` submits a failed task again, which goes
@@ -135,7 +135,7 @@ taken in the order of their names: one that was cut short goes on with --after.
 --all checks a realm's own registry (catalogs, principals, roles) and every
 catalog of it.
 
---repair tells which findings can be mended without any risk, and with --apply
+--repair lists the findings that can be mended without any risk, and with --apply
 mends them, beside live servers, too.
 
 examples:
@@ -395,7 +395,7 @@ def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -
 def _fsck(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import fsck
 
-    wanted = fsck.Wanted(parsed.all, parsed.data, tuple(parsed.table), parsed.after, parsed.repair, parsed.apply)
+    wanted = fsck.FsckArguments(parsed.all, parsed.data, tuple(parsed.table), parsed.after, parsed.repair, parsed.apply)
     return fsck.run(CatalogOptions.of(parsed), wanted, as_json=parsed.json)
 
 

@@ -1,4 +1,4 @@
-"""Options that are a flag and an environment variable at once, and the types of their values."""
+"""Options with a flag and an environment variable, and the parsers of their values."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,25 @@ class _FromVariable(str):
 
 @dataclass(frozen=True)
 class Option:
-    """One option with one value, which its variable parses; an error in it is wrong usage. Without a default the value
-    may be None."""
+    """An option with one value. The flag overrides the variable, whose parser reads both; an invalid value is wrong
+    usage. The value is None if neither is set and the variable has no default."""
 
     flag: str
     variable: Variable[object]
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        """Declares the option. An empty variable counts as unset."""
-        set_there = environment.get(self.variable.name)
+        """Declares the option to the parser. An empty variable counts as unset."""
+        from_environment = environment.get(self.variable.name)
         parser.add_argument(
             self.flag,
             type=self.read,
-            default=_FromVariable(set_there) if set_there else self.variable.default,
+            default=_FromVariable(from_environment) if from_environment else self.variable.default,
             metavar=self.variable.metavar,
             help=self.described().replace("%", "%%"),
         )
 
     def read(self, text: str) -> object:
-        """The value of a text. Raises `argparse.ArgumentTypeError`, which names the variable of the text."""
+        """Parses a value. Raises `argparse.ArgumentTypeError`, which names the variable if the value comes from it."""
         try:
             return self.variable.parse(text)
         except ValueError as error:
@@ -42,13 +42,13 @@ class Option:
             raise argparse.ArgumentTypeError(f"{where}{error}") from error
 
     def described(self) -> str:
-        """Its help, with the variable and the default."""
+        """Returns the help of the option, with the variable and the default."""
         default = f", default {self.variable.default}" if self.variable.default else ""
         return f"{self.variable.help} [env {self.variable.name}{default}]"
 
 
 class Switch(Option):
-    """An option that is off unless its flag is given."""
+    """A boolean option, false by default; its flag alone means true."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         parser.add_argument(
@@ -66,7 +66,8 @@ class Switch(Option):
 
 
 class MultiOption(Option):
-    """An option with any number of values: several at once, or several times; with commas in its variable."""
+    """An option with any number of values. The flag takes several values and may be repeated; the variable separates
+    them by commas."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         parser.add_argument(
@@ -80,8 +81,8 @@ class MultiOption(Option):
 
 
 def option_of(variable: Variable[object]) -> Option:
-    """The option of a variable: its flag is the variable's name, in the singular where each value is given by itself,
-    and a variable that is false by default is a switch."""
+    """Returns the option of a variable. Its flag is the variable's name without the prefix, in the singular if it takes
+    several values. A boolean variable that is false by default becomes a `Switch`."""
     flag = "--" + variable.name.removeprefix("ARCO_").lower().replace("_", "-")
     if variable.parse is split_csv:
         return MultiOption(flag[:-3] + "y" if flag.endswith("ies") else flag.removesuffix("s"), variable)
@@ -91,7 +92,7 @@ def option_of(variable: Variable[object]) -> Option:
 
 
 class _Extend(argparse.Action):
-    """Collects the values of all flags; without a flag, the default remains."""
+    """Collects the values of all occurrences of a flag. The first occurrence replaces the default."""
 
     def __call__(
         self,
@@ -105,7 +106,7 @@ class _Extend(argparse.Action):
 
 
 def positive(text: str) -> int:
-    """A number of at least one. Raises `argparse.ArgumentTypeError`, whose text argparse prints."""
+    """Parses a whole number of at least 1. Raises `argparse.ArgumentTypeError`, whose message argparse prints."""
     try:
         return parse_count(text)
     except ValueError as error:
@@ -113,7 +114,7 @@ def positive(text: str) -> int:
 
 
 def instant(text: str) -> int:
-    """A time in milliseconds since 1970: ISO 8601, in UTC without an offset. Raises
+    """Parses an ISO 8601 time, in UTC if it has no offset, and returns milliseconds since 1970. Raises
     `argparse.ArgumentTypeError`."""
     try:
         time = datetime.fromisoformat(text)

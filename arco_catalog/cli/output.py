@@ -1,5 +1,5 @@
-"""Tables and facts as commands print them: with colours where people look at a terminal and rich is installed, else as
-plain text. What a terminal would act on is escaped."""
+"""Formats tables and facts for printing: with colours if stdout is a terminal and rich is installed, else as plain
+text. Control characters are escaped."""
 
 import sys
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ UNBROKEN = frozenset(
         "NAME",
     }
 )
-"""Headings of columns whose cells are read or copied whole."""
+"""Headings of columns whose cells are never broken into lines, so that they can be copied."""
 FOLDED = 12
-"""Characters to which any other column may be narrowed."""
+"""Width in characters to which other columns may be narrowed."""
 GAP = 2
-"""Spaces between columns."""
+"""Width in characters of the space between columns."""
 STYLES = {
     "ok": "green",
     "registered": "green",
@@ -41,15 +41,15 @@ STYLES = {
     "already registered": "dim",
     "failed": "bold red",
 }
-"""Colours of cells that say what something is, or how it is."""
+"""Colours of cells with a type or a status."""
 
 
 def table(
     headings: Sequence[str], lines: Sequence[Sequence[str]], *, wide: bool | None = None, wide_only: Sequence[str] = ()
 ) -> str:
-    """Lines under headings. On a terminal that is too narrow, the columns `wide_only` are left out, and times, ids and
-    names stay on one line each, so that they can be copied. `wide` prints all columns, each as wide as it needs to be;
-    None where the command has no such option."""
+    """Formats lines under headings. On a terminal that is too narrow, the columns `wide_only` are omitted, and columns
+    are narrowed except those with times, ids and names, which can be copied. With `wide` all columns are printed at
+    full width; it is None for a command without that option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
@@ -61,7 +61,7 @@ def table(
 
 
 def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
-    """A table with colours, where rich is installed."""
+    """Draws a table with colours, or without if rich is not installed."""
     console = _terminal()
     if console is None:
         return columns(headings, cells)
@@ -85,14 +85,14 @@ def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) 
 
 
 def _width(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """How many characters a line of the table takes."""
+    """Returns the width of a table in characters."""
     return sum(max(map(len, column)) + GAP for column in zip(headings, *cells, strict=True)) - GAP
 
 
-def facts(said: Sequence[tuple[str, str]]) -> str:
-    """A fact a line: what it is, and how it is."""
-    width = max((len(label) for label, _ in said), default=0)
-    lines = [(label.ljust(width), escaped(value)) for label, value in said]
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """Formats pairs of label and value, one on a line, with the values aligned."""
+    width = max((len(label) for label, _ in pairs), default=0)
+    lines = [(label.ljust(width), escaped(value)) for label, value in pairs]
     console = _terminal()
     if console is None:
         return "\n".join(f"{label}  {value}".rstrip() for label, value in lines)
@@ -105,7 +105,7 @@ def facts(said: Sequence[tuple[str, str]]) -> str:
 
 
 def _terminal() -> "Console | None":
-    """Where colours go; None if the output is no terminal, or rich is not installed."""
+    """Returns a console for colours, or None if stdout is not a terminal or rich is not installed."""
     if not sys.stdout.isatty():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Ends a worker process with its supervisor, which may be killed without a word to its workers."""
+"""Ends a worker process when its supervisor dies, which a killed supervisor can't do itself."""
 
 import ctypes
 import os
@@ -11,8 +11,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Has the kernel send SIGTERM when the parent dies, where the kernel can (Linux); until the server handles that
-    signal, it ends the process at once. Exits if the parent is dead already: it holds the other end of stdin open."""
+    """On Linux, makes the kernel send SIGTERM to this process when its parent dies; the signal ends the process at once
+    until the server handles it. On any system, exits at once if the parent has died already, which is so if stdin is at
+    its end, because the parent holds the other end open."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     closed, _, _ = select.select([sys.stdin], [], [], 0)

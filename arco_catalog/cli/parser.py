@@ -1,4 +1,5 @@
-"""The parser of the command line. An error is two lines: the mistake with the nearest word, and where help is."""
+"""The parser of the command line. It reports an error in two lines: the mistake with the most similar valid word, and
+the command that prints help."""
 
 import argparse
 import re
@@ -19,13 +20,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **settings)
 
     def add_argument(self, *arguments: Any, **settings: Any) -> argparse.Action:
-        """See `argparse.ArgumentParser.add_argument`."""
+        """Declares an option or argument as argparse does, and records it in `declared`."""
         action = super().add_argument(*arguments, **settings)
         self.declared.append(action)
         return action
 
     def error(self, message: str) -> NoReturn:
-        """Exits with 2."""
+        """Prints the message with a similar valid word, if there is one, and raises `SystemExit` with 2."""
         choice = INVALID_CHOICE.search(message)
         options = message.split() if message.startswith("unrecognized arguments") else ()
         words = [choice[1]] if choice else [word.partition("=")[0] for word in options if word.startswith("-")]
@@ -36,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
 
     def _words(self) -> Iterator[str]:
-        """What can be written: options, commands and other choices."""
+        """Yields every valid word: commands, options and choices."""
         yield from self.commands
         for action in self.declared:
             yield from action.option_strings

@@ -1,4 +1,4 @@
-"""`arco pipeline run`: a job of the pipeline in a process of its own, with Spark on this machine."""
+"""`arco pipeline run`: runs a job of the data pipeline in a child process, with Spark on this machine."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ LIBRARIES = ("pyspark", "pyiceberg", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the catalog's server answers, and the file with what the pipeline's principal logs in with."""
+    """The URI of the catalog's server, and the file with the credentials of the pipeline's principal."""
 
     uri: str
     credential_file: str | None = None
@@ -26,8 +26,8 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What `maintain` may do, and Iceberg's jars for Spark; None: they are fetched. Without `vended_credentials` Spark
-    reaches files by the rights of the cluster."""
+    """The limits of the job `maintain`, and the files of Iceberg's jars for Spark; if None, Spark fetches them. Without
+    `vended_credentials` Spark reads and writes files with the rights of the cluster."""
 
     dry_run: bool = False
     max_bytes: str | None = None
@@ -44,24 +44,24 @@ def run(
     master: str,
     more: Sequence[str] = (),
 ) -> int:
-    """Runs a job, with `more` options of its own, and returns its exit code. Raises `CliError` where a library is
-    missing."""
+    """Runs a job, with `more` options for it, waits for the end, and returns the exit code. Raises `CliError` if a
+    library or the catalog is missing."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(f"{library} is not installed: install the extra 'pipeline' of arco-catalog")
-    carry_out(lambda: _is_there(options, job))
-    said = [*arguments(options, job, connection, master), *more]
+    carry_out(lambda: _require_catalog(options, job))
+    words = [*arguments(options, job, connection, master), *more]
     if job == "maintain":
         logs_in = connection is not None and connection.credential_file is not None
-        said = [*said, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
-    command = [sys.executable, "-m", "reconciler", *said]
+        words = [*words, *of_maintain(options, limits, pyspark_version, delegated=logs_in)]
+    command = [sys.executable, "-m", "reconciler", *words]
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(command, env={**python, **options.environment}, check=False).returncode
 
 
-async def _is_there(options: CatalogOptions, job: str) -> None:
-    """Raises `NotThere` if there is no such catalog: Spark takes long to start for that. A check tells of one whose
-    HEAD is gone."""
+async def _require_catalog(options: CatalogOptions, job: str) -> None:
+    """Raises `NotThere` if there is no such catalog, before Spark starts, which takes long. For `fsck` the catalog
+    needs no HEAD: the check reports that it is missing."""
     if job == "collect":
         async with open_session(options, "pipeline", find_inventory):
             return
@@ -70,52 +70,55 @@ async def _is_there(options: CatalogOptions, job: str) -> None:
 
 
 def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:
-    """What the job is told: the catalog, and how PyIceberg reaches the store's files."""
-    said = [job, "--store", options.store, "--warehouse", options.warehouse, "--master", master]
-    said += [f"--allowed-location={location}" for location in options.allowed]
-    said += [] if options.realm is None else [f"--realm={options.realm}"]
+    """Returns the arguments of a job that select the catalog; with a connection also those for the server, and the
+    properties with which PyIceberg reaches the files."""
+    words = [job, "--store", options.store, "--warehouse", options.warehouse, "--master", master]
+    words += [f"--allowed-location={location}" for location in options.allowed]
+    words += [] if options.realm is None else [f"--realm={options.realm}"]
     if connection is None:
-        return said
-    said += ["--uri", connection.uri]
+        return words
+    words += ["--uri", connection.uri]
     if connection.credential_file is not None:
-        said += ["--credential-file", connection.credential_file]
+        words += ["--credential-file", connection.credential_file]
     settings = store_settings(options.store, options.environment).pyiceberg
-    return [*said, *(f"--property={name}={value}" for name, value in settings.items())]
+    return [*words, *(f"--property={name}={value}" for name, value in settings.items())]
 
 
 def of_maintain(
     options: CatalogOptions, limits: Limits, pyspark: Callable[[], str], *, delegated: bool = False
 ) -> Sequence[str]:
-    """What `maintain` is told besides: its limits, and how Spark reaches the store's files; `delegated`: by what the
-    catalog gives whoever logs in. `pyspark` says which version of it there is, for jars that are to be fetched. Raises
-    `CliError` where Iceberg has none for it."""
+    """Returns the arguments of `maintain` for its limits, and the settings with which Spark reaches the files. They are
+    for vended credentials if the job logs in (`delegated`) and the limits allow them. `pyspark` returns the version of
+    PySpark; it is called if Spark has to fetch jars. Raises `CliError` if Iceberg has no jar for that version."""
     store = store_settings(options.store, options.environment)
     store = store.delegated() if delegated and limits.vended_credentials else store
-    said = ["--dry-run"] if limits.dry_run else []
+    words = ["--dry-run"] if limits.dry_run else []
     if not limits.vended_credentials:
-        said.append("--no-vended-credentials")
+        words.append("--no-vended-credentials")
     if limits.max_bytes is not None:
-        said.append(f"--max-bytes={limits.max_bytes}")
+        words.append(f"--max-bytes={limits.max_bytes}")
     if limits.minutes is not None:
-        said.append(f"--minutes={limits.minutes}")
+        words.append(f"--minutes={limits.minutes}")
     if limits.jars is not None:
-        said.append(f"--jars={limits.jars}")
+        words.append(f"--jars={limits.jars}")
     else:
-        said.append(f"--packages={','.join(filter(None, (runtime_for(pyspark()), store.package)))}")
-    return [*said, *(f"--spark-property={name}={value}" for name, value in store.spark.items())]
+        words.append(f"--packages={','.join(filter(None, (runtime_for(pyspark()), store.package)))}")
+    return [*words, *(f"--spark-property={name}={value}" for name, value in store.spark.items())]
 
 
 def pyspark_version() -> str:
-    """The version of PySpark that is installed. Raises `CliError` if it came without a note of that."""
+    """Returns the version of the installed PySpark. Raises `CliError` if it has no package metadata."""
     try:
         return version("pyspark")
     except PackageNotFoundError as error:
-        raise CliError("pyspark was not installed by pip: say by --jars where Iceberg for its Spark is") from error
+        raise CliError(
+            "pyspark was not installed by pip, so its version is unknown: give the files of Iceberg's jars by --jars"
+        ) from error
 
 
 def runtime_for(pyspark: str) -> str:
-    """Maven coordinates of Iceberg for the Spark that a version of PySpark brings. Raises `CliError` if it is none that
-    the jobs run on."""
+    """Returns the Maven coordinates of Iceberg for the Spark of a PySpark version. Raises `CliError` if the jobs do not
+    support that Spark."""
     spark = ".".join(pyspark.split(".")[:2])
     if spark not in SCALA_OF_SPARK:
         raise CliError(f"the jobs run on Spark {', '.join(SCALA_OF_SPARK)}, and pyspark is {pyspark}")

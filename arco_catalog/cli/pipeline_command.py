@@ -9,11 +9,11 @@ from arco_catalog.cli.options import positive
 EXAMPLES = """\
 Runs a job of the data pipeline on this machine, with Spark: `reconcile` writes
 receipts that crashed writers owe, `compact` brings the tables of the namespace
-`system` up to date, which tell of all commits, tables and snapshots,
+`system` up to date, which list all commits, tables and snapshots,
 `maintain` carries out the policies by which tables are compacted, their
 snapshots expired and their orphan files removed. `collect` does what `arco gc`
 does, and `fsck` what `arco fsck --data` does: every live file of every table
-is looked at. Any job may be interrupted, run again, and run beside servers.
+is checked. Any job may be interrupted, run again, and run beside servers.
 
 examples:
   arco pipeline run compact --uri http://127.0.0.1:8181
@@ -24,18 +24,18 @@ examples:
   arco pipeline run fsck --store s3://bucket/catalog --after sales.orders
 """
 SERVED = ("compact", "maintain")
-"""Those that write through the catalog's server."""
+"""Jobs that write through the catalog's server."""
 JOBS = ("reconcile", *SERVED, "collect", "fsck")
 OPTIONS: Mapping[str, Sequence[str]] = {
     "maintain": ("dry_run", "max_bytes", "minutes", "jars", "no_vended_credentials"),
     "collect": ("delete", "seconds"),
     "fsck": ("table", "after"),
 }
-"""Those that one job alone has."""
+"""For each job, the options that only it has."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares which job, over which catalog, and how it reaches the catalog's server."""
+    """Declares the arguments and options of `arco pipeline`."""
     parser.add_argument("action", choices=("run",), help="what to do: run a job")
     parser.add_argument("job", choices=JOBS, help=f"which job: {', '.join(JOBS[:-1])} or {JOBS[-1]}")
     parser.add_argument("--uri", metavar="URL", help="where the catalog's server answers, for compact and maintain")
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "--master", metavar="MASTER", default="local[*]", help="where Spark runs [default local[*]: on this machine]"
     )
-    parser.add_argument("--dry-run", action="store_true", help="of maintain: tell what would be done, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="of maintain: print what would be done, change nothing")
     parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite so many at most, such as 100G")
     parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin nothing more after so long")
     parser.add_argument("--jars", metavar="FILES", help="of maintain: Iceberg's jars for Spark [default: fetched]")
@@ -64,15 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs it."""
+    """Runs a job. Exits with 2 if the job needs --uri, or an option belongs to another job."""
     from arco_catalog.cli import pipeline
 
     if parsed.job in SERVED and parsed.uri is None:
         parsed.parser.error(f"{parsed.job} needs --uri: it writes tables through the catalog's server")
     for job, names in OPTIONS.items():
         if parsed.job != job and any(getattr(parsed, name) for name in names):
-            said = [f"--{name.replace('_', '-')}" for name in names]
-            parsed.parser.error(f"{', '.join(said[:-1])} and {said[-1]} are of {job}")
+            flags = [f"--{name.replace('_', '-')}" for name in names]
+            parsed.parser.error(f"{', '.join(flags[:-1])} and {flags[-1]} are of {job}")
     limits = pipeline.Limits(
         parsed.dry_run,
         parsed.max_bytes,

@@ -28,7 +28,7 @@ __all__ = ["SERVE", "build_parser", "main"]
 
 INTERRUPTED = 130
 EXTRAS = {"uvicorn": "serve", "uvloop": "serve", "httptools": "serve", "pyiceberg": "import"}
-"""What installs a module that is not there."""
+"""The extra that installs a module."""
 COMMANDS = (
     serve_command.COMMAND,
     *table_commands.COMMANDS,
@@ -47,8 +47,8 @@ MORE = "`arco COMMAND --help` describes a command."
 
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
-    """Runs one command. Returns the exit code: 0, 1 for a failure that is told in one line, 130 if interrupted. Wrong
-    usage exits with 2."""
+    """Runs one command. Returns the exit code, usually 0, or 1 for a failure, which is reported in one line; 130 after
+    Ctrl-C. Raises `SystemExit` with 2 for wrong usage."""
     code = 0
     try:
         try:
@@ -57,15 +57,15 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
             )
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has enough of it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
+    except BrokenPipeError:  # the reader of stdout has closed it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush would fail
     return code
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = build_parser(environment)
     parsed, unknown = parser.parse_known_args(arguments)
-    if unknown:  # reported by the command's parser, which knows its options
+    if unknown:  # reported by the command's parser, which suggests its own options
         getattr(parsed, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if parsed.command is None:
         parser.print_help()
@@ -92,8 +92,9 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return INTERRUPTED
 
 
-class _TellVersion(argparse.Action):
-    """Looks the version up when it is asked for: that takes nearly as long as all else that a command imports."""
+class _PrintVersion(argparse.Action):
+    """Displays the version. It is read only then, since importing the reader takes as long as the rest of the
+    program."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -103,9 +104,9 @@ class _TellVersion(argparse.Action):
 
 
 def build_parser(environment: Mapping[str, str]) -> Parser:
-    """The grammar, its defaults taken from the environment."""
+    """Builds the parser of all commands, with the defaults of options from the environment."""
     parser = Parser("arco", description=ABOUT, epilog=MORE)
-    parser.add_argument("--version", action=_TellVersion, nargs=0, help="show program's version number and exit")
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS:
         made = commands.add_parser(

@@ -21,7 +21,7 @@ ACTIONS = ("list", "show", "drop")
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the arguments."""
+    """Declares the arguments and options of `arco realms`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do: list, show or drop")
     parser.add_argument(
         "--principals-are-lost", action="store_true", help="confirm a drop, with all principals, roles and grants"
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs it."""
+    """Runs `arco realms`, and returns its exit code."""
     from arco_catalog.cli import realms
 
     options = CatalogOptions.of(parsed)

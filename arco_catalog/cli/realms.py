@@ -1,4 +1,4 @@
-"""`arco realms`: the realms of a store, directly at the store."""
+"""`arco realms`: lists, shows and drops the realms of a store."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,12 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 def run_list(options: CatalogOptions, *, as_json: bool) -> int:
-    """Prints the realms of a store. Raises `CliError`."""
+    """Displays all realms of a store. Returns 0. Raises `CliError`."""
 
     async def work() -> Sequence[RealmSummary]:
-        async with open_session(options, "realms list", find_root_catalog, DAY_MS, even_unreadable=True) as session:
+        async with open_session(
+            options, "realms list", find_root_catalog, DAY_MS, tolerates_read_errors=True
+        ) as session:
             return await realms_in(session)
 
     found = carry_out(work)
@@ -35,7 +37,7 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_show(options: CatalogOptions, *, as_json: bool) -> int:
-    """Prints one realm. Raises `CliError`."""
+    """Displays the realm that --realm names. Returns 0. Raises `CliError`."""
 
     async def work() -> RealmSummary:
         async with open_session(options, "realms show", find_realm) as (realm, session):
@@ -50,7 +52,8 @@ def run_show(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
-    """Drops a realm without catalogs. Raises `CliError`."""
+    """Drops a realm, which must have no catalogs, and displays whether it was dropped already. Returns 0. Raises
+    `CliError` if the drop is not `confirmed`; the message counts what would be lost."""
 
     async def work() -> tuple[str, bool]:
         async with open_session(options, "realms drop", find_realm, writes=confirmed) as (realm, session):

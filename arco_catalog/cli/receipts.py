@@ -25,22 +25,23 @@ WIDE_ONLY = ("METADATA FILE",)
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """What is told of a table or view: its commits, newest first."""
+    """The receipts of the commits of one table or view, newest first."""
 
     named: NamedEntity
     commits: Sequence[JsonObject]
 
 
 def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool, wide: bool) -> int:
-    """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
-    or of the entity whose id is given. What else had the name is said on stderr. Raises `CliError`."""
+    """Displays the newest `limit` commits of a table or view, newest first. `name` is a table's name or an entity id.
+    If no table has the name now, the commits of all dropped tables that had it are printed. A note on stderr lists the
+    dropped tables of the name. Returns 0. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
         async with open_session(options, "receipts", find_catalog) as session:
             return await _read(session, name, limit)
 
-    told, note = carry_out(read)
-    print(json_text([commit for each in told for commit in each.commits]) if as_json else as_text(told, wide=wide))
+    found, note = carry_out(read)
+    print(json_text([commit for each in found for commit in each.commits]) if as_json else as_text(found, wide=wide))
     if note is not None:
         print(escaped(f"arco: {note}"), file=sys.stderr)
     return 0
@@ -50,13 +51,13 @@ async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Co
     if is_ulid(name):
         return [Commits(NamedEntity(name, None), (await receipts_of(session, name))[:limit])], None
     found = await entities_named(session, *parse_identifier(name))
-    wanted = found[:1] if found[0].live else found
-    told = [Commits(each, (await receipts_of(session, each.entity))[:limit]) for each in wanted]
-    return told, about(name, found)
+    listed = found[:1] if found[0].live else found
+    commits = [Commits(each, (await receipts_of(session, each.entity))[:limit]) for each in listed]
+    return commits, describe_dropped(name, found)
 
 
-def about(name: str, found: Sequence[NamedEntity]) -> str | None:
-    """What is to be known of what was dropped under a name."""
+def describe_dropped(name: str, found: Sequence[NamedEntity]) -> str | None:
+    """Returns a note that lists the dropped entities which had the name; None if there are none."""
     dropped = "; ".join(f"entity {each.entity} at {format_time(each.dropped_ms)}" for each in found if not each.live)
     if not dropped:
         return None
@@ -65,19 +66,19 @@ def about(name: str, found: Sequence[NamedEntity]) -> str | None:
     return f"{name} was dropped: {dropped}"
 
 
-def as_text(told: Sequence[Commits], *, wide: bool) -> str:
-    """The commits in columns; where there are several tables, each below a line that says which it is."""
-    if len(told) == 1:
-        return as_table(told[0].commits, wide=wide)
+def as_text(found: Sequence[Commits], *, wide: bool) -> str:
+    """Formats commits as a table; several entities each get a table under a line with entity id and time of drop."""
+    if len(found) == 1:
+        return as_table(found[0].commits, wide=wide)
     return "\n\n".join(
         f"Entity {each.named.entity}, dropped at {format_time(each.named.dropped_ms)}:\n"
         f"{as_table(each.commits, wide=wide)}"
-        for each in told
+        for each in found
     )
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """One line a commit, under headings, in columns."""
+    """Formats one line for each commit, under headings."""
     if not found:
         return "No commits were made through this catalog."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
@@ -97,5 +98,5 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
 def _changes(receipt: JsonObject) -> str:
     updates = receipt.get("updates")
     kinds = Counter(map(str, updates if isinstance(updates, list) else []))
-    told = [kind if times == 1 else f"{times} {kind}" for kind, times in kinds.items()]
-    return ", ".join(["create", *told] if base_of(receipt) is None else told) or "-"
+    counted = [kind if times == 1 else f"{times} {kind}" for kind, times in kinds.items()]
+    return ", ".join(["create", *counted] if base_of(receipt) is None else counted) or "-"

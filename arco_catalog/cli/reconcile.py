@@ -20,19 +20,20 @@ from arco_catalog.upkeep.reconcile_all import reconcile_all
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
-"""What a run that was told to stop may take to end."""
+"""Time for a run to end after it stops beginning new work."""
 REPORT_MS = 1000
-"""How often progress is told, at most."""
+"""Minimum time between two lines of progress."""
 HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
 def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
-    """Walks what has changed since the last walk, and prints what was found. Returns 1 if anything could not be read.
-    Raises `CliError`."""
+    """Walks the tables and views that have changed since the last run, in every catalog of a realm, for at most
+    `seconds`; writes the missing receipts, or with `dry` none, and displays what was found. Returns 1 if some metadata
+    could not be read, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)
-    progress = Progress(runtime.now_ms).told
+    progress = Progress(runtime.now_ms).report
 
     async def walk(session: Session) -> ReconcileStats:
         deadline = session.deadline
@@ -48,7 +49,7 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
 
 
 def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
-    """The counts of all; in a realm also those of each catalog."""
+    """Returns the counts of all catalogs together; in a realm also those of each catalog, under `catalogs`."""
     total = ReconcileStats()
     for _, stats in walked:
         total.add(stats)
@@ -67,14 +68,14 @@ def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: 
 
 
 class Progress:
-    """Tells on stderr how far a run has come, the first time at once."""
+    """Displays the progress of a run on stderr, first at once and then at most every `REPORT_MS`."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._next_ms = 0
 
-    def told(self, stats: ReconcileStats) -> None:
-        """A line, unless there was one just before."""
+    def report(self, stats: ReconcileStats) -> None:
+        """Prints one line, unless one was printed within the last `REPORT_MS`."""
         now_ms = self._now_ms()
         if now_ms < self._next_ms:
             return
@@ -88,27 +89,28 @@ class Progress:
 
 
 def as_text(stats: ReconcileStats, *, dry: bool) -> str:
-    """What was found: counts, what was missing and why, and what could not be read."""
-    told = [
+    """Formats the result for one catalog: counts, each missing receipt with the reason, and what could not be read."""
+    parts = [
         f"{stats.pointers:,} tables and views: {stats.unchanged:,} unchanged, {stats.walked:,} walked, "
         f"{stats.incomplete:,} of them not to the end; {stats.orphaned:,} pointers are of creates that did not commit.",
         f"{stats.missing_count:,} of {stats.files:,} commits walked had no receipt; "
         + ("nothing was written (dry run)." if dry else f"{stats.written:,} were written."),
     ]
     if stats.stopped:
-        told.append("Stopped before the end; the next run resumes from here.")
+        parts.append("Stopped before the end; the next run resumes from here.")
     if stats.missing:
-        told += ["", table(HEADINGS, [*map(_missing, stats.missing)])]
+        parts += ["", table(HEADINGS, [*map(_missing, stats.missing)])]
         if stats.missing_count > len(stats.missing):
-            told.append(f"... and {stats.missing_count - len(stats.missing):,} more")
+            parts.append(f"... and {stats.missing_count - len(stats.missing):,} more")
     if stats.unreadable:
-        told += ["", "Could not be read:", *(f"  {escaped(what)}" for what in stats.unreadable)]
+        parts += ["", "Could not be read:", *(f"  {escaped(what)}" for what in stats.unreadable)]
         if stats.unreadable_count > len(stats.unreadable):
-            told.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
-    return "\n".join(told)
+            parts.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
+    return "\n".join(parts)
 
 
 def _missing(missing: JsonObject) -> tuple[str, ...]:
+    # The field names the object that proves the commit: its pending receipt, or its metadata file.
     restored = missing.get("told_by") == missing.get("metadata_location")
     return (
         format_time(missing.get("metadata_ms")),

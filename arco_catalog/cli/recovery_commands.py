@@ -1,4 +1,4 @@
-"""The commands of recovery: what is kept for it, and what brings back what was lost."""
+"""The commands of recovery: `backup`, `restore` and `adopt`."""
 
 import argparse
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ RESTORE_EXAMPLES = """\
 Finds HEAD of the registry and the pointers of tables again, where they are gone
 or damaged, and writes those that it is certain of. Where it is not, it shows
 the candidates, changes nothing of that, and ends with 1: --head and --pointer
-say which is right. What is replaced is kept aside, in the state's recovery/.
+choose among them. What is replaced is kept aside, in the state's recovery/.
 Stop all writers first. The steps of each case are in docs/recovery.md.
 
 --from puts a backup into a store that has no such catalog. --to brings all that
@@ -63,7 +63,7 @@ def _backup(parsed: argparse.Namespace) -> int:
 
 def _add_restore(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done; write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done; write nothing")
     parser.add_argument("--from", dest="archive", metavar="FILE", help="put the backup in this archive into the store")
     parser.add_argument("--head", metavar="COMMIT", help="the commit that HEAD was")
     parser.add_argument(
@@ -103,10 +103,10 @@ def _restore(parsed: argparse.Namespace) -> int:
             options, parsed.to, of_realm=parsed.realm_registry, dry=parsed.dry_run, as_json=parsed.json
         )
     pointers: dict[str, str] = {}
-    for said in parsed.pointer:
-        entity, found, location = said.partition("=")
+    for pair in parsed.pointer:
+        entity, found, location = pair.partition("=")
         if not found or not location:
-            parsed.parser.error(f"--pointer: expected ENTITY=FILE, got {said!r}")
+            parsed.parser.error(f"--pointer: expected ENTITY=FILE, got {pair!r}")
         pointers[entity] = location
     from arco_catalog.cli import restore
 

@@ -1,4 +1,4 @@
-"""`arco register`: gives a metadata file that is there already a name."""
+"""`arco register`: registers an existing metadata file as a table or view."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
@@ -19,7 +19,8 @@ from arco_catalog.state.index import Namespace
 def run(
     options: CatalogOptions, name: str, metadata: str, *, parents: bool, view: bool, overwrite: bool, as_json: bool
 ) -> int:
-    """Registers a table, or a view, and says so. Raises `CliError`."""
+    """Registers a metadata file as a table, or as a view, and displays its name. With `parents` makes missing
+    namespaces; with `overwrite` replaces the table that has the name. Returns 0. Raises `CliError`."""
     namespace, table = parse_identifier(name)
     kind = "view" if view else "table"
 
@@ -44,7 +45,7 @@ def run(
 
 
 async def make_namespaces(session: Session, namespace: Namespace) -> None:
-    """Makes a namespace, and before it those that it lies in. Those that are there already are left as they are."""
+    """Makes a namespace, and first the namespaces that contain it. Existing ones are unchanged."""
     for depth in range(1, len(namespace) + 1):
         try:
             await create_namespace(another(session), namespace[:depth], {})

@@ -13,7 +13,7 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, name: str, to: str, *, as_json: bool) -> int:
-    """Renames what has the name. Raises `CliError`."""
+    """Renames the table, or else the view, with the name. Returns 0. Raises `CliError` if neither exists."""
     source, destination = parse_identifier(name), parse_identifier(to)
 
     async def work() -> str:

@@ -1,4 +1,5 @@
-"""`arco restore`: finds HEAD and pointers again, and says what an operator has to choose."""
+"""`arco restore`: finds lost HEADs and pointers again, and lists the candidates from which an operator has to
+choose."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -7,7 +8,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.finders import find_catalog_even_empty, find_catalog_with_state, find_damaged_registry
+from arco_catalog.cli.finders import find_catalog_even_empty, find_catalog_with_state, find_registry_without_head
 from arco_catalog.cli.history import format_names
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
@@ -34,7 +35,9 @@ def run(
     dry: bool,
     as_json: bool,
 ) -> int:
-    """Restores what is lost. Returns 1 if something is left to choose. Raises `CliError`."""
+    """Restores a lost HEAD and lost pointers of a catalog, or HEAD of the realm's registry. With `dry` writes
+    nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0. Raises
+    `CliError`."""
     choices = Choices(head, pointers, replace)
 
     async def work() -> JsonObject:
@@ -47,19 +50,20 @@ def run(
 
 
 def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool, as_json: bool) -> int:
-    """Brings a catalog's state back to a time, or all of a realm. Raises `CliError`."""
+    """Restores the state that a catalog, or the realm with all its catalogs, had at a time, from the versions that the
+    bucket keeps. With `dry` writes nothing. Returns 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         versions = open_versions(options.store, options.environment)
         try:
             async with _opened(options, of_realm=of_realm, dry=dry) as session:
                 if at_ms >= session.now_ms():
-                    raise CliError(f"{format_time(at_ms)} is yet to come")
-                return await rewind(session, versions, at_ms, dry=dry, report=tell)
+                    raise CliError(f"{format_time(at_ms)} is in the future")
+                return await rewind(session, versions, at_ms, dry=dry, report=report_change)
         finally:
             await versions.close()
 
-    def tell(change: str) -> None:
+    def report_change(change: str) -> None:
         if not as_json:
             print(change)
 
@@ -79,13 +83,13 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
 
 @asynccontextmanager
 async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
-    find = find_damaged_registry if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
+    find = find_registry_without_head if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
     async with open_session(options, "restore", find, DAY_MS, writes=not dry) as session:
         yield session
 
 
 def as_text(report: JsonObject) -> str:
-    """What was found and done, and what is left to choose."""
+    """Formats the report on HEAD, then on each pointer, then the next command if all is restored."""
     dry = report["dry_run"] is True
     parts = [_head(mapping(report, "head"), dry=dry)]
     pointers = [each for each in sequence(report, "pointers") if isinstance(each, dict)]
@@ -112,7 +116,7 @@ def _head(head: JsonObject, *, dry: bool) -> str:
         return f"{what} No commit object is left: restore the objects from a backup."
     lines = [line for each in candidates for line in _commit_lines(each)]
     return (
-        f"{what} It was one of these; nothing tells which:\n{table(COMMITS, lines)}\n"
+        f"{what} It was one of these, and no record proves which:\n{table(COMMITS, lines)}\n"
         "Choose by what clients know to have been done: arco restore --head COMMIT"
     )
 
@@ -141,7 +145,8 @@ def _pointer(pointer: JsonObject, *, dry: bool) -> str:
     candidates = [each for each in sequence(pointer, "candidates") if isinstance(each, dict)]
     if not candidates:
         return (
-            f"{what} No receipt tells what it named: look into the table's metadata folder, and say it with --pointer"
+            f"{what} No receipt has its metadata file: find the file in the table's metadata folder, and give it by "
+            "--pointer"
         )
     lines = [
         (
@@ -152,7 +157,7 @@ def _pointer(pointer: JsonObject, *, dry: bool) -> str:
         for each in candidates
     ]
     return (
-        f"{what} It named one of these; nothing tells which:\n{table(FILES, lines)}\n"
+        f"{what} It named one of these, and no record proves which:\n{table(FILES, lines)}\n"
         f"Choose: arco restore --pointer {format_text(pointer.get('entity'))}=METADATA_FILE"
     )
 

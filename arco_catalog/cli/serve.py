@@ -1,4 +1,4 @@
-"""`arco serve`: one process that serves one catalog until it is told to stop."""
+"""`arco serve`: one process that serves a catalog, or the catalogs of realms, until SIGINT or SIGTERM."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ import uvloop
 from arco_catalog.cli.accepting import Acceptor
 from arco_catalog.cli.background_work import policies_of, working
 from arco_catalog.cli.connections import BoundedProtocol
-from arco_catalog.cli.crowd import Crowd, most_connections
+from arco_catalog.cli.crowd import Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
@@ -61,8 +61,8 @@ MARGIN_SECONDS = 5
 _REQUESTS = logging.getLogger("arco_catalog.http.requests")
 
 
-class Logged(Protocol):
-    """What a server's command line said of its log."""
+class LogOptions(Protocol):
+    """The options of a server's log."""
 
     @property
     def log_format(self) -> str: ...
@@ -79,7 +79,7 @@ class Logged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What the command line and the environment said."""
+    """The options of `arco serve`, from the command line and the environment."""
 
     store: str
     host: str
@@ -87,7 +87,7 @@ class ServeOptions:
     warehouse: str
     allowed_locations: Sequence[str]
     allow_location_overlap: bool
-    """Of tables, as that of catalogs below."""
+    """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""
     allowed_hosts: Sequence[str]
     allowed_origins: Sequence[str]
     dialect: Dialect
@@ -120,14 +120,14 @@ class ServeOptions:
     tls_key: str | None = None
     tls_client_ca: str | None = None
     listener: int | None = None
-    """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
-    printing."""
+    """The descriptor of the listening socket that a supervisor has opened. A process with one is a worker: it writes
+    its report as JSON to the supervisor instead of a start-up message."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """Configures the stores, and where traces go."""
+    """The environment variables, which configure the stores and the export of traces."""
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
-        """Takes the parser's result over."""
+        """Returns the options that the parser read."""
         given = same_named(parsed, cls)
         given |= {
             "allowed_locations": parsed.allowed_location,
@@ -152,11 +152,11 @@ class ServeOptions:
 
 
 def run(options: ServeOptions) -> int:
-    """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
+    """Serves until SIGINT or SIGTERM, then returns 0. Raises `CliError` if the server can't start."""
     return run_server(options, _serve(options))
 
 
-def run_server(options: Logged, serving: Coroutine[object, object, None]) -> int:
+def run_server(options: LogOptions, serving: Coroutine[object, object, None]) -> int:
     """Runs a server with its log and event loop. Returns the exit code."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
@@ -166,7 +166,8 @@ def run_server(options: Logged, serving: Coroutine[object, object, None]) -> int
 
 
 def check(options: ServeOptions) -> None:
-    """Does what a start does up to its listening. Raises `CliError` for the first mistake."""
+    """Checks everything that a start checks before it listens: options, certificate, store and realms. Raises
+    `CliError` for the first error."""
 
     async def open_and_close() -> None:
         parsed_each("--allowed-host", parse_host, options.allowed_hosts)
@@ -205,7 +206,7 @@ async def _serve(options: ServeOptions) -> None:
             app = create_app(catalogs, http, telemetry, what.realms, what.authentication)
             config = server_config(app, catalog.settings.request_ms // 1000 + MARGIN_SECONDS)
             report = await _report(catalog, what.realms, http.key_policy)
-            crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
+            crowd = Crowd(max_connections(options.max_connections), asyncio.get_running_loop().time)
             server = Server(config, crowd, lambda: _announce(options, report, listener), certificate)
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
@@ -214,7 +215,8 @@ async def _serve(options: ServeOptions) -> None:
 
 
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
-    """Properties of the store and of what it holds. A HEAD that can't be read is left to requests."""
+    """Collects the facts about the store for the start-up message. If HEAD can't be read, they lack those that HEAD
+    has: requests report the error."""
     if realms is None:
         request = operator_request(catalog.runtime, "serve", catalog.settings.request_ms)
         state = catalog.session(request, ALLOW_ALL).state
@@ -238,7 +240,8 @@ async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyP
 def _working(
     options: ServeOptions, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
-    """Works on tasks for as long as the context lasts, if that is wanted and can be done."""
+    """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
+    read-only. Raises `CliError` for an invalid --task-property."""
     policies = policies_of(options.task_properties)
     if not options.tasks or catalog.settings.read_only_because is not None:
         return nullcontext()
@@ -270,8 +273,8 @@ def server_config(app: Asgi, graceful_s: int) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that says when it listens, has no more connections than it may, and takes a signal as a wish to end well
-    rather than as a death."""
+    """uvicorn's server, with three differences: it calls `announce` when it listens, it limits its connections by
+    `crowd`, and a signal ends it with exit code 0."""
 
     def __init__(
         self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None], certificate: Certificate | None = None
@@ -283,12 +286,14 @@ class Server(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
 
     def end(self) -> None:
-        """Stops the server as a signal would, when the supervisor is gone and can't send one."""
+        """Stops the server as SIGTERM does. Called when stdin ends, because the supervisor died and can't send a
+        signal."""
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """In place of uvicorn's own: it accepts whatever comes."""
+        """Starts to accept connections up to the limit, and announces the server. Replaces uvicorn's method, which
+        accepts any number."""
         await self.lifespan.startup()
         self._acceptors = [
             Acceptor(listener, self._crowd, self._protocol, self._certificate) for listener in sockets or ()
@@ -298,8 +303,9 @@ class Server(uvicorn.Server):
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Lets requests under way finish. A connection that was accepted last is one of those that uvicorn ends; a
-        request that took too long is cancelled, and its end awaited, before anything that it uses is closed."""
+        """Stops accepting and waits until the requests under way are answered, up to uvicorn's timeout. Requests that
+        take longer are cancelled, and awaited before the stores that they use are closed. Connections whose handshake
+        is not complete are awaited first, so that uvicorn closes them too."""
         for acceptor in self._acceptors:
             acceptor.close()
         for listener in sockets or ():
@@ -320,8 +326,9 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first signal lets requests under way finish, a second interrupt does not. None is raised again
-        afterwards, as uvicorn would: a server that was asked to end and did has not failed."""
+        """Handles SIGINT and SIGTERM within the context: after the first signal requests under way finish, after a
+        second SIGINT they do not. Unlike uvicorn's method it does not raise the signal again at the end, so a server
+        that ends on a signal exits with 0."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         for signum in signals:
@@ -334,14 +341,14 @@ class Server(uvicorn.Server):
 
 
 def _listener(options: ServeOptions) -> socket.socket:
-    """The socket to serve."""
+    """Returns the supervisor's socket if there is one, else opens a listening socket."""
     if options.listener is None:
         return listen(options.host, options.port)
     return socket.socket(fileno=options.listener)
 
 
 def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str]) -> tuple[str, ...]:
-    """What the values of an option mean. Raises `CliError`."""
+    """Parses each value of an option. Raises `CliError`, which names the option, for a value that `parse` refuses."""
     try:
         return tuple(parse(value) for value in values)
     except ValueError as error:
@@ -355,9 +362,9 @@ def _announce(options: ServeOptions, report: StoreReport, listener: socket.socke
         print(json.dumps(asdict(report)), flush=True)
 
 
-def telemetry_of(options: Logged) -> Telemetry | None:
-    """Lines of JSON for each request where the log is JSON, lines of text where it goes down to `debug`. Raises
-    `CliError`."""
+def telemetry_of(options: LogOptions) -> Telemetry | None:
+    """Sets up a server's telemetry: a line of JSON for each request if the log's format is JSON, a line of text if its
+    level is `debug`, else no lines. Returns None if nothing is recorded. Raises `CliError` for invalid settings."""
     if options.log_format == "json":
         lines: dict[str, Write] = {"json": _to_stderr}
     elif options.log_level == "debug":
@@ -373,13 +380,14 @@ def telemetry_of(options: Logged) -> Telemetry | None:
 
 
 def _to_stderr(line: str) -> None:
-    """One write, so that a line stays whole among those of the log."""
+    """Writes a line at once, so that lines of other threads can't be mixed into it."""
     sys.stderr.write(f"{line}\n")
 
 
 @asynccontextmanager
 async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, Served]]:
-    """What is served: the catalog, or the realms of its store, if there are any. Raises `CliError`."""
+    """Opens the store for as long as the context lasts, and yields the catalog and what is served: the realms of the
+    store, or the catalog if it has none. Raises `CliError`."""
     async with long_lived(await _open(options)) as opened:
         catalog = replace(opened, notify_workers=wake_up.task_due) if options.tasks else opened
         async with AsyncExitStack() as stack:
@@ -392,7 +400,7 @@ async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple
 
 @asynccontextmanager
 async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
-    """Meanwhile the files of a certificate are read again when they change."""
+    """Reads the files of a certificate again whenever they change, for as long as the context lasts."""
     following = None if certificate is None else asyncio.create_task(certificate.follow(SystemRuntime().sleep))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What `arco serve` serves of the realms in its store, and whom it lets in."""
+"""Opens the realms that `arco serve` serves, and sets up the authentication of their clients."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,8 +18,8 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
 
 
-class Asked(Protocol):
-    """What the command line said of it."""
+class RealmOptions(Protocol):
+    """The options of a server about realms and authentication."""
 
     @property
     def store(self) -> str: ...
@@ -47,60 +47,66 @@ class Asked(Protocol):
 
 
 @asynccontextmanager
-async def served(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[Served]:
-    """What is served, over the stores that `catalog` has open. Raises `CliError`, and `ValueError` for what variables
-    say."""
-    vending = LazyVending(_vending_environment(asked), runtime)
-    url = canonical_url(asked.store, asked.environment)
-    realms = realms_beside(catalog, url, asked.realm, vending, vending.storage_policy)
-    wanted = _wanted(asked, realms[0].name, runtime)
-    judged = not is_off(asked.environment)
+async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime) -> AsyncIterator[Served]:
+    """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication, or
+    if the store has no realm only the authentication of clients, which may be None. Raises `CliError` if a realm that
+    the options need is missing or was dropped, or if anyone on another machine could connect without a login, and
+    `ValueError` for an invalid variable."""
+    vending = LazyVending(_vending_environment(options), runtime)
+    url = canonical_url(options.store, options.environment)
+    realms = realms_beside(catalog, url, options.realm, vending, vending.storage_policy)
+    setup = _authentication_setup(options, realms[0].name, runtime)
+    authorizes = not is_off(options.environment)
     try:
         missing = [realm for realm in realms if not await realm_exists(realm)]
         if missing:
-            authentication = None if wanted is None or wanted.open else wanted.authentication
-            if asked.realm or (authentication is not None and (judged or INTERNAL in asked.auth)):
-                raise CliError(_without_realm(asked, missing))
+            authentication = None if setup is None or setup.open else setup.authentication
+            if options.realm or (authentication is not None and (authorizes or INTERNAL in options.auth)):
+                raise CliError(_without_realm(options, missing))
             yield Served(authentication=authentication)
             return
         for realm in realms:
             if await realm_was_dropped(realm):
                 raise CliError(
-                    f"realm {realm.name} in {asked.store} was dropped: `arco bootstrap --reopen` makes it anew"
+                    f"realm {realm.name} in {options.store} was dropped: `arco bootstrap --reopen` makes it anew"
                 )
-        if wanted is None and asked.host != "localhost" and not is_loopback(asked.host):
+        if setup is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"other machines can reach {asked.host}: say who is let in by --auth; --auth none lets in anybody"
+                f"other machines can reach {options.host}: say who is let in by --auth; --auth none lets in anybody"
             )
         vending.check()
-        yield Served(RealmService.of(realms, wanted, runtime.entropy, judged=judged))
+        yield Served(RealmService.of(realms, setup, runtime.entropy, judged=authorizes))
     finally:
         await vending.close()
-        if wanted is not None:
-            await wanted.close()
+        if setup is not None:
+            await setup.close()
 
 
-def _without_realm(asked: Asked, missing: Sequence[Realm]) -> str:
-    """Why nothing is served where realms are missing."""
-    if asked.realm:
+def _without_realm(options: RealmOptions, missing: Sequence[Realm]) -> str:
+    """Returns the error for missing realms, with the way to make them."""
+    if options.realm:
         named = " and ".join(repr(realm.name) for realm in missing)
-        return f"there is no realm {named} in {asked.store} yet: `arco bootstrap --realm` makes one"
-    off = f", or {AUTHORIZATION.name}=off lets whoever is authenticated do everything"
+        return f"there is no realm {named} in {options.store} yet: `arco bootstrap --realm` makes one"
+    off = f", or {AUTHORIZATION.name}=off allows every authenticated client everything"
     return (
-        f"there is no realm in {asked.store} yet, so nobody could be let in: `arco bootstrap` makes one"
-        f"{'' if INTERNAL in asked.auth else off}"
+        f"there is no realm in {options.store} yet, so no client could be authorized: `arco bootstrap` makes one"
+        f"{'' if INTERNAL in options.auth else off}"
     )
 
 
-def _vending_environment(asked: Asked) -> Mapping[str, str]:
-    """How engines get access to files, by options and variables."""
-    said = {VENDING_LIFETIME.name: str(asked.vending_lifetime), VENDING_KEYS_FILE.name: asked.vending_keys_file or ""}
-    return {**asked.environment, **said}
+def _vending_environment(options: RealmOptions) -> Mapping[str, str]:
+    """Returns the environment for the vending of credentials, in which the options replace the variables."""
+    variables = {
+        VENDING_LIFETIME.name: str(options.vending_lifetime),
+        VENDING_KEYS_FILE.name: options.vending_keys_file or "",
+    }
+    return {**options.environment, **variables}
 
 
-def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
-    """Who is let in, by options and variables."""
-    said = {AUTH.name: ",".join(asked.auth)}
-    if asked.token_key_file is not None and INTERNAL in asked.auth:
-        said[TOKEN_KEY_FILE.name] = asked.token_key_file
-    return load_authentication({**asked.environment, **said}, realm, runtime)
+def _authentication_setup(options: RealmOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
+    """Sets up authentication from options, which replace their variables, and other variables. Returns None if --auth
+    is not given. Raises `ValueError` for an invalid variable."""
+    variables = {AUTH.name: ",".join(options.auth)}
+    if options.token_key_file is not None and INTERNAL in options.auth:
+        variables[TOKEN_KEY_FILE.name] = options.token_key_file
+    return load_authentication({**options.environment, **variables}, realm, runtime)

@@ -112,7 +112,7 @@ async def open_session(
     *,
     writes: bool = False,
     creates: bool = False,
-    even_unreadable: bool = False,
+    tolerates_read_errors: bool = False,
 ) -> AsyncIterator[T]:
     """Opens the store of a command and yields what `find` returns for it, for example a session with the catalog; at
     the end closes the store. `find` is one of the functions in finders.py, whose errors are raised.
@@ -121,13 +121,14 @@ async def open_session(
     conditions. The probe writes two objects, and makes the folder of a store of local files. So `find` is called once
     before it, on the store as it is, unless the command `creates` the state and may begin with an empty store.
 
-    Raises `NotThere` if the store can't be read, or is `even_unreadable` for a command that reports the reason itself.
+    Raises `NotThere` if the store can't be read, unless the command `tolerates_read_errors` and reports the reason
+    itself.
     """
     if writes and not creates:
         async with open_session(options, command, find, timeout_ms):
             pass
     async with report_slow_store(options.store):
-        root = await _open_root(options, probed=writes, even_unreadable=even_unreadable)
+        root = await _open_root(options, probed=writes, tolerates_read_errors=tolerates_read_errors)
     try:
         if root.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {root.settings.read_only_because}")
@@ -138,12 +139,14 @@ async def open_session(
         await root.close()
 
 
-async def _open_root(options: CatalogOptions, *, probed: bool, even_unreadable: bool) -> Catalog:
+async def _open_root(options: CatalogOptions, *, probed: bool, tolerates_read_errors: bool) -> Catalog:
     url, *allowed = _canonical_urls(options)
     opener, runtime = opener_in(options.environment), SystemRuntime()
     if probed:
         return await open_catalog(_settings(options), url, allowed, runtime, opener)
-    return await _build(_settings(options), opener(url), url, allowed, runtime, opener, even_unreadable=even_unreadable)
+    return await _build(
+        _settings(options), opener(url), url, allowed, runtime, opener, tolerates_read_errors=tolerates_read_errors
+    )
 
 
 async def _build(
@@ -154,7 +157,7 @@ async def _build(
     runtime: Runtime,
     opener: StoreOpener,
     *,
-    even_unreadable: bool,
+    tolerates_read_errors: bool,
 ) -> Catalog:
     """Builds the catalog over a store that was not probed. Raises `NotThere` if its HEAD can't be read.
 
@@ -164,7 +167,7 @@ async def _build(
     try:
         return await build_with_recorded(settings, store, url, allowed, runtime, opener)
     except StoreError as error:
-        if even_unreadable or isinstance(error, StoreDenied):
+        if tolerates_read_errors or isinstance(error, StoreDenied):
             return build_catalog(settings, store, url, allowed, runtime, opener)
         await store.close()
         raise NotThere(f"cannot read the store {url}: {error}") from error

@@ -1,4 +1,4 @@
-"""`arco settings`: what the catalog records of how servers are to serve it."""
+"""`arco settings`: shows and changes the settings that the catalog records for its servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,8 @@ TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of a command line; None, or nothing, leaves a setting as it is."""
+    """The changes that the options request: the rules for idempotency keys, and allowed locations to add or remove.
+    None or an empty sequence changes nothing."""
 
     dialect: Dialect | None = None
     enabled: bool | None = None
@@ -31,17 +32,17 @@ class Changes:
 
     @property
     def of_keys(self) -> bool:
-        """Whether they change how keys are read."""
+        """Whether the rules for idempotency keys change."""
         return self.dialect is not None or self.enabled is not None
 
     @property
     def of_locations(self) -> bool:
-        """Whether they change where tables may be."""
+        """Whether the allowed locations change."""
         return bool(self.added or self.removed)
 
 
 def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
-    """Prints the settings of a catalog, after the changes that are given. Raises `CliError`."""
+    """Applies the changes, if there are any, and displays the settings of the catalog. Returns 0. Raises `CliError`."""
 
     async def work() -> RegistryState:
         writes = bool(changes.of_keys or changes.of_locations)
@@ -83,7 +84,7 @@ def _described(settings: KeySettings) -> str:
 
 
 def _advice(settings: KeySettings) -> str:
-    """The consequences of a change for retries of earlier requests."""
+    """Returns a note on how a change of the rules affects retries of earlier requests."""
     until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
     return (
         f"\nServers use this from their next write on, whatever their variables set. Until {until} they also search "

@@ -1,4 +1,4 @@
-"""`arco inspect_relation`: prints the records of one table: pointer, recent commits, open intent and markers."""
+"""`arco show`: prints the records of one table: pointer, recent commits, open intent and idempotency markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time
@@ -17,7 +17,8 @@ MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 
 
 def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_json: bool) -> int:
-    """Prints what is known of a table, or what it was at a time. Raises `CliError`."""
+    """Displays the records of a table or view; with `at_ms` which object had the name at that time. Returns 0. Raises
+    `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
@@ -27,13 +28,13 @@ def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_jso
             return await inspect_relation(session, namespace, name)
 
     shown = carry_out(read)
-    told = as_text if at_ms is None else as_text_then
-    print(json_text(shown) if as_json else escaped(told(shown)))
+    as_shown = as_text if at_ms is None else as_text_then
+    print(json_text(shown) if as_json else escaped(as_shown(shown)))
     return 0
 
 
 def as_text_then(shown: JsonObject) -> str:
-    """What a table was, a fact a line."""
+    """Formats which object had the name at a time, and which metadata file was current."""
     registry = mapping(shown, "registry")
     made = f"{format_text(registry.get('commit'))}, made {format_time(registry.get('at_ms'))}"
     return facts(
@@ -62,11 +63,11 @@ def as_text(shown: JsonObject) -> str:
         return facts([*_named(shown), *_described(mapping(shown, "table"))])
     if shown.get("type") == "semantic-model":
         document = mapping(shown, "document")
-        said = [("version", document.get("version")), ("model", document.get("semantic_model"))]
-        return facts([*_named(shown), *((label, format_text(value)) for label, value in said)])
+        lines = [("version", document.get("version")), ("model", document.get("semantic_model"))]
+        return facts([*_named(shown), *((label, format_text(value)) for label, value in lines)])
     if "notified" in shown:
         return facts([*_meant(shown), ("notified", format_time(shown.get("notified")))])
-    said = [
+    lines = [
         *_meant(shown),
         ("updated", _updated(shown)),
         ("moves", format_text(shown.get("sequence"))),
@@ -74,8 +75,8 @@ def as_text(shown: JsonObject) -> str:
         ("drop's mark", format_text(shown.get("dropped_by"))),
         ("intent", _intent(mapping(shown, "intent"))),
     ]
-    width = max(len(label) for label, _ in said)
-    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in said) + f"\n\n{_markers(shown)}"
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in lines) + f"\n\n{_markers(shown)}"
 
 
 def _named(shown: JsonObject) -> list[tuple[str, str]]:
@@ -84,7 +85,7 @@ def _named(shown: JsonObject) -> list[tuple[str, str]]:
         ("entity", format_text(shown.get("entity"))),
         *([("uuid", format_text(shown.get("uuid")))] if "uuid" in shown else []),
         *(("location", location) for location in texts(shown, "locations")),
-        *((name, format_text(said)) for name, said in sorted(mapping(shown, "governance").items())),
+        *((name, format_text(value)) for name, value in sorted(mapping(shown, "governance").items())),
     ]
 
 
@@ -97,8 +98,8 @@ def _described(table: JsonObject) -> list[tuple[str, str]]:
 
 
 def _state(shown: JsonObject) -> str:
-    asked = ", a purge was asked for" if shown.get("purge_requested") is True else ""
-    return f"{format_text(shown.get('state'))}{asked}"
+    purge = ", a purge was requested" if shown.get("purge_requested") is True else ""
+    return f"{format_text(shown.get('state'))}{purge}"
 
 
 def _updated(shown: JsonObject) -> str:

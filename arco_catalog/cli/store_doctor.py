@@ -1,4 +1,4 @@
-"""`arco doctor URL`: whether a store does what a catalog needs, by each of its clients, and where those differ."""
+"""`arco doctor URL`: checks through each client whether a store does what a catalog needs, and compares the clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,8 @@ DIFFERS = "differs"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What each client found, why others were not run, and which could not reach the store."""
+    """The findings of each client that was run, and the reasons why others were not run or could not reach the
+    store."""
 
     examined: Mapping[str, Examined]
     not_run: Mapping[str, str]
@@ -34,29 +35,29 @@ class Report:
 
     @property
     def checks(self) -> Sequence[Check]:
-        """Those that say something of this store."""
+        """The checks that at least one client made on this store."""
         return [check for check in CHECKS if any(check.name in each.findings for each in self.examined.values())]
 
     def differs(self, check: Check) -> bool:
-        """Whether the clients disagree on one store, which is a fault of a client."""
+        """Whether the clients have different findings for a check. On one store that is an error of a client."""
         return len({_comparable(each.findings[check.name]) for each in self.examined.values()}) > 1
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong, a line each."""
-        told = [f"{name} cannot reach the store: {reason}" for name, reason in self.unreached.items()]
-        told += [
-            f"{check.name}, by {name}: {_told(finding)}"
+        """All errors, one on a line; one line if no client could be run."""
+        lines = [f"{name} cannot reach the store: {reason}" for name, reason in self.unreached.items()]
+        lines += [
+            f"{check.name}, by {name}: {_describe(finding)}"
             for check in self.checks
             for name, each in self.examined.items()
             if (finding := each.findings[check.name]).grade is Grade.FAILED
         ]
-        told += [f"{check.name}: {' and '.join(self.examined)} differ" for check in self.checks if self.differs(check)]
-        told += [f"{name} left {key} behind" for name, each in self.examined.items() for key in each.left_behind]
-        return told if self.examined or told else ["no client could be run"]
+        lines += [f"{check.name}: {' and '.join(self.examined)} differ" for check in self.checks if self.differs(check)]
+        lines += [f"{name} left {key} behind" for name, each in self.examined.items() for key in each.left_behind]
+        return lines if self.examined or lines else ["no client could be run"]
 
     def as_json(self) -> JsonObject:
-        """For programs."""
+        """Returns the report as JSON."""
         return {
             "ok": not self.faults,
             "clients": [*self.examined],
@@ -74,8 +75,9 @@ class Report:
 
 
 def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool) -> int:
-    """Prints what was found. Returns 1 if a check failed, if clients differ, or if something was left behind. Raises
-    `CliError` for a URL that names no store."""
+    """Checks the store of a URL through each of its clients, and displays the findings. Returns 1 if a check failed, if
+    clients differ, if a client can't reach the store, or if it left objects behind; else 0. Raises `CliError` if the
+    URL does not name a store."""
     missing = missing_folder(url)
     if missing is not None:
         raise NotThere(f"there is no folder {missing}")
@@ -91,7 +93,8 @@ def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool)
 async def report(
     url: str, environment: Mapping[str, str], clients: Sequence[StoreClient], *, pages: bool = False
 ) -> Report:
-    """Runs every check by each client, one client after the other. Raises `ValueError` for a URL that names none."""
+    """Runs all checks through each client, one client after the other; with `pages` also the costly checks. Raises
+    `ValueError` if the URL does not name a store."""
     folder = f"{FOLDER}/doctor-{SystemRuntime().ulid()}"
     examined: dict[str, Examined] = {}
     not_run: dict[str, str] = {}
@@ -116,7 +119,8 @@ async def report(
 
 
 def _observed(store: ObjectStore) -> "list[Response]":
-    """Every answer that will come, without its body."""
+    """Returns a list to which each later response of the store is added, without its body. It stays empty for a client
+    that does not report responses."""
     from storage_backends.wire.bucket_store import BucketStore
 
     answers: list[Response] = []
@@ -126,7 +130,7 @@ def _observed(store: ObjectStore) -> "list[Response]":
 
 
 async def _unreachable(store: ObjectStore, url: str, folder: str) -> str | None:
-    """Why the store can't be asked anything."""
+    """Returns the reason why the store does not answer a first call, or None if it does."""
     try:
         async with report_slow_store(url):
             await store.list(f"{folder}/")
@@ -137,26 +141,29 @@ async def _unreachable(store: ObjectStore, url: str, folder: str) -> str | None:
 
 
 def text(found: Report) -> str:
-    """A table by check and client, and what is wrong."""
-    lines = [
+    """Formats a table of checks and clients, then all errors."""
+    rows = [
         (
             check.name,
-            *(f"{(finding := each.findings[check.name]).grade}: {_told(finding)}" for each in found.examined.values()),
+            *(
+                f"{(finding := each.findings[check.name]).grade}: {_describe(finding)}"
+                for each in found.examined.values()
+            ),
             DIFFERS if found.differs(check) else "",
         )
         for check in found.checks
     ]
-    blocks = [table(("CHECK", *(name.upper() for name in found.examined), ""), lines)] if lines else []
-    told = [f"{name} was not run: {reason}" for name, reason in found.not_run.items()]
-    told += found.faults or ["The store does what a catalog needs."]
-    return "\n\n".join([*blocks, "\n".join(told)])
+    blocks = [table(("CHECK", *(name.upper() for name in found.examined), ""), rows)] if rows else []
+    lines = [f"{name} was not run: {reason}" for name, reason in found.not_run.items()]
+    lines += found.faults or ["The store does what a catalog needs."]
+    return "\n\n".join([*blocks, "\n".join(lines)])
 
 
 def _comparable(finding: Finding) -> tuple[Grade, str]:
     return finding.grade, finding.found
 
 
-def _told(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     return f"{finding.found} ({finding.measured})" if finding.measured else finding.found
 
 

@@ -1,4 +1,4 @@
-"""The commands for tables: what there is, what one looks like, and how one comes in, goes, and gets another name."""
+"""The commands for tables: `ls`, `info`, `register`, `import`, `rename` and `drop`."""
 
 import argparse
 from collections.abc import Mapping
@@ -50,10 +50,10 @@ examples:
   arco rename sales.orders archive.orders_2025 --store file:/var/lib/arco
 """
 IMPORT_EXAMPLES = """\
-Registers tables of another catalog. Without --apply it only says what it would
-do. A table that is registered from the same metadata file already is left as it
+Registers tables of another catalog. Without --apply it only prints what it
+would do. A table that is registered from the same metadata file already is left as it
 is, so a run that was stopped goes on where it was. Files are neither copied nor
-moved: let nobody commit through the other catalog any more. The exit code is 1
+moved: no client may commit through the other catalog any more. The exit code is 1
 if some table could not be registered.
 
 sources:

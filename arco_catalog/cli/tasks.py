@@ -34,7 +34,7 @@ HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT
 def run_list(
     options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
 ) -> int:
-    """Prints all tasks, or those in one status or with one correlation id, or the purges that failed half-way, those
+    """Displays all tasks, or those in one status or with one correlation id, or the purges that failed half-way, those
     first that are due first. Raises `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
@@ -53,8 +53,8 @@ def run_list(
 
 
 def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool) -> int:
-    """Prints one task; with `follow` again whenever it has changed, until it has ended. Returns 1 if it failed. Raises
-    `CliError`."""
+    """Displays one task; with `follow` again whenever it has changed, until it has ended. Returns 1 if it failed.
+    Raises `CliError`."""
 
     async def work() -> int:
         async with open_session(options, "tasks", find_catalog, DAY_MS) as session:
@@ -72,7 +72,8 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 
 
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
-    """Does what is due, or one task, and says how many were executed. Raises `CliError`."""
+    """Executes the tasks of a catalog that are due, or one task, and displays how many were executed. Returns 0. Raises
+    `CliError`."""
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)
@@ -90,8 +91,9 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
 
 def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
-    """Does what is due in every catalog, or one task in whichever has it, and tells of each catalog. Returns 1 if one
-    of them could not be worked on. Raises `CliError`."""
+    """Executes the tasks that are due in every catalog of the realm, or one task in the catalog that has it, for at
+    most `seconds`. Displays a line for each catalog. Returns 1 if the tasks of some catalog could not be read, else 0.
+    Raises `CliError`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 
@@ -112,8 +114,8 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
 
 
 def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:
-    """Has Spark do what is due, or one task, here or where the settings of its own lead: a process of its own, whose
-    lines are printed as they are. Returns its exit code."""
+    """Executes the tasks that are due, or one task, on Spark in a child process, which prints its own lines; with
+    `every` those of all catalogs. Spark's own settings choose where it runs. Returns the exit code of the process."""
     command = [sys.executable, "-m", "reconciler.purge", "--store", options.store]
     named = {"--task": task, "--realm": options.realm, "--warehouse": None if every else options.warehouse}
     command += [text for name, value in named.items() if value is not None for text in (name, value)]
@@ -124,16 +126,16 @@ def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> i
 
 
 def counts_as_text(name: str, stats: WorkStats) -> str:
-    """What was done in one catalog, for people."""
+    """Formats the counts of one catalog, or the error that stopped its work."""
     if stats.error is not None:
         return escaped(stats.error)
-    told = f"{stats.executed} tasks were executed: {stats.completed} completed, {stats.failed} failed"
+    counts = f"{stats.executed} tasks were executed: {stats.completed} completed, {stats.failed} failed"
     stopped = "; stopped before the end" if stats.stopped else ""
-    return escaped(f"{name}: {told}{stopped}")
+    return escaped(f"{name}: {counts}{stopped}")
 
 
 def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
-    """Submits a failed task again. Raises `CliError`."""
+    """Submits a failed task again, and displays it. Returns 0. Raises `CliError`."""
 
     async def work() -> ListedTask:
         async with open_session(options, "tasks", find_catalog, writes=True) as session:
@@ -145,8 +147,8 @@ def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
 
 
 def to_json(listed: ListedTask) -> JsonObject:
-    """What is printed of a task with `--json`: its record, whether a worker is at it, whether it was undone, and
-    whether it has failed half-way."""
+    """Returns a task as JSON: its record, and whether a worker holds it, its drop was undone, and it failed
+    half-way."""
     return {
         **listed.task.document,
         "task_payload": listed.task.payload,
@@ -157,13 +159,13 @@ def to_json(listed: ListedTask) -> JsonObject:
 
 
 def about(listed: ListedTask) -> str:
-    """The table that a task is about."""
+    """Returns the name of the table that a task is about."""
     identity = table_identity(listed.task.payload)
     return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
 
 
 def row(listed: ListedTask) -> Sequence[str]:
-    """One line of the list."""
+    """Returns the columns of a task in the list."""
     task = listed.task
     waits = task.status not in ENDED and not listed.held
     return (
@@ -185,7 +187,7 @@ def _result(listed: ListedTask) -> str | None:
 
 
 def as_text(listed: ListedTask) -> str:
-    """One task for people."""
+    """Formats all facts of one task, one on a line."""
     task = listed.task
     lines = [
         ("task", task.id),

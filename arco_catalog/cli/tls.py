@@ -1,4 +1,4 @@
-"""TLS for servers: the certificate of its files, and the authorities that clients' must be of, read again when they
+"""TLS for servers: reads the certificate and the authorities for certificates of clients, again whenever the files
 change."""
 
 import asyncio
@@ -12,19 +12,20 @@ from typing import Any
 from arco_catalog.cli.errors import CliError
 
 LOOK_SECONDS = 60.0
-"""How often the files are looked at: whoever renews certificates does so days before they expire."""
+"""Interval at which the files are checked. A certificate is renewed days before it expires, so a minute suffices."""
 HANDSHAKE_SECONDS = 10.0
-"""How long a client may take until it is a connection that can be cut for another (crowd.py)."""
+"""Maximum duration of a TLS handshake. Only after it can the connection be cut for another one (crowd.py)."""
 GOODBYE_SECONDS = 1.0
-"""How long a client may take to answer the end of TLS: an idle one does not, and would hold up the server's end."""
+"""Maximum wait for a client to answer the end of TLS. An idle client does not answer, and would delay the server's
+end."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass
 class Certificate:
-    """A certificate and its key, in two files. `context` is for new connections; others keep what they began with. With
-    `client_ca`, a file, only clients pass that show a certificate of an authority in it."""
+    """A certificate and its key, in two files. New connections use `context`; open ones keep the one that they began
+    with. With `client_ca`, a file, a client must have a certificate of an authority in that file."""
 
     certificate: str
     key: str
@@ -32,7 +33,7 @@ class Certificate:
     _seen: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raises `CliError` if they can't be read, or don't belong together."""
+        """Reads the files. Raises `CliError` if one can't be read, or the key is not the certificate's."""
         try:
             self._seen = self._times()
             self.context = self._read()
@@ -42,13 +43,15 @@ class Certificate:
             raise CliError(f"{named}: {_reason(error)}") from error
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Reads the files again when they change, until it is cancelled."""
+        """Checks the files every `LOOK_SECONDS`, and reads them again when they have changed. Runs until it is
+        cancelled."""
         while True:
             await sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Reads the files again if they have changed. What can't be read is logged, and tried again."""
+        """Reads the files again if they have changed. If one can't be read, logs an error and keeps the old context;
+        the next call tries again."""
         try:
             times = self._times()
             if times != self._seen:
@@ -74,7 +77,8 @@ class Certificate:
 
 
 def certificate_of(certificate: str | None, key: str | None, client_ca: str | None = None) -> Certificate | None:
-    """The certificate of these options; None if none is given. Raises `CliError`."""
+    """Reads the certificate that the options name; None if no option is given. Raises `CliError` if one is missing or a
+    file can't be read."""
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
@@ -83,8 +87,8 @@ def certificate_of(certificate: str | None, key: str | None, client_ca: str | No
 
 
 def subject_of(peer: Mapping[str, Any] | None) -> str | None:
-    """Whom a client's certificate, as `SSLObject.getpeercert` has it, is for: its subject, or where that is empty, its
-    first URI or DNS name. None if it says neither, or there is no certificate."""
+    """Returns the subject of a client's certificate, which has the form of `SSLObject.getpeercert`. If the subject is
+    empty, returns the first URI or DNS name of the certificate. None if it has neither, or there is no certificate."""
     if not peer:
         return None
     parts = [f"{name}={value}" for group in peer.get("subject", ()) for name, value in group]
@@ -95,7 +99,7 @@ def subject_of(peer: Mapping[str, Any] | None) -> str | None:
 
 
 def _refuse_password() -> str:
-    """In place of a question on the terminal."""
+    """Raises `ValueError`; without this callback OpenSSL would prompt for a password on the terminal."""
     raise ValueError("the key is encrypted: write it in the clear, readable for the server alone")
 
 

@@ -14,14 +14,15 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> int:
-    """Undoes a drop, and says so. Raises `CliError`."""
+    """Restores the table or view that was dropped last under a name, and displays it. With `force` it is restored even
+    if manifest lists are missing. Returns 0. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:
         async with open_session(options, "undrop", find_catalog, writes=True) as session:
             try:
                 before = await inspect_relation(session, namespace, name)
-            except CatalogError:  # the undrop says what is wrong
+            except CatalogError:  # the undrop itself reports the error
                 before = {}
             await undrop(another(session), namespace, name, force=force)
             now = await inspect_relation(another(session), namespace, name) if as_json else {}

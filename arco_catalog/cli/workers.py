@@ -1,8 +1,8 @@
-"""`arco serve` with several workers: processes that serve one address, and this one, which sees to it that they live.
+"""`arco serve` with several workers: processes that serve one address, and a supervisor that replaces those that die.
 
-Each worker is an `arco serve` of its own over the same store, with caches of its own: nothing that a process remembers
-is believed without asking the store, so it does not matter which of them a request comes to. Each has a listening
-socket that is kept open here, so that connections to a worker that died wait for the one in its place.
+Each worker is an `arco serve` over the same store, with its own caches. A worker revalidates cached records with the
+store, so any worker may get any request. Each has its own listening socket, which the supervisor keeps open: the
+connections of a worker that died wait for its replacement.
 """
 
 import argparse
@@ -19,16 +19,17 @@ from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import AddressError, StoreReport, announce, listen_together
 
-MOST_DEATHS = 5
-"""Workers that may die within `DEATHS_WITHIN_SECONDS` and are replaced; one more, and the server ends."""
+MAX_DEATHS = 5
+"""Workers that are replaced within `DEATHS_WITHIN_SECONDS`; if one more dies in that time, the server ends."""
 DEATHS_WITHIN_SECONDS = 60.0
 ENDS_WITHIN_SECONDS = 60.0
-"""How long workers get to answer the requests under way; their own limit is shorter."""
+"""Time for workers to answer the requests under way before they are killed; their own limit is shorter."""
 
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Serves until a signal says stop; `arguments` are those that were `parsed`. Returns the exit code. Raises
-    `CliError` if it can't start."""
+    """Serves with several workers until SIGINT or SIGTERM. `arguments` are the command line of which `parsed` is the
+    result; workers get it again. Returns the exit code: 0, that of a worker which failed to start or to end well, or 1
+    if too many died. Raises `CliError` if the server can't start."""
     if parsed.store.startswith("memory:"):
         raise CliError("--workers is not supported with memory: each process would have a store of its own")
     try:
@@ -41,21 +42,22 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 class Supervisor:
-    """The workers of one server."""
+    """Starts the workers of one server, replaces those that die, and passes signals on to them."""
 
     def __init__(self, parsed: argparse.Namespace, arguments: Sequence[str]) -> None:
         self._parsed = parsed
         self._arguments = arguments
         self._workers: dict[int, Process] = {}
         self._not_serving: set[Process] = set()
-        """Workers that have not said yet that they serve: they have no request to finish, and no exit code that counts
-        when the server ends."""
-        self._deaths: deque[float] = deque(maxlen=MOST_DEATHS + 1)
+        """Workers that have not reported yet that they serve. They have no request to finish, so when the server ends
+        their exit codes do not count."""
+        self._deaths: deque[float] = deque(maxlen=MAX_DEATHS + 1)
         self._ending = False
         self._code = 0
 
     async def run(self) -> int:
-        """Starts them, one first: what is wrong with the store is then told once."""
+        """Runs the server until it ends, and returns the exit code. One worker starts before the others, so that an
+        error of the store is reported once."""
         listeners = listen_together(self._parsed.host, self._parsed.port, self._parsed.workers)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -66,7 +68,7 @@ class Supervisor:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
-                announce(self._parsed, listeners[0], first, _told(self._parsed))
+                announce(self._parsed, listeners[0], first, _describe_workers(self._parsed))
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))
@@ -79,20 +81,21 @@ class Supervisor:
         return self._code
 
     async def _start(self, listener: socket.socket) -> StoreReport | None:
-        """Starts a worker, and returns what it says of the store when it serves; None if it ends before."""
+        """Starts a worker on a socket and waits until it serves. Returns its report on the store, or None if it ends
+        before."""
         number = listener.fileno()
         command = (sys.executable, "-m", "arco_catalog.cli", *self._arguments)
         process = await asyncio.create_subprocess_exec(
             *command,
             *("--workers", "1", "--listener", str(number)),
-            stdin=PIPE,  # never written to; its end tells the worker that the supervisor is gone
+            stdin=PIPE,  # never written to; at its end the worker knows that the supervisor has died
             stdout=PIPE,
             pass_fds=(number,),
-            start_new_session=True,  # a terminal's Ctrl-C comes to us, and from us to them
+            start_new_session=True,  # a terminal's Ctrl-C reaches only the supervisor, which passes it on
         )
         self._workers[number] = process
         self._not_serving.add(process)
-        if self._ending:  # since the signal came while it was being started
+        if self._ending:  # the signal arrived while the worker was being started
             process.terminate()
         assert process.stdout is not None
         line = await process.stdout.readline()
@@ -103,7 +106,7 @@ class Supervisor:
         return StoreReport(**json.loads(line))
 
     async def _keep_alive(self, listener: socket.socket) -> None:
-        """Replaces a worker that dies, until the server ends or too many have died."""
+        """Replaces the worker of a socket whenever it dies, until the server ends. Ends the server if too many die."""
         while True:
             process = self._workers[listener.fileno()]
             code = await process.wait()
@@ -122,16 +125,17 @@ class Supervisor:
     def _too_many_deaths(self) -> bool:
         now = asyncio.get_running_loop().time()
         self._deaths.append(now)
-        return len(self._deaths) > MOST_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
+        return len(self._deaths) > MAX_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
 
     def _pass_on(self, signum: signal.Signals) -> None:
-        """The first lets requests under way finish, a second interrupt does not; and there is a last moment."""
+        """Sends a signal to all workers. After the first they finish the requests under way; after a second SIGINT they
+        do not. Those that still live after `ENDS_WITHIN_SECONDS` are killed."""
         if not self._ending:
             self._ending = True
             asyncio.get_running_loop().call_later(ENDS_WITHIN_SECONDS, self._kill)
         for process in self._workers.values():
             if process.returncode is None:
-                # An interrupt in the middle of its imports would be a traceback on the user's terminal.
+                # SIGINT during a worker's imports would print a traceback on the user's terminal.
                 process.send_signal(signal.SIGTERM if process in self._not_serving else signum)
 
     def _kill(self) -> None:
@@ -140,9 +144,9 @@ class Supervisor:
                 process.kill()
 
 
-def _told(parsed: argparse.Namespace) -> str:
-    most = PROCESS_BYTES + parsed.request_memory + parsed.cache_memory
+def _describe_workers(parsed: argparse.Namespace) -> str:
+    total = PROCESS_BYTES + parsed.request_memory + parsed.cache_memory
     return (
-        f"{parsed.workers} workers, each with up to {most >> 20} MB: {parsed.request_memory >> 20} MB for requests, "
+        f"{parsed.workers} workers, each with up to {total >> 20} MB: {parsed.request_memory >> 20} MB for requests, "
         f"{parsed.cache_memory >> 20} MB for caches, {PROCESS_BYTES >> 20} MB for itself (--workers)"
     )

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, most_connections
+from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from tests.support.fake_runtime import FakeRuntime
 
@@ -15,7 +15,7 @@ class Connection:
         self.was_cut = False
         crowd.kept_bytes += kept_bytes
         crowd.expect()
-        crowd.came(self)
+        crowd.add(self)
 
     def cut(self) -> None:
         self.was_cut = True
@@ -23,7 +23,7 @@ class Connection:
 
 def crowd_of(most: int) -> tuple[Crowd, FakeRuntime]:
     clock = FakeRuntime()
-    return Crowd(most, lambda: clock.ms / 1_000, most_kept_bytes=100), clock
+    return Crowd(most, lambda: clock.ms / 1_000, max_kept_bytes=100), clock
 
 
 def cut(*connections: Connection) -> list[bool]:
@@ -132,7 +132,7 @@ def test_connections_leave_descriptors_to_the_store(
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
     monkeypatch.setattr(resource, "setrlimit", lambda _, to: told.append(to[0]))
 
-    assert most_connections(wanted) == most
+    assert max_connections(wanted) == most
     assert told == ([] if raised_to is None else [raised_to])
 
 
@@ -141,4 +141,4 @@ def test_too_few_descriptors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
 
     with pytest.raises(CliError, match=f"the limit of open files is {few}"):
-        most_connections(512)
+        max_connections(512)

@@ -92,7 +92,7 @@ def test_a_bucket_that_keeps_what_is_deleted_is_told(s3_server: S3Server, s3_buc
     store, environment = f"s3://{s3_bucket}/catalog", s3_server.environment
     assert main(["init", "--store", store], environment) == 0
     capsys.readouterr()
-    assert "is not told to keep" in examined(capsys, store, code=0, environment=environment)["kept versions"][1]
+    assert "does not keep versions" in examined(capsys, store, code=0, environment=environment)["kept versions"][1]
 
     asyncio.run(keep_versions(s3_bucket, s3_server))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.cli.fsck import MOST, Progress, as_text
+from arco_catalog.cli.fsck import MAX_LISTED, Progress, as_text
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.upkeep.fsck.codes import Code
@@ -73,13 +73,13 @@ async def test_head_that_is_gone_is_a_finding_and_a_store_without_a_catalog_none
 
 
 def test_many_findings_of_one_kind_are_cut_and_counted() -> None:
-    found = [Finding(Code.RECEIPT_MISSING, f"key-{number}", "why") for number in range(MOST + 7)]
+    found = [Finding(Code.RECEIPT_MISSING, f"key-{number}", "why") for number in range(MAX_LISTED + 7)]
 
     told = as_text(found, 1_000)
 
-    assert told.count("receipt-missing") == MOST + 2
+    assert told.count("receipt-missing") == MAX_LISTED + 2
     assert "... and 7 more of receipt-missing" in told
-    assert "1,000 objects were looked at: 0 errors, 107 warnings, 0 notes." in told
+    assert "1,000 objects were checked: 0 errors, 107 warnings, 0 notes." in told
 
 
 def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,9 +90,9 @@ def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> N
     for examined in (10, 20, 30):
         examination.examined = examined
         examination.at = "db.t"
-        progress.told(examination)
+        progress.report(examination)
 
-    assert capsys.readouterr().err == "arco: 20 objects looked at so far, now at the files of db.t\n"
+    assert capsys.readouterr().err == "arco: 20 objects checked so far, now at the files of db.t\n"
 
 
 async def test_repairs_are_told_and_carried_out_only_where_that_is_asked_for(folder: Path) -> None:

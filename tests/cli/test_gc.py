@@ -130,5 +130,5 @@ def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> N
     progress = Progress(lambda: now[0])
     for ms in (500, 1_000, 1_500, 2_000):
         now[0] = ms
-        progress.told(CollectionStats(listed=ms))
+        progress.report(CollectionStats(listed=ms))
     assert capsys.readouterr().err.count("\n") == 2

@@ -210,7 +210,7 @@ async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(fixture: Ca
 
 async def test_a_purge_that_was_asked_for_is_shown_and_undone(fixture: CatalogFixture, folder: Path) -> None:
     await drop_table(fixture.session(), NS, "t", purge=True)
-    assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was asked for)\n")
+    assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was requested)\n")
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is True
     assert (await said(folder, "undrop", "db.t")).startswith("Restored db.t: its files would have been deleted after ")
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is False
@@ -259,7 +259,7 @@ def test_progress_is_told_at_once_and_then_once_a_second(capsys: pytest.CaptureF
     progress = Progress(lambda: next(clock))
 
     for walked in range(6):
-        progress.told(ReconcileStats(walked=walked))
+        progress.report(ReconcileStats(walked=walked))
 
     assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["0", "3", "5"]
 

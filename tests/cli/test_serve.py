@@ -245,7 +245,7 @@ async def test_an_address_that_other_machines_reach_is_warned_of(store: str, hos
     async with serving(store, "--host", host) as server:
         ended = await server.stop()
 
-    assert ("nobody is asked who they are" in ended.err) is warned
+    assert ("clients need not authenticate" in ended.err) is warned
     assert ("No login: only this machine can connect" in ended.out) is not warned
     assert ("http://127.0.0.1:" in server.printed) is not warned
 

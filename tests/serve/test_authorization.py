@@ -96,8 +96,8 @@ async def test_over_a_realm_whoever_is_authenticated_needs_no_grant(issuer: Issu
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({}, "or ARCO_AUTHORIZATION=off lets whoever is authenticated do everything"),
-        ({"ARCO_AUTHORIZATION": "on"}, "or ARCO_AUTHORIZATION=off lets whoever is authenticated do everything"),
+        ({}, "or ARCO_AUTHORIZATION=off allows every authenticated client everything"),
+        ({"ARCO_AUTHORIZATION": "on"}, "or ARCO_AUTHORIZATION=off allows every authenticated client everything"),
         ({"ARCO_AUTHORIZATION": "none"}, "ARCO_AUTHORIZATION: expected on or off, got 'none'"),
         ({"ARCO_AUTHORIZATION": "off", "ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY}, "`arco bootstrap` makes one\n"),
     ],

@@ -142,8 +142,8 @@ async def test_a_catalog_asks_for_certificates_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--host", "0.0.0.0"), "say who that is by --auth or --tls-client-ca"),
-        (("--host", "0.0.0.0", "--auth", "none"), "say who that is by --auth or --tls-client-ca"),
+        (("--host", "0.0.0.0"), "by --auth, or certificates of clients by --tls-client-ca"),
+        (("--host", "0.0.0.0", "--auth", "none"), "by --auth, or certificates of clients by --tls-client-ca"),
         (("--tls-client-ca", "/nowhere"), "TLS takes both --tls-cert and --tls-key"),
         (("--delegation-location", "nowhere"), "Not a valid location"),
         (("--task-property", "x=1"), "no such property"),
