@@ -1,4 +1,4 @@
-"""How long to wait before something is tried again: the one formula of all pauses, below the protocols and in them."""
+"""Computes the pauses between attempts, for storage backends and for the catalog's protocols."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,14 +7,15 @@ BASE_S = 0.05
 CAP_S = 2.0
 
 
-def pause_s(random: float, most_s: float, least_s: float = 0.0) -> float:
-    """A pause anywhere between two bounds, so that those who met once do not meet again. `random` is uniform on
-    [0, 1)."""
-    return least_s + random * (most_s - least_s)
+def pause_s(random: float, max_s: float, min_s: float = 0.0) -> float:
+    """Returns a pause in seconds between two bounds, so that writers which collided once do not collide again. `random`
+    is uniform on [0, 1)."""
+    return min_s + random * (max_s - min_s)
 
 
 def growing_pause_s(random: float, attempt: int, base_s: float = BASE_S, cap_s: float = CAP_S) -> float:
-    """Full jitter: anywhere between nothing and a limit that doubles with each attempt, the first being number 0."""
+    """Returns a pause with full jitter: between zero and a limit that doubles with each attempt, up to `cap_s`. The
+    first attempt has the number 0."""
     return pause_s(random, min(cap_s, base_s * 2**attempt))
 
 

@@ -15,7 +15,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore, StoreDenied, StoreError
 from storage_backends.conformance.check import Check, Finding, Grade
 from storage_backends.conformance.checks import CHECKS
-from storage_backends.conformance.examine import Examined, examine
+from storage_backends.conformance.examine import ExaminationReport, examine
 from storage_backends.probe import FOLDER
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Report:
     """The findings of each client that was run, and the reasons why others were not run or could not reach the
     store."""
 
-    examined: Mapping[str, Examined]
+    examined: Mapping[str, ExaminationReport]
     not_run: Mapping[str, str]
     unreached: Mapping[str, str]
 
@@ -96,7 +96,7 @@ async def report(
     """Runs all checks through each client, one client after the other; with `pages` also the costly checks. Raises
     `ValueError` if the URL does not name a store."""
     folder = f"{FOLDER}/doctor-{SystemRuntime().ulid()}"
-    examined: dict[str, Examined] = {}
+    examined: dict[str, ExaminationReport] = {}
     not_run: dict[str, str] = {}
     unreached: dict[str, str] = {}
     refused = needs_sdk(url, environment)

@@ -56,8 +56,8 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
     what the specification defines, with its place; for requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
-    requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
-    updates = Named.read(request, "updates", "action", TABLE_UPDATES, MAX_UPDATES)
+    requirements = NamedObjects.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
+    updates = NamedObjects.read(request, "updates", "action", TABLE_UPDATES, MAX_UPDATES)
     refuse_unknown(requirements, updates)
     parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
     commit = Commit(*parsed, requirements.names, updates.names)
@@ -104,7 +104,7 @@ def engine_of(commit: Commit) -> str | None:
 
 
 @dataclass(frozen=True)
-class Named(Generic[T]):
+class NamedObjects(Generic[T]):
     """An array of a request, such as `updates`, whose objects each have a name that selects the parser of the rest.
     `readers` are the known names."""
 
@@ -114,13 +114,13 @@ class Named(Generic[T]):
 
     @classmethod
     def read(
-        cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]], most: int
-    ) -> "Named[T]":
+        cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]], limit: int
+    ) -> "NamedObjects[T]":
         """The array under `field`, missing or null being empty, with the name of each object under `by`. Raises
-        `BadRequest` also where there are more than `most`."""
+        `BadRequest` also if there are more than `limit`."""
         objects: list[JsonObject] = request.optional(field, list_of(OBJECT)) or []
-        if len(objects) > most:
-            raise BadRequest(f"A commit may have at most {most:,} {field}, not {len(objects):,}: make several commits")
+        if len(objects) > limit:
+            raise BadRequest(f"A commit may have at most {limit:,} {field}, not {len(objects):,}: make several commits")
         places = (Fields(values, f"{field}[{position}]") for position, values in enumerate(objects))
         return cls(field, [(place.required(by, STRING).lower(), place) for place in places], readers)
 
@@ -143,7 +143,7 @@ class Named(Generic[T]):
         return tuple(meant)
 
 
-def refuse_unknown(*fields: Named[object]) -> None:
+def refuse_unknown(*fields: NamedObjects[object]) -> None:
     """Raises one `BadRequest` that lists every requirement and update whose name this catalog does not know."""
     problems = [
         f"unknown {field.field}: {', '.join(map(quoted, unknown))}"

@@ -19,7 +19,7 @@ from arco_catalog.iceberg.metadata import (
     empty,
     written,
 )
-from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.numbered import NumberedObjects
 from arco_catalog.iceberg.partition import PartitionSpec, check_names, check_spec, known_field_ids, spec_meaning
 from arco_catalog.iceberg.properties import PREVIOUS_VERSIONS_MAX, integer, refuse_key_change
 from arco_catalog.iceberg.refs import Refs
@@ -71,15 +71,17 @@ class TableDraft:
         return _by_snapshot(self.metadata["partition-statistics"])
 
     @cached_property
-    def schemas(self) -> Numbered[Schema]:
+    def schemas(self) -> NumberedObjects[Schema]:
         """Schemas. Changes count."""
         return numbered_schemas(self.metadata["schemas"])
 
     @cached_property
-    def specs(self) -> Numbered[PartitionSpec]:
+    def specs(self) -> NumberedObjects[PartitionSpec]:
         """Partition specs. Changes count."""
         specs = self.metadata["partition-specs"]
-        return Numbered(specs, lambda spec: spec.get("spec-id", 0), lambda spec: len(spec["fields"]), spec_meaning)
+        return NumberedObjects(
+            specs, lambda spec: spec.get("spec-id", 0), lambda spec: len(spec["fields"]), spec_meaning
+        )
 
     @cached_property
     def field_ids(self) -> dict[tuple[int, str], int]:
@@ -87,10 +89,10 @@ class TableDraft:
         return known_field_ids(self.metadata["partition-specs"])
 
     @cached_property
-    def orders(self) -> Numbered[SortOrder]:
+    def orders(self) -> NumberedObjects[SortOrder]:
         """Sort orders. Changes count."""
         orders = self.metadata["sort-orders"]
-        return Numbered(
+        return NumberedObjects(
             orders, lambda order: order.get("order-id", 0), lambda order: len(order["fields"]), order_meaning
         )
 

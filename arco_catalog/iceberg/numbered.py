@@ -10,7 +10,7 @@ from arco_catalog.iceberg.shapes import following_id
 T = TypeVar("T")
 
 
-class Numbered(Generic[T]):
+class NumberedObjects(Generic[T]):
     """The objects by id, in their order, and the ids by what the objects mean. So each update of a commit costs the
     same, however many objects there are.
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypedDict, cast
 from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue, dumps
-from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.numbered import NumberedObjects
 from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, quoted, record, unexpected
 
 Type: TypeAlias = "str | StructType | ListType | MapType"
@@ -276,9 +276,9 @@ def _version_problems(columns: Iterable[Column], format_version: int) -> Iterato
             )
 
 
-def numbered_schemas(schemas: Iterable[Schema]) -> Numbered[Schema]:
+def numbered_schemas(schemas: Iterable[Schema]) -> NumberedObjects[Schema]:
     """Schemas to look up; one without an id is number 0."""
-    return Numbered(
+    return NumberedObjects(
         schemas, lambda schema: schema.get("schema-id", 0), lambda schema: len(schema["fields"]), schema_meaning
     )
 

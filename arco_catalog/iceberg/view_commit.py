@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
-from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES, Named, refuse_unknown
+from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES, NamedObjects, refuse_unknown
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.numbered import NumberedObjects
 from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.properties import integer, is_true
 from arco_catalog.iceberg.requirements import requirement_failed
@@ -112,8 +112,8 @@ class ViewCommit:
 def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> ViewCommit:
     """Reads a `CommitViewRequest`, its identifier apart. Raises `BadRequest` as `parse_commit` does."""
     request = Fields(check(OBJECT, body, "request"))
-    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
-    updates = Named.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
+    requirements = NamedObjects.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
+    updates = NamedObjects.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
     refuse_unknown(requirements, updates)
     parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
     return ViewCommit(*parsed, requirements.names, updates.names)
@@ -152,7 +152,7 @@ class ViewDraft:
         self.now_ms = now_ms
         self.names = NameBudget()
         self.schemas = numbered_schemas(base["schemas"])
-        self.versions = Numbered(
+        self.versions = NumberedObjects(
             base["versions"],
             lambda version: version["version-id"],
             lambda version: len(version["representations"]),

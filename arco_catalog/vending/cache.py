@@ -11,7 +11,7 @@ Credentials = tuple[StorageCredential, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedCredentials:
     """Credentials, and until when they are handed out."""
 
     credentials: Credentials
@@ -26,7 +26,7 @@ class CredentialCache:
         self._now_ms = now_ms
         self._size = size
         self._none_ms = none_ms  # how long it is remembered that there are none
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _CachedCredentials] = OrderedDict()
         self._pending: dict[Hashable, asyncio.Task[Credentials]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -54,7 +54,7 @@ class CredentialCache:
             self._pending.pop(key, None)
         ends = [credential.expires_ms for credential in credentials]
         until_ms = began_ms + (min(ends) - began_ms) // 2 if ends else began_ms + self._none_ms
-        self._kept[key] = _Kept(credentials, until_ms)
+        self._kept[key] = _CachedCredentials(credentials, until_ms)
         self._kept.move_to_end(key)
         while len(self._kept) > self._size:
             self._kept.popitem(last=False)

@@ -16,7 +16,7 @@ from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import query_of
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end, request_head
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ class SdkTransport:
                 parts.append(part)
                 size += len(part)
                 if size > self._config.max_answer_bytes:
-                    raise Oversized(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+                    raise OversizedAnswer(
+                        f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes"
+                    )
         finally:
             if not answer.content.at_eof():
                 answer.close()

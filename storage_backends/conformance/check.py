@@ -83,30 +83,30 @@ class Check:
 
 
 def ok(found: str, measured: str = "") -> Finding:
-    """A check that passed."""
+    """Returns the finding of a check that passed."""
     return Finding(Grade.OK, found, measured)
 
 
 def lacking(found: str, measured: str = "") -> Finding:
-    """A capability that is not there."""
+    """Returns the finding of a capability that the store does not have."""
     return Finding(Grade.LACKING, found, measured)
 
 
 def applied(outcome: Outcome, what: str) -> Version:
-    """The version that a write made. Raises `Fault`."""
+    """Returns the version that a write made. Raises `Fault` if the write was not applied."""
     if not isinstance(outcome, Applied):
-        raise Fault(f"{what} was not applied: {_told(outcome)}")
+        raise Fault(f"{what} was not applied: {_describe(outcome)}")
     return outcome.version
 
 
 def refused(outcome: Outcome, what: str) -> None:
     """Raises `Fault` unless the write was refused."""
     if not isinstance(outcome, PreconditionFailed):
-        raise Fault(f"{what} was not refused: {_told(outcome)}")
+        raise Fault(f"{what} was not refused: {_describe(outcome)}")
 
 
 async def together(works: Iterable[Coroutine[None, None, None]]) -> None:
-    """Does all of it at once. The first failure ends the rest, and is raised."""
+    """Runs all coroutines concurrently. The first failure cancels the others, and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:
@@ -115,7 +115,7 @@ async def together(works: Iterable[Coroutine[None, None, None]]) -> None:
         raise failures.exceptions[0] from None
 
 
-def _told(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     match outcome:
         case Applied():
             return "it was applied"

@@ -34,15 +34,15 @@ DELETED_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """What was found by each check's name, and the objects that could not be removed."""
+class ExaminationReport:
+    """The finding of each check by its name, and the keys of objects that could not be removed."""
 
     findings: dict[str, Finding]
     left_behind: Sequence[str]
 
 
-class _Remembering:
-    """The store, and the keys that were written to it."""
+class _RecordingStore:
+    """A store that records the keys which are written to it."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self._inner = inner
@@ -78,14 +78,14 @@ async def examine(
     *,
     costly: bool = False,
     checks: Sequence[Check] = CHECKS,
-) -> Examined:
+) -> ExaminationReport:
     """Runs the checks one after the other, in a folder that nothing else uses. `answers` grows with each answer that
     comes over HTTP.
 
     Ends within minutes, whatever the store does, and removes what was written also if it is cancelled. Raises nothing
     of the store's: what fails is a finding.
     """
-    remembering = _Remembering(store)
+    remembering = _RecordingStore(store)
     findings: dict[str, Finding] = {}
     examination = Examination(remembering, folder, answers)
     async with _removing(remembering) as left_behind:
@@ -93,7 +93,7 @@ async def examine(
         for check in checks:
             reason = _skipped(check, findings, examination, costly=costly)
             findings[check.name] = reason or await _run(check, examination, ends)
-    return Examined(findings, left_behind)
+    return ExaminationReport(findings, left_behind)
 
 
 def _skipped(check: Check, findings: dict[str, Finding], examination: Examination, *, costly: bool) -> Finding | None:
@@ -123,7 +123,7 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
 
 
 @asynccontextmanager
-async def _removing(store: _Remembering) -> AsyncIterator[list[str]]:
+async def _removing(store: _RecordingStore) -> AsyncIterator[list[str]]:
     """Removes what was written within; what could not be is in the list."""
     left: list[str] = []
     try:
@@ -132,7 +132,7 @@ async def _removing(store: _Remembering) -> AsyncIterator[list[str]]:
         left += await _remove(store)
 
 
-async def _remove(store: _Remembering) -> list[str]:
+async def _remove(store: _RecordingStore) -> list[str]:
     limit, left = asyncio.Semaphore(DELETED_AT_ONCE), dict(store.written)
 
     async def remove(key: str) -> None:

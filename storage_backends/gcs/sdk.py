@@ -23,7 +23,7 @@ from storage_backends.gcs.address import part_head, target_of
 from storage_backends.gcs.config import GcsConfig
 from storage_backends.gcs.google_credentials import GoogleCredentials, failure_of, load_credentials
 from storage_backends.wire.connections import ALWAYS_SENT
-from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end
 from storage_backends.wire.multipart import CONTENT_TYPE, encode
 
@@ -105,15 +105,16 @@ class SdkTransport:
             return bool(token) and self._credentials.token() != token
 
     def _read(self, answer: requests.Response) -> bytes:
-        """The body, which is not read to its end if it is larger than is accepted, or takes longer."""
+        """Reads the body. Raises `OversizedAnswer` once it is larger than the limit, and `Ambiguous` if it takes too
+        long."""
         parts, size = [], 0
-        most, until_s = self._config.max_answer_bytes, time.monotonic() + self._config.exchange_timeout_s
+        limit, until_s = self._config.max_answer_bytes, time.monotonic() + self._config.exchange_timeout_s
         with answer:
             while part := answer.raw.read1(CHUNK_BYTES):
                 parts.append(part)
                 size += len(part)
-                if size > most:
-                    raise Oversized(f"the body of the answer is longer than {most:,} bytes")
+                if size > limit:
+                    raise OversizedAnswer(f"the body of the answer is longer than {limit:,} bytes")
                 if time.monotonic() > until_s:
                     raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s")
         return b"".join(parts)

@@ -29,7 +29,7 @@ _PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ExpiringKeys:
     keys: Credentials
     until_ms: int
 
@@ -40,7 +40,7 @@ class ContainerCredentials:
     def __init__(self, config: ContainerEndpoint, now_ms: Callable[[], int]) -> None:
         self._config = config
         self._now_ms = now_ms
-        self._held: _Held | None = None
+        self._held: _ExpiringKeys | None = None
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
@@ -52,7 +52,7 @@ class ContainerCredentials:
                     self._held = await self._renewed()
         return self._held.keys
 
-    async def _renewed(self) -> _Held:
+    async def _renewed(self) -> _ExpiringKeys:
         try:
             return _read(await self._ask())
         except StoreError:
@@ -60,7 +60,7 @@ class ContainerCredentials:
                 raise
             return self._held
 
-    def _left_ms(self, held: _Held) -> int:
+    def _left_ms(self, held: _ExpiringKeys) -> int:
         return held.until_ms - self._now_ms()
 
     async def _ask(self) -> Response:
@@ -109,7 +109,7 @@ def _is_near(host: str) -> bool:
         return False
 
 
-def _read(response: Response) -> _Held:
+def _read(response: Response) -> _ExpiringKeys:
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise StoreUnavailable(f"the container credentials endpoint answered status {response.status}")
     if response.status != HTTPStatus.OK:
@@ -117,7 +117,7 @@ def _read(response: Response) -> _Held:
     try:
         match json.loads(response.body):
             case {"AccessKeyId": str(id_), "SecretAccessKey": str(key), "Token": str(token), "Expiration": str(until)}:
-                return _Held(Credentials(id_, key, token), iso_date_ms(until))
+                return _ExpiringKeys(Credentials(id_, key, token), iso_date_ms(until))
     except ValueError as error:
         raise StoreDenied(_NO_KEYS) from error
     raise StoreDenied(_NO_KEYS)  # the answer itself may hold a key, so it is not quoted

@@ -25,7 +25,7 @@ from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.s3.config import Addressing, S3Config
 from storage_backends.s3.credentials import CredentialSource, credentials_of
 from storage_backends.s3.deletion import keys_in
-from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end, check_headers
 
 _OPERATIONS = {"GET": "get_object", "HEAD": "head_object", "PUT": "put_object", "DELETE": "delete_object"}
@@ -53,8 +53,8 @@ _MODELS = Loader()
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 
 
-class _Answered(Exception):
-    """Ends a call of the SDK with the answer that it has not read."""
+class _UnreadAnswer(Exception):
+    """Ends a call of the SDK with the response of the store, before the SDK parses it."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -79,7 +79,7 @@ class SdkTransport:
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):
                 await getattr(self._client, operation)(**self._parameters(request))
-        except _Answered as answer:
+        except _UnreadAnswer as answer:
             return answer.response
         except ClientError as error:
             return _answer_for_a_session(error)
@@ -134,7 +134,7 @@ class SdkTransport:
             check_end(request.method, response)
         except AnswerLost as error:
             raise Ambiguous(str(error)) from error
-        raise _Answered(response)
+        raise _UnreadAnswer(response)
 
     async def _read(self, raw: aiohttp.ClientResponse) -> bytes:
         parts: list[bytes] = []
@@ -142,7 +142,7 @@ class SdkTransport:
         async for part in raw.content.iter_any():
             size += len(part)
             if size > self._config.max_answer_bytes:
-                raise Oversized(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+                raise OversizedAnswer(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
             parts.append(part)
         return b"".join(parts)
 
@@ -151,13 +151,13 @@ class _Once(AIOHTTPSession):  # type: ignore[misc]
     """Sends each request once: aiohttp by itself sends an idempotent one again when a kept connection dies under it,
     and any again where a redirect leads."""
 
-    async def _get_session(self, proxy_url: str | None) -> "_Unredirected":
+    async def _get_session(self, proxy_url: str | None) -> "_SessionWithoutRedirects":
         session: aiohttp.ClientSession = await super()._get_session(proxy_url)
         session._retry_connection = False
-        return _Unredirected(session)
+        return _SessionWithoutRedirects(session)
 
 
-class _Unredirected:
+class _SessionWithoutRedirects:
     """A session of aiohttp that follows no redirect."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:

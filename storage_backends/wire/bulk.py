@@ -59,7 +59,7 @@ class Batches:
             now_ms = answer.now_ms
             for key in keys:
                 left.pop(key, None)
-            left.update({key: _told(error) for key, error in answer.failures.items()})
+            left.update({key: _outcome_of(error) for key, error in answer.failures.items()})
             keys = [key for key, error in left.items() if isinstance(error, StoreUnavailable)]
             if not keys:
                 break
@@ -79,7 +79,7 @@ def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect)
     for number, key in enumerate(keys):
         part = found.get(number)
         if part is None:
-            failures[key] = Ambiguous(f"the store's answer does not tell of {key!r}")
+            failures[key] = Ambiguous(f"the store's answer has no outcome for {key!r}")
         elif not dialect.is_answer(part, "DELETE"):
             failures[key] = dialect.failure_of(part)
         elif part.status not in _GONE:
@@ -87,5 +87,5 @@ def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect)
     return BatchAnswer(failures, answer.now_ms)
 
 
-def _told(error: StoreError) -> Unknown | StoreError:
+def _outcome_of(error: StoreError) -> Unknown | StoreError:
     return Unknown(str(error)) if isinstance(error, Ambiguous) else error

@@ -11,7 +11,7 @@ from storage_backends.wire.exchange import (
     Ambiguous,
     Answer,
     Dialect,
-    Oversized,
+    OversizedAnswer,
     Request,
     Transport,
     date_ms,
@@ -58,7 +58,7 @@ class Client:
         """Sends a read and retries transient failures. Raises `StoreError`."""
         try:
             return await self._repeat(request, ambiguous_too=True)
-        except Oversized as error:
+        except OversizedAnswer as error:
             raise StoreError(str(error)) from error
 
     async def write(self, request: Request) -> Answer | Unknown:
@@ -99,7 +99,7 @@ class Client:
                 break
             try:
                 return await self._attempt(request, pause_s)
-            except Oversized:
+            except OversizedAnswer:
                 raise
             except Ambiguous as error:
                 if not ambiguous_too:

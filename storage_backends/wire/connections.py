@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from storage_backends.base import StoreUnavailable
 from storage_backends.clock import system_now_ms
 from storage_backends.wire.endpoint import Endpoint
-from storage_backends.wire.exchange import Ambiguous, Oversized
+from storage_backends.wire.exchange import Ambiguous, OversizedAnswer
 from storage_backends.wire.http1 import AnswerLost, AnswerTooLarge, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 from storage_backends.wire.settings import ConnectionSettings
@@ -31,6 +31,6 @@ async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, s
     except NeverSent as error:
         raise StoreUnavailable(str(error)) from error
     except AnswerTooLarge as error:
-        raise Oversized(str(error)) from error
+        raise OversizedAnswer(str(error)) from error
     except AnswerLost as error:
         raise Ambiguous(str(error)) from error

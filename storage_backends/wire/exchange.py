@@ -26,8 +26,9 @@ class Ambiguous(StoreUnavailable):
     """The request was sent, and whether it was applied is not known."""
 
 
-class Oversized(Ambiguous):
-    """The answer is larger than is accepted; that to a read will be so again."""
+class OversizedAnswer(Ambiguous):
+    """The answer is larger than the limit. A read that is sent again would get the same answer, so it is not
+    retried."""
 
 
 @dataclass(frozen=True, slots=True)

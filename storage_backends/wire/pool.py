@@ -31,8 +31,8 @@ class Timeouts:
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A connection, when it was made, and since when it is idle."""
+class _PooledConnection:
+    """A connection, with the times at which it was made and became idle."""
 
     connection: Connection
     made_ms: int
@@ -40,7 +40,7 @@ class _Kept:
 
 
 class Pool:
-    """At most `size` connections at a time, opened when they are needed. Belongs to one event loop."""
+    """Keeps up to `size` connections to one host, which are opened when they are needed. For one event loop."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Pool:
         self._now_ms = now_ms
         self._max_body_bytes = max_body_bytes
         self._places = asyncio.Semaphore(size)
-        self._idle: deque[_Kept] = deque()  # the connection used last is used first
+        self._idle: deque[_PooledConnection] = deque()  # the connection used last is used first
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
@@ -83,7 +83,7 @@ class Pool:
         self._drop_idle()
         await asyncio.sleep(0)  # an aborted transport lets go of its socket in the next round
 
-    def _take_idle(self) -> _Kept | None:
+    def _take_idle(self) -> _PooledConnection | None:
         now = self._now_ms()
         while self._idle:
             kept = self._idle.pop()
@@ -93,7 +93,7 @@ class Pool:
             kept.connection.close()
         return None
 
-    def _release(self, kept: _Kept) -> None:
+    def _release(self, kept: _PooledConnection) -> None:
         if self._closed or not kept.connection.reusable:
             kept.connection.close()
             return
@@ -106,7 +106,7 @@ class Pool:
         while self._idle:
             self._idle.pop().connection.close()
 
-    async def _connect(self) -> _Kept:
+    async def _connect(self) -> _PooledConnection:
         try:
             async with asyncio.timeout(self._timeouts.connect_s):
                 connection = await self._open()
@@ -114,7 +114,7 @@ class Pool:
             reason = f"{type(error).__name__}: {error}"
             raise NeverSent(f"no connection to {self._host}:{self._port} could be made: {reason}") from error
         now = self._now_ms()
-        return _Kept(connection, now, now)
+        return _PooledConnection(connection, now, now)
 
     async def _open(self) -> Connection:
         connected = await connect(self._host, self._port)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.numbered import NumberedObjects
 
 
-class Words(Numbered[str]):
+class Words(NumberedObjects[str]):
     """Words that mean the same in any case, and a count of how often that was asked. Their first letter is their id."""
 
     def __init__(self, *words: str) -> None:

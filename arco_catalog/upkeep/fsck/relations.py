@@ -57,7 +57,7 @@ async def _examine(examination: Examination, relation: Relation) -> Sequence[Fin
         pointer = Pointer.parse(found.body, found.version, key)
         kind = optional_text(pointer.document, "type")
         if pointer.entity != relation.entity or kind != relation.kind:
-            text = f"{relation.called}; it says {kind} {pointer.entity}"
+            text = f"{relation.called}; its pointer is of {kind} {pointer.entity}"
             return [Finding(Code.POINTER_FOREIGN, key, text)]
         undecidable = await _undecidable(examination, pointer)
         pointer = await resolve_for_read(examination.session.state, pointer)

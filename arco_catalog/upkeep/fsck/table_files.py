@@ -131,7 +131,7 @@ class TableFiles:
                     self._tell(
                         Code.LOGGED_FILE_FOREIGN,
                         file,
-                        f"it says that it is of {time_and_uuid[0]}, of table {time_and_uuid[1]}",
+                        f"its time is {time_and_uuid[0]}, its table {time_and_uuid[1]}",
                     )
             finally:
                 self._files.forget(file)
@@ -172,7 +172,7 @@ class TableFiles:
             async for block in blocks:
                 await self._all(self._entry(manifest, record) for record in block)
         if reading.whole and length not in (None, reading.length):
-            text = f"it has {reading.length:,} bytes; its manifest list says {length:,}"
+            text = f"it has {reading.length:,} bytes; its manifest list has {length:,}"
             self._tell(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
@@ -191,7 +191,7 @@ class TableFiles:
         if differs is None:
             self._tell(Code.DATA_FILE_MISSING, file, f"named by {manifest}")
         elif differs:
-            self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have {size} bytes, as {manifest} says")
+            self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have the {size} bytes that {manifest} records")
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
         """Whether the size of a file differs from `size`; None if the file does not exist. A file that can't be reached

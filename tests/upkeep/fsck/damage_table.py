@@ -1,7 +1,7 @@
-"""What a check says of each damage: the table in docs/fsck.md.
+"""The findings that a check reports for each damage of each object: the table in docs/fsck.md.
 
-A cell has the codes of which one at least is told, `UNNOTICED`, or `NEVER` where there is no such damage: an object
-that is written once has no older version.
+A cell has the codes of which at least one is reported, `UNNOTICED`, or `NEVER` for a damage that is impossible: an
+object that is written once has no older version.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ BESIDE = frozenset(
         *(Code.COMMIT_UNREADABLE, Code.HINT_MISSING),
     }
 )
-"""What may be told as well, because it follows."""
+"""Codes that may be reported in addition, because they follow from the damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is told of one role."""
+    """The cells of one object, a cell for each damage."""
 
     gone: Cell
     cut: Cell
@@ -34,157 +34,194 @@ class Row:
     """Why something can't be noticed, or need not be."""
 
     def cell(self, way: str) -> Cell:
-        """What is told of one way."""
+        """Returns the cell of one damage."""
         return {"gone": self.gone, "cut": self.cut, "older": self.older, "foreign": self.foreign}[way]
 
 
-def told(*codes: Code) -> Cell:
-    """One of these, at least."""
+def reported(*codes: Code) -> Cell:
+    """Returns the cell for at least one of these codes."""
     return frozenset(codes)
 
 
 TO_BE_DELETED = "the purge is deleting it, and fails where it can't read what it needs"
-NOT_NEEDED = "nobody needs it any more"
-SAME_SIZE = "one of the very size can't be told: nothing keeps a digest"
+NOT_NEEDED = "it is not needed any more"
+SAME_SIZE = "a file of the same size can't be distinguished: no record has a digest"
 PURGED = "its log is not followed any more"
 
 DAMAGE: Mapping[str, Row] = {
     "HEAD": Row(
-        told(Code.MANIFEST_MISSING),
-        told(Code.MANIFEST_UNREADABLE),
-        told(Code.MANIFEST_OLDER, Code.COMMIT_UNCONFIRMED),
-        told(Code.COMMIT_MISSING),
+        reported(Code.MANIFEST_MISSING),
+        reported(Code.MANIFEST_UNREADABLE),
+        reported(Code.MANIFEST_OLDER, Code.COMMIT_UNCONFIRMED),
+        reported(Code.COMMIT_MISSING),
     ),
-    "HEAD's commit object": Row(told(Code.COMMIT_MISSING), told(Code.COMMIT_FOREIGN), NEVER, told(Code.COMMIT_FOREIGN)),
-    "commit object": Row(told(Code.COMMIT_MISSING), told(Code.COMMIT_UNREADABLE), NEVER, told(Code.COMMIT_FOREIGN)),
+    "HEAD's commit object": Row(
+        reported(Code.COMMIT_MISSING), reported(Code.COMMIT_FOREIGN), NEVER, reported(Code.COMMIT_FOREIGN)
+    ),
+    "commit object": Row(
+        reported(Code.COMMIT_MISSING), reported(Code.COMMIT_UNREADABLE), NEVER, reported(Code.COMMIT_FOREIGN)
+    ),
     "commit object that never was HEAD": Row(UNNOTICED, UNNOTICED, NEVER, UNNOTICED, NOT_NEEDED),
     "segment of HEAD's index": Row(
-        told(Code.SEGMENT_MISSING), told(Code.SEGMENT_UNREADABLE), NEVER, told(Code.SEGMENT_FOREIGN)
+        reported(Code.SEGMENT_MISSING), reported(Code.SEGMENT_UNREADABLE), NEVER, reported(Code.SEGMENT_FOREIGN)
     ),
     "segment that was replaced": Row(
         UNNOTICED, UNNOTICED, NEVER, UNNOTICED, "only a listing that was begun on an older HEAD reads it, and then ends"
     ),
     "properties of a namespace": Row(
-        told(Code.VALUE_MISSING), told(Code.VALUE_UNREADABLE), NEVER, told(Code.VALUE_FOREIGN)
+        reported(Code.VALUE_MISSING), reported(Code.VALUE_UNREADABLE), NEVER, reported(Code.VALUE_FOREIGN)
     ),
     "properties that were replaced": Row(UNNOTICED, UNNOTICED, NEVER, UNNOTICED, NOT_NEEDED),
     "pointer": Row(
-        told(Code.POINTER_MISSING),
-        told(Code.POINTER_UNREADABLE),
-        told(Code.POINTER_OLDER),
-        told(Code.POINTER_FOREIGN),
+        reported(Code.POINTER_MISSING),
+        reported(Code.POINTER_UNREADABLE),
+        reported(Code.POINTER_OLDER),
+        reported(Code.POINTER_FOREIGN),
     ),
     "pointer, older only by a mark, a fence or an intent": Row(
         NEVER, NEVER, UNNOTICED, NEVER, "it names the same file: nothing is lost, and a mark is put again"
     ),
     "pointer of a table that is purging": Row(
-        told(Code.POINTER_MISSING), told(Code.POINTER_UNREADABLE), told(Code.POINTER_OLDER), told(Code.POINTER_FOREIGN)
+        reported(Code.POINTER_MISSING),
+        reported(Code.POINTER_UNREADABLE),
+        reported(Code.POINTER_OLDER),
+        reported(Code.POINTER_FOREIGN),
     ),
     "pointer of a table that is purged": Row(UNNOTICED, UNNOTICED, UNNOTICED, UNNOTICED, NOT_NEEDED),
     "current metadata file": Row(
-        told(Code.METADATA_MISSING), told(Code.METADATA_UNREADABLE), NEVER, told(Code.METADATA_FOREIGN)
+        reported(Code.METADATA_MISSING), reported(Code.METADATA_UNREADABLE), NEVER, reported(Code.METADATA_FOREIGN)
     ),
     "earlier metadata file": Row(
-        told(Code.LOGGED_FILE_MISSING), told(Code.LOGGED_FILE_UNREADABLE), NEVER, told(Code.LOGGED_FILE_FOREIGN)
+        reported(Code.LOGGED_FILE_MISSING),
+        reported(Code.LOGGED_FILE_UNREADABLE),
+        NEVER,
+        reported(Code.LOGGED_FILE_FOREIGN),
     ),
     "manifest list": Row(
-        told(Code.MANIFEST_LIST_MISSING),
-        told(Code.MANIFEST_LIST_UNREADABLE),
+        reported(Code.MANIFEST_LIST_MISSING),
+        reported(Code.MANIFEST_LIST_UNREADABLE),
         NEVER,
         UNNOTICED,
-        "nothing that names a manifest list tells its length, or what is in it",
+        "no record has the length or the content of a manifest list",
     ),
     "manifest": Row(
-        told(Code.MANIFEST_FILE_MISSING), told(Code.MANIFEST_FILE_UNREADABLE), NEVER, told(Code.MANIFEST_FILE_FOREIGN)
+        reported(Code.MANIFEST_FILE_MISSING),
+        reported(Code.MANIFEST_FILE_UNREADABLE),
+        NEVER,
+        reported(Code.MANIFEST_FILE_FOREIGN),
     ),
     "data file": Row(
-        told(Code.DATA_FILE_MISSING), told(Code.DATA_FILE_FOREIGN), NEVER, told(Code.DATA_FILE_FOREIGN), SAME_SIZE
+        reported(Code.DATA_FILE_MISSING),
+        reported(Code.DATA_FILE_FOREIGN),
+        NEVER,
+        reported(Code.DATA_FILE_FOREIGN),
+        SAME_SIZE,
     ),
     "statistics file": Row(
-        told(Code.STATISTICS_MISSING), told(Code.STATISTICS_FOREIGN), NEVER, told(Code.STATISTICS_FOREIGN), SAME_SIZE
+        reported(Code.STATISTICS_MISSING),
+        reported(Code.STATISTICS_FOREIGN),
+        NEVER,
+        reported(Code.STATISTICS_FOREIGN),
+        SAME_SIZE,
     ),
     "manifest list of a dropped table": Row(
-        told(Code.MANIFEST_LIST_MISSING), UNNOTICED, NEVER, UNNOTICED, "files of dropped tables are not read"
+        reported(Code.MANIFEST_LIST_MISSING), UNNOTICED, NEVER, UNNOTICED, "files of dropped tables are not read"
     ),
     "file of a table that is dropped": Row(
-        UNNOTICED, UNNOTICED, NEVER, UNNOTICED, "files of dropped tables are not looked at; undrop looks at the lists"
+        UNNOTICED,
+        UNNOTICED,
+        NEVER,
+        UNNOTICED,
+        "files of dropped tables are not checked; undrop checks the manifest lists",
     ),
     "file of a table that is purging": Row(UNNOTICED, UNNOTICED, NEVER, UNNOTICED, TO_BE_DELETED),
     "committed receipt": Row(
-        told(Code.RECEIPT_MISSING), told(Code.RECEIPT_UNREADABLE), NEVER, told(Code.RECEIPT_FOREIGN)
+        reported(Code.RECEIPT_MISSING), reported(Code.RECEIPT_UNREADABLE), NEVER, reported(Code.RECEIPT_FOREIGN)
     ),
     "pending receipt": Row(
         UNNOTICED,
-        told(Code.RECEIPT_UNREADABLE),
+        reported(Code.RECEIPT_UNREADABLE),
         NEVER,
-        told(Code.RECEIPT_FOREIGN),
-        "the committed receipt says the same; without either, that is missed",
+        reported(Code.RECEIPT_FOREIGN),
+        "the committed receipt has the same content; if both are missing, `receipt-missing` is reported",
     ),
     "committed receipt of a table that is purging": Row(
-        UNNOTICED, told(Code.RECEIPT_UNREADABLE), NEVER, told(Code.RECEIPT_FOREIGN), TO_BE_DELETED
+        UNNOTICED, reported(Code.RECEIPT_UNREADABLE), NEVER, reported(Code.RECEIPT_FOREIGN), TO_BE_DELETED
     ),
     "pending receipt of a table that is purging": Row(
-        UNNOTICED, told(Code.RECEIPT_UNREADABLE), NEVER, told(Code.RECEIPT_FOREIGN), TO_BE_DELETED
+        UNNOTICED, reported(Code.RECEIPT_UNREADABLE), NEVER, reported(Code.RECEIPT_FOREIGN), TO_BE_DELETED
     ),
     "committed receipt of a table that is purged": Row(
         UNNOTICED,
-        told(Code.RECEIPT_UNREADABLE),
+        reported(Code.RECEIPT_UNREADABLE),
         NEVER,
-        told(Code.RECEIPT_FOREIGN),
+        reported(Code.RECEIPT_FOREIGN),
         PURGED,
     ),
     "pending receipt of a table that is purged": Row(
         UNNOTICED,
-        told(Code.RECEIPT_UNREADABLE),
+        reported(Code.RECEIPT_UNREADABLE),
         NEVER,
-        told(Code.RECEIPT_FOREIGN),
+        reported(Code.RECEIPT_FOREIGN),
         PURGED,
     ),
-    "marker's earlier slot": Row(told(Code.MARKER_GAP), told(Code.MARKER_UNREADABLE), NEVER, told(Code.MARKER_FOREIGN)),
+    "marker's earlier slot": Row(
+        reported(Code.MARKER_GAP), reported(Code.MARKER_UNREADABLE), NEVER, reported(Code.MARKER_FOREIGN)
+    ),
     "marker's last slot": Row(
         UNNOTICED,
-        told(Code.MARKER_UNREADABLE),
+        reported(Code.MARKER_UNREADABLE),
         NEVER,
-        told(Code.MARKER_FOREIGN),
+        reported(Code.MARKER_FOREIGN),
         "as if the server had died before its answer: a retry finds what was committed, and answers",
     ),
     "transaction's decision": Row(
         UNNOTICED,
-        told(Code.TRANSACTION_UNREADABLE),
-        told(Code.TRANSACTION_UNDECIDED),
-        told(Code.TRANSACTION_FOREIGN),
+        reported(Code.TRANSACTION_UNREADABLE),
+        reported(Code.TRANSACTION_UNDECIDED),
+        reported(Code.TRANSACTION_FOREIGN),
         "all that it decided is settled; as long as something waits for it, it is missed (`transaction-missing`)",
     ),
-    "claim on a file": Row(told(Code.CLAIM_MISSING), told(Code.CLAIM_UNREADABLE), NEVER, told(Code.CLAIM_FOREIGN)),
+    "claim on a file": Row(
+        reported(Code.CLAIM_MISSING), reported(Code.CLAIM_UNREADABLE), NEVER, reported(Code.CLAIM_FOREIGN)
+    ),
     "log of walks": Row(
         UNNOTICED,
-        told(Code.CHECKPOINT_UNREADABLE),
+        reported(Code.CHECKPOINT_UNREADABLE),
         UNNOTICED,
         UNNOTICED,
         "the reconciler walks once more, and finds all receipts there",
     ),
     "chunk of a purge's inventory": Row(
-        UNNOTICED, told(Code.CHECKPOINT_UNREADABLE), NEVER, UNNOTICED, "the purge lists its table's files once more"
+        UNNOTICED, reported(Code.CHECKPOINT_UNREADABLE), NEVER, UNNOTICED, "the purge lists its table's files once more"
     ),
-    "first version of a task": Row(told(Code.TASK_GAP), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)),
-    "further version of a task": Row(told(Code.TASK_GAP), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)),
+    "first version of a task": Row(
+        reported(Code.TASK_GAP), reported(Code.TASK_UNREADABLE), NEVER, reported(Code.TASK_FOREIGN)
+    ),
+    "further version of a task": Row(
+        reported(Code.TASK_GAP), reported(Code.TASK_UNREADABLE), NEVER, reported(Code.TASK_FOREIGN)
+    ),
     "last version of a task": Row(
         UNNOTICED,
-        told(Code.TASK_UNREADABLE),
+        reported(Code.TASK_UNREADABLE),
         NEVER,
-        told(Code.TASK_FOREIGN),
+        reported(Code.TASK_FOREIGN),
         "as if its writer had died before it: the next worker goes on from the version before, or makes the first",
     ),
     "first version of a task that has ended": Row(
-        UNNOTICED, told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN), "as if the collector were at it"
+        UNNOTICED,
+        reported(Code.TASK_UNREADABLE),
+        NEVER,
+        reported(Code.TASK_FOREIGN),
+        "the collector may be deleting it",
     ),
     "further version of a task that has ended": Row(
-        told(Code.TASK_GAP), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)
+        reported(Code.TASK_GAP), reported(Code.TASK_UNREADABLE), NEVER, reported(Code.TASK_FOREIGN)
     ),
     "last version of a task that has ended": Row(
-        told(Code.HINT_MISSING), told(Code.TASK_UNREADABLE), NEVER, told(Code.TASK_FOREIGN)
+        reported(Code.HINT_MISSING), reported(Code.TASK_UNREADABLE), NEVER, reported(Code.TASK_FOREIGN)
     ),
-    "hint": Row(told(Code.HINT_MISSING), NEVER, NEVER, told(Code.OBJECT_UNKNOWN)),
+    "hint": Row(reported(Code.HINT_MISSING), NEVER, NEVER, reported(Code.OBJECT_UNKNOWN)),
 }
 
 
