@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 @dataclass
-class Finished:
+class CompletedProcess:
     """What a process left behind."""
 
     code: int
@@ -28,7 +28,7 @@ class Finished:
 
 @dataclass
 class Server:
-    """A running `arco serve`. `printed` is what it said when it began to listen."""
+    """A running `arco serve`. `printed` is its start-up message."""
 
     process: Process
     uri: str
@@ -38,7 +38,7 @@ class Server:
         """Status and parsed body of one request."""
         return await asyncio.to_thread(_call, method, self.uri + path, body)
 
-    async def stop(self, how: signal.Signals = signal.SIGINT) -> Finished:
+    async def stop(self, how: signal.Signals = signal.SIGINT) -> CompletedProcess:
         """Ends it, and waits for that."""
         self.process.send_signal(how)
         return await finished(self.process)
@@ -63,15 +63,15 @@ async def start(*arguments: str, **environment: str) -> Process:
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**clean, **environment})
 
 
-async def finished(process: Process) -> Finished:
+async def finished(process: Process) -> CompletedProcess:
     """Waits for the end of a process."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         out, err = await process.communicate()
     assert process.returncode is not None
-    return Finished(process.returncode, out.decode(), err.decode())
+    return CompletedProcess(process.returncode, out.decode(), err.decode())
 
 
-async def arco(*arguments: str, **environment: str) -> Finished:
+async def arco(*arguments: str, **environment: str) -> CompletedProcess:
     """Runs `arco` to its end."""
     return await finished(await start(*arguments, **environment))
 

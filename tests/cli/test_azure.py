@@ -1,4 +1,4 @@
-"""A catalog in Azure Blob Storage as Azurite serves it: made and looked at by `arco`, written and read by PyIceberg."""
+"""A catalog in Azure Blob Storage as Azurite serves it: made and inspected by `arco`, written and read by PyIceberg."""
 
 import itertools
 import json
@@ -50,25 +50,25 @@ def test_a_catalog_in_azure_is_made_and_passes_every_check(
         assert DEVELOPMENT_KEY not in str(found)
 
 
-def test_what_is_wrong_is_told(
+def test_what_is_wrong_is_reported(
     azurite_server: AzuriteServer, container: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = azurite_server.environment
 
     nowhere = checks(capsys, "az://nowhere/catalog", environment, code=1)
-    nobody = checks(capsys, f"az://{container}/x", {**environment, "AZURE_STORAGE_KEY": "d3Jvbmc="}, code=1)
+    no_one = checks(capsys, f"az://{container}/x", {**environment, "AZURE_STORAGE_KEY": "d3Jvbmc="}, code=1)
     no_key = checks(capsys, f"az://{container}/x", {**environment, "AZURE_STORAGE_KEY": "?"}, code=1)
     no_account = checks(capsys, f"az://{container}/x", {}, code=1)
 
     assert "container 'nowhere' does not exist" in nowhere["store"]
     assert "that the container is there" in nowhere["store"]
-    assert "Storage Blob Data Contributor" in nobody["store"]  # Azurite has no other code for a wrong key
+    assert "Storage Blob Data Contributor" in no_one["store"]  # Azurite has no other code for a wrong key
     assert "check AZURE_STORAGE_ACCOUNT and its key" in denied("status 403 AuthenticationFailed")
     assert "not base64" in no_key["credentials"]
     assert "set AZURE_STORAGE_ACCOUNT" in no_account["credentials"]
 
 
-def test_pyiceberg_creates_appends_and_reads_where_the_catalog_says(
+def test_pyiceberg_creates_appends_and_reads_where_the_catalog_states(
     azurite_server: AzuriteServer, container: str
 ) -> None:
     account = f"AccountName={DEVELOPMENT_ACCOUNT};AccountKey={DEVELOPMENT_KEY}"

@@ -14,7 +14,7 @@ async def status(server: Server, method: str, path: str, headers: dict[str, str]
     """The status of a request with these headers; a `Host` replaces the client's own."""
 
     def ask() -> int:
-        port = int(server.uri.rpartition(":")[2])  # the server tells this machine's name where it listens everywhere
+        port = int(server.uri.rpartition(":")[2])  # a server that listens everywhere prints this machine's name
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
         try:
             connection.request(method, path, b'{"namespace":["db"]}' if method == "POST" else None, headers)
@@ -53,7 +53,7 @@ async def test_a_server_on_all_addresses_is_judged_as_on_loopback_where_it_is_re
     assert statuses == {"lake.example": 200, "lake:80": 200, "localhost": 200, "evil.example": 403}
 
 
-async def test_a_host_that_is_a_url_is_wrong_usage_told_in_one_line() -> None:
+async def test_a_host_that_is_a_url_is_wrong_usage_reported_in_one_line() -> None:
     ended = await arco("serve", "--store", "memory:", "--port", "0", ARCO_ALLOWED_HOSTS="http://lake")
 
     assert ended.code == 1

@@ -54,7 +54,7 @@ def test_no_more_are_started_than_memory_suffices_for(group: Path, fit: int, wor
     assert usual_workers("file:/x", each, 64) == workers
 
 
-def test_there_is_a_most(group: Path) -> None:
+def test_the_number_has_a_limit(group: Path) -> None:
     assert usual_workers("file:/x", 1 << 20, 4) == 4
 
 

@@ -57,7 +57,7 @@ local.location=/"""
     )
 
 
-def test_clients_with_a_secret_are_told_where_to_put_it() -> None:
+def test_clients_with_a_secret_are_reported_where_to_put_it() -> None:
     text = client_config(URI, "lake", "file:/data", {}, Login.of(["oidc", "internal"]))
 
     for line in (
@@ -79,16 +79,16 @@ def test_engines_get_access_to_the_files_of_a_cloud_from_a_catalog_with_logins()
         "abfss://lake@account.dfs.core.windows.net/p": AZURE_KEYS,
     }
     for store, environment in clouds.items():
-        for login, told in ((Login.of(["internal"]), True), (None, False)):
+        for login, report in ((Login.of(["internal"]), True), (None, False)):
             text = client_config(URI, "lake", store, {**KEYS, **environment}, login)
-            assert ("spark.sql.catalog.arco.header.X-Iceberg-Access-Delegation=vended-credentials" in text) == told
-            assert ("iceberg.rest-catalog.vended-credentials-enabled=true\n" in text) == told
-            assert ("'header.X-Iceberg-Access-Delegation' = 'vended-credentials'" in text) == told
+            assert ("spark.sql.catalog.arco.header.X-Iceberg-Access-Delegation=vended-credentials" in text) == report
+            assert ("iceberg.rest-catalog.vended-credentials-enabled=true\n" in text) == report
+            assert ("'header.X-Iceberg-Access-Delegation' = 'vended-credentials'" in text) == report
             assert "hunter" not in text
     assert "vended" not in client_config(URI, "lake", "file:/data", {}, Login.of(["internal"]))
 
 
-def test_flink_and_duckdb_are_told_of_a_catalog_with_logins() -> None:
+def test_flink_and_duckdb_are_reported_a_catalog_with_logins() -> None:
     blocks = client_config(URI, "lake", "s3://b/p", {"AWS_REGION": "eu-west-1"}, Login.of(["internal"])).split(
         "\n\n-- "
     )
@@ -118,7 +118,7 @@ ATTACH 'lake' AS arco (TYPE iceberg, SECRET arco, ENDPOINT 'http://127.0.0.1:818
     ]
 
 
-def test_owners_of_another_issuers_token_are_told_where_to_put_it() -> None:
+def test_owners_of_another_issuers_token_are_reported_where_to_put_it() -> None:
     text = client_config(URI, "lake", "file:/data", {}, Login.of(["oidc"]))
 
     assert "spark.sql.catalog.arco.token=TOKEN" in text
@@ -228,5 +228,5 @@ def test_no_secret_is_printed(store: str) -> None:
     assert not [value for value in (*KEYS.values(), *AZURE_KEYS.values(), *GOOGLE_TOKEN.values()) if value in text]
 
 
-def test_a_store_in_memory_is_said_to_be_out_of_reach() -> None:
+def test_a_store_in_memory_counts_as_out_of_reach() -> None:
     assert "no engine can read or write files there" in client_config(URI, "lake", "memory:", {})

@@ -83,7 +83,7 @@ def connected(crowd: Crowd | None = None) -> tuple[BoundedProtocol, Loop, Transp
     return protocol, loop, transport
 
 
-def test_a_connection_that_says_nothing_is_closed() -> None:
+def test_a_connection_that_states_nothing_is_closed() -> None:
     _, loop, transport = connected()
     [timer] = loop.timers
     assert timer.seconds == HEAD_SECONDS

@@ -21,9 +21,9 @@ class Connection:
         self.was_cut = True
 
 
-def crowd_of(most: int) -> tuple[Crowd, FakeRuntime]:
+def crowd_of(limit: int) -> tuple[Crowd, FakeRuntime]:
     clock = FakeRuntime()
-    return Crowd(most, lambda: clock.ms / 1_000, max_kept_bytes=100), clock
+    return Crowd(limit, lambda: clock.ms / 1_000, max_kept_bytes=100), clock
 
 
 def cut(*connections: Connection) -> list[bool]:
@@ -84,7 +84,7 @@ def test_who_has_been_idle_longest_goes_once_that_is_long_enough() -> None:
     assert cut(first, second) == [False, True]
 
 
-def test_whoever_sent_most_of_a_head_goes_when_too_much_is_kept() -> None:
+def test_the_sender_of_the_largest_head_is_cut_when_too_much_is_kept() -> None:
     crowd, _ = crowd_of(9)
     small, large, busy = Connection(crowd, 10), Connection(crowd, 60), Connection(crowd, 80)
     crowd.busy(busy)
@@ -94,7 +94,7 @@ def test_whoever_sent_most_of_a_head_goes_when_too_much_is_kept() -> None:
     assert cut(small, large, busy) == [False, True, False], "with the one that leaves it is little enough"
 
 
-def test_who_sends_goes_if_there_is_nobody_else() -> None:
+def test_who_sends_goes_if_there_is_no_other() -> None:
     crowd, _ = crowd_of(9)
     busy = Connection(crowd, 101)
     crowd.busy(busy)
@@ -114,7 +114,7 @@ def test_one_that_is_cut_as_its_request_ends_is_not_idle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "wanted", "most", "raised_to"),
+    ("limits", "wanted", "limit", "raised_to"),
     [
         ((1024, 4096), 512, 512, None),
         ((256, 256), 512, 256 - KEPT_FOR_OTHERS, None),
@@ -126,17 +126,17 @@ def test_one_that_is_cut_as_its_request_ends_is_not_idle() -> None:
     ],
 )
 def test_connections_leave_descriptors_to_the_store(
-    limits: tuple[int, int], wanted: int, most: int, raised_to: int | None, monkeypatch: pytest.MonkeyPatch
+    limits: tuple[int, int], wanted: int, limit: int, raised_to: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
+    report: list[int] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
-    monkeypatch.setattr(resource, "setrlimit", lambda _, to: told.append(to[0]))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, to: report.append(to[0]))
 
-    assert max_connections(wanted) == most
-    assert told == ([] if raised_to is None else [raised_to])
+    assert max_connections(wanted) == limit
+    assert report == ([] if raised_to is None else [raised_to])
 
 
-def test_too_few_descriptors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_descriptors_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     few = KEPT_FOR_OTHERS + FEWEST - 1
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
 

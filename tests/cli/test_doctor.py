@@ -88,7 +88,7 @@ def test_an_s3_store_is_checked_with_its_credentials(s3_server: S3Server, s3_buc
     assert "no-such-bucket" in found["allowed location"][1]
 
 
-def test_a_bucket_that_keeps_what_is_deleted_is_told(s3_server: S3Server, s3_bucket: str, capsys: Captured) -> None:
+def test_a_bucket_that_keeps_what_is_deleted_is_reported(s3_server: S3Server, s3_bucket: str, capsys: Captured) -> None:
     store, environment = f"s3://{s3_bucket}/catalog", s3_server.environment
     assert main(["init", "--store", store], environment) == 0
     capsys.readouterr()
@@ -125,7 +125,7 @@ def test_a_gcs_store_is_checked_with_its_credentials(client: str, capsys: Captur
     assert found["allowed location"][:2] == ("failed", "gs://no-such-bucket/x: bucket 'no-such-bucket' does not exist")
 
 
-def test_a_file_of_google_credentials_that_is_not_there_is_told(capsys: Captured) -> None:
+def test_a_file_of_google_credentials_that_is_not_there_is_reported(capsys: Captured) -> None:
     environment = {"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/key.json"}
     found = examined(capsys, "gs://bucket/x", code=1, environment=environment)
 
@@ -135,21 +135,21 @@ def test_a_file_of_google_credentials_that_is_not_there_is_told(capsys: Captured
     assert found["store"][0] == "failed"
 
 
-def test_a_client_that_there_is_none_of_is_told(capsys: Captured) -> None:
+def test_a_client_that_there_is_none_of_is_reported(capsys: Captured) -> None:
     found = examined(capsys, "gs://bucket/x", code=1, environment={"ARCO_GCS_CLIENT": "grpc"})
 
     assert "expected wire or sdk" in found["credentials"][1]
     assert "expected wire or sdk" in found["store"][1]
 
 
-def test_a_bucket_that_is_not_there_is_told(s3_server: S3Server, capsys: Captured) -> None:
+def test_a_bucket_that_is_not_there_is_reported(s3_server: S3Server, capsys: Captured) -> None:
     found = examined(capsys, "s3://no-such-bucket/x", code=1, environment=s3_server.environment)
 
     assert found["store"][0] == "failed"
     assert "bucket 'no-such-bucket' does not exist" in found["store"][1]
 
 
-def test_half_a_pair_of_keys_is_told(capsys: Captured) -> None:
+def test_half_a_pair_of_keys_is_reported(capsys: Captured) -> None:
     half = {**S3Server("http://127.0.0.1:9").environment, "AWS_SECRET_ACCESS_KEY": ""}
 
     found = examined(capsys, "s3://bucket/x", code=1, environment=half)
@@ -192,7 +192,7 @@ def test_clocks_are_judged_by_what_engines_bear() -> None:
     assert clock(30_000).status is Status.FAILED
 
 
-def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_reported_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "find_spec", lambda module: None)
 
     assert packages("s3://b/x").status is Status.FAILED
@@ -201,7 +201,7 @@ def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest
     assert packages("file:/x").status is Status.WARNING
 
 
-def test_a_refusal_is_told_with_what_helps() -> None:
+def test_a_refusal_is_reported_with_what_helps() -> None:
     assert "clock" in denied("403 RequestTimeTooSkewed")
     assert "AWS_SECRET_ACCESS_KEY" in denied("403 SignatureDoesNotMatch")
     assert "s3:ListBucket" in denied("403 AccessDenied")

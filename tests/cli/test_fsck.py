@@ -40,25 +40,25 @@ def the_receipt(folder: Path) -> Path:
     return receipt
 
 
-async def test_a_sound_catalog_is_said_to_be_sound(folder: Path) -> None:
+async def test_a_sound_catalog_counts_as_sound(folder: Path) -> None:
     ended = await arco("fsck", "--store", folder.as_uri())
 
     assert ended.code == 0
     assert "Nothing is wrong." in ended.out
 
 
-async def test_an_error_is_told_with_its_remedy_and_ends_the_command_with_1(folder: Path) -> None:
+async def test_an_error_is_reported_with_its_remedy_and_ends_the_command_with_1(folder: Path) -> None:
     pointer = the_pointer(folder)
     pointer.write_bytes(b"{")
 
     ended = await arco("fsck", "--store", folder.as_uri())
-    told = json.loads((await arco("fsck", "--json", "--store", folder.as_uri())).out)
+    printed = json.loads((await arco("fsck", "--json", "--store", folder.as_uri())).out)
 
     assert ended.code == 1
     assert "pointer-unreadable" in ended.out
     assert "then run `arco restore`" in ended.out
-    assert (told["ok"], [finding["code"] for finding in told["findings"]]) == (False, ["pointer-unreadable"])
-    assert told["findings"][0]["where"] == pointer.relative_to(folder).as_posix()
+    assert (printed["ok"], [finding["code"] for finding in printed["findings"]]) == (False, ["pointer-unreadable"])
+    assert printed["findings"][0]["where"] == pointer.relative_to(folder).as_posix()
 
 
 async def test_head_that_is_gone_is_a_finding_and_a_store_without_a_catalog_none(folder: Path, tmp_path: Path) -> None:
@@ -75,14 +75,14 @@ async def test_head_that_is_gone_is_a_finding_and_a_store_without_a_catalog_none
 def test_many_findings_of_one_kind_are_cut_and_counted() -> None:
     found = [Finding(Code.RECEIPT_MISSING, f"key-{number}", "why") for number in range(MAX_LISTED + 7)]
 
-    told = as_text(found, 1_000)
+    printed = as_text(found, 1_000)
 
-    assert told.count("receipt-missing") == MAX_LISTED + 2
-    assert "... and 7 more of receipt-missing" in told
-    assert "1,000 objects were checked: 0 errors, 107 warnings, 0 notes." in told
+    assert printed.count("receipt-missing") == MAX_LISTED + 2
+    assert "... and 7 more of receipt-missing" in printed
+    assert "1,000 objects were checked: 0 errors, 107 warnings, 0 notes." in printed
 
 
-def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0, 500, 1_500, 1_500, 1_600])
     progress = Progress(lambda: next(times))
     examination = Examination(CatalogFixture().session())
@@ -95,7 +95,7 @@ def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == "arco: 20 objects checked so far, now at the files of db.t\n"
 
 
-async def test_repairs_are_told_and_carried_out_only_where_that_is_asked_for(folder: Path) -> None:
+async def test_repairs_are_reported_and_carried_out_only_where_that_is_requested(folder: Path) -> None:
     receipt = the_receipt(folder)
     body = receipt.read_bytes()
     receipt.unlink()
@@ -121,7 +121,7 @@ def age(folder: Path) -> None:
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns - 3_600 * 10**9))
 
 
-async def test_files_are_looked_at_where_that_is_asked_for(folder: Path) -> None:
+async def test_files_are_read_where_that_is_requested(folder: Path) -> None:
     fixture = CatalogFixture(LocalStore(folder), settings=Settings("arco"), url=folder.as_uri())
     place = str(json.loads((await load_table(fixture.session(), NS, "t")).metadata)["location"])
     await fixture.commit(
@@ -162,9 +162,9 @@ async def test_files_are_looked_at_where_that_is_asked_for(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), [(["--apply"], "give --repair, too"), (["--table", "db.t"], "give --data, too")]
+    ("arguments", "printed"), [(["--apply"], "give --repair, too"), (["--table", "db.t"], "give --data, too")]
 )
-async def test_options_that_say_nothing_alone_are_refused(folder: Path, arguments: list[str], told: str) -> None:
+async def test_options_that_say_nothing_alone_are_refused(folder: Path, arguments: list[str], printed: str) -> None:
     ended = await arco("fsck", *arguments, "--store", folder.as_uri())
 
-    assert (ended.code, told in ended.err) == (1, True)
+    assert (ended.code, printed in ended.err) == (1, True)

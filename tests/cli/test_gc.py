@@ -57,7 +57,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("arco/warehouse/**/*.metadata.json"))
 
 
-async def test_nothing_is_deleted_unless_it_is_told_to(folder: Path) -> None:
+async def test_nothing_is_deleted_unless_it_has_to(folder: Path) -> None:
     before = files(folder)
 
     ended = await arco("gc", "--store", folder.as_uri())
@@ -71,12 +71,12 @@ async def test_nothing_is_deleted_unless_it_is_told_to(folder: Path) -> None:
 
 async def test_with_delete_it_is_gone_and_the_catalog_is_sound(folder: Path) -> None:
     ended = await arco("gc", "--delete", "--json", "--store", folder.as_uri())
-    told = json.loads(ended.out)
+    printed = json.loads(ended.out)
 
     assert ended.code == 0
-    assert told["deleted"] is True
-    assert {each["kind"]: each["count"] for each in told["kinds"]} == {"metadata-file": 1, "pending-receipt": 2}
-    assert all(each["bytes"] > 0 and each["oldest_ms"] and each["why"] for each in told["kinds"])
+    assert printed["deleted"] is True
+    assert {each["kind"]: each["count"] for each in printed["kinds"]} == {"metadata-file": 1, "pending-receipt": 2}
+    assert all(each["bytes"] > 0 and each["oldest_ms"] and each["why"] for each in printed["kinds"])
     assert len(files(folder)) == 1
     assert (await arco("fsck", "--store", folder.as_uri())).code == 0
 
@@ -98,13 +98,13 @@ async def test_what_a_delegation_service_left_in_the_store_is_collected_and_chec
     os.utime(hint, (0, 0))
 
     ended = await arco("gc", "--delete", "--json", "--store", folder.as_uri())
-    told = json.loads(ended.out)
+    printed = json.loads(ended.out)
 
     assert not hint.exists()
-    assert [(each["owner"], each["name"], each["count"]) for each in told["beside"]] == [
+    assert [(each["owner"], each["name"], each["count"]) for each in printed["beside"]] == [
         ("delegation-service", "_catalog", 1)
     ]
-    assert [(each["name"], each["count"]) for each in told["catalogs"]] == [("arco", told["count"] - 1)]
+    assert [(each["name"], each["count"]) for each in printed["catalogs"]] == [("arco", printed["count"] - 1)]
     stray = folder / SERVICE.manifest
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"{}")
@@ -119,13 +119,13 @@ async def test_retention_below_a_week_is_refused(folder: Path) -> None:
     assert "at least a week" in ended.err
 
 
-def test_a_run_that_was_stopped_says_so() -> None:
+def test_a_run_that_was_stopped_reports_it() -> None:
     stats = CollectionStats(listed=7, stopped=True)
     stats.collects(Kind.MARKER, size=10, written_ms=0)
     assert "Stopped before the end" in as_text(stats, delete=True)
 
 
-def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0]
     progress = Progress(lambda: now[0])
     for ms in (500, 1_000, 1_500, 2_000):

@@ -18,7 +18,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": pa.array(["a", N
 
 
 def pasted(printed: str) -> Catalog:
-    """The catalog of whoever pastes the block for PyIceberg."""
+    """The catalog of a user who pastes the block for PyIceberg."""
     block = printed.split("# PyIceberg\n")[1].split("\n\n# Trino")[0]
     names: dict[str, Catalog] = {}
     exec(block, names)
@@ -59,9 +59,9 @@ async def test_pyiceberg_works_on_tables_in_gcs(start: Start, client: str) -> No
             with pasted(client_config(server.uri, "arco", "gs://lake/catalog", environment)) as catalog:
                 await asyncio.to_thread(work_on, catalog)
             ended = await server.stop()
-        told = await arco("ls", "-R", "--store", "gs://lake/catalog", **environment)
+        report = await arco("ls", "-R", "--store", "gs://lake/catalog", **environment)
 
     assert "READ-ONLY" not in ended.err
     assert ended.err.count("the store does not support conditional DELETE") == (start is fake_gcs_server)
-    assert told.code == 0
-    assert "db.elsewhere" in told.out
+    assert report.code == 0
+    assert "db.elsewhere" in report.out

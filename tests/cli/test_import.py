@@ -53,9 +53,9 @@ def source(tmp_path: Path) -> Catalog:
 def imported(capsys: Captured, store: str, tmp_path: Path, *arguments: str, code: int = 0) -> dict[str, object]:
     allowed = ["--allowed-location", f"file://{tmp_path}/src", "--store", store]
     ended = main(["import", *arguments, "--json", *allowed], {})
-    told = capsys.readouterr()
-    assert ended == code, told.err + told.out
-    document = json.loads(told.out)
+    report = capsys.readouterr()
+    assert ended == code, report.err + report.out
+    document = json.loads(report.out)
     assert isinstance(document, dict)
     return document
 
@@ -76,13 +76,13 @@ def state_of(store: str) -> set[str]:
     return {str(path) for path in folder.rglob("*") if path.is_file() and ".arco-store" not in path.parts}
 
 
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
+def test_a_dry_run_states_what_it_would_do_and_writes_nothing(
     store: str, source: Catalog, tmp_path: Path, capsys: Captured
 ) -> None:
     before = state_of(store)
-    told = imported(capsys, store, tmp_path, *sql(tmp_path))
-    assert (told["dry_run"], told["namespaces"]) == (True, ["a"])
-    assert results(told) == [("a.t", "would register"), ("a.u", "would register")]
+    report = imported(capsys, store, tmp_path, *sql(tmp_path))
+    assert (report["dry_run"], report["namespaces"]) == (True, ["a"])
+    assert results(report) == [("a.t", "would register"), ("a.u", "would register")]
     assert state_of(store) == before
 
 
@@ -101,7 +101,7 @@ def test_what_was_imported_is_left_as_it_is_and_the_rest_follows(
     assert json.loads(capsys.readouterr().out)["metadata_location"] == source.load_table("a.w").metadata_location
 
 
-def test_a_table_that_moved_on_over_there_is_told_and_the_others_go_on(
+def test_a_table_that_moved_on_over_there_is_reported_and_the_others_go_on(
     store: str, source: Catalog, tmp_path: Path, capsys: Captured
 ) -> None:
     imported(capsys, store, tmp_path, *sql(tmp_path), "--apply", "--only", "a")
@@ -109,9 +109,9 @@ def test_a_table_that_moved_on_over_there_is_told_and_the_others_go_on(
         change.set_properties(a="1")
 
     for more in ([], ["--apply"]):
-        told = imported(capsys, store, tmp_path, *sql(tmp_path), *more, code=1)
-        assert results(told) == [("a.t", "failed"), ("a.u", "already registered")]
-        assert "this catalog has another table a.t, whose metadata file is" in json.dumps(told)
+        report = imported(capsys, store, tmp_path, *sql(tmp_path), *more, code=1)
+        assert results(report) == [("a.t", "failed"), ("a.u", "already registered")]
+        assert "this catalog has another table a.t, whose metadata file is" in json.dumps(report)
 
 
 async def test_a_table_that_was_committed_to_here_counts_as_imported(
@@ -151,9 +151,9 @@ async def test_a_catalog_that_speaks_rest_is_a_source(
         rest = ["catalog", "rest", "-P", "type=rest", "-P", f"uri={server.uri}", "-P", "warehouse=arco"]
         command = ["import", *rest, "--into", "mig.rated", "--apply", "--json", "--store", store, *allowed]
         assert await run_in_thread(command) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert results(told) == [("mig.rated.a.t", "registered"), ("mig.rated.a.u", "registered")]
-    assert told["namespaces"] == ["mig", "mig.rated", "mig.rated.a"]
+    report = json.loads(capsys.readouterr().out)
+    assert results(report) == [("mig.rated.a.t", "registered"), ("mig.rated.a.u", "registered")]
+    assert report["namespaces"] == ["mig", "mig.rated", "mig.rated.a"]
 
 
 def test_a_catalog_that_cannot_be_read_is_one_clear_line(store: str, capsys: Captured) -> None:
@@ -183,23 +183,23 @@ def test_a_folder_of_hadoops_catalog_is_a_source(store: str, source: Catalog, tm
     hadoop_table(folder, source, "sales/hive", None, "00000-a.metadata.json")
     hadoop_table(folder, source, "sales/jumped", "2", "v1.metadata.json", "v2.metadata.json", "v9.metadata.json")
 
-    told = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--apply", code=1)
+    report = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--apply", code=1)
 
-    tables = told["tables"]
+    tables = report["tables"]
     assert isinstance(tables, list)
-    said = {each["name"]: (each["result"], each["metadata_location"], each["reason"]) for each in tables}
+    printed = {each["name"]: (each["result"], each["metadata_location"], each["reason"]) for each in tables}
     root = f"file://{folder}"
-    assert said["sales.orders"] == ("registered", f"{root}/sales/orders/metadata/v3.metadata.json", None)
-    assert said["sales.jumped"] == ("registered", f"{root}/sales/jumped/metadata/v2.metadata.json", None)
-    assert said["sales.deep.gone"] == ("registered", f"{root}/sales/deep/gone/metadata/v10.metadata.json", None)
-    assert "neither version-hint.text nor vN.metadata.json" in said["sales.hive"][2]
-    assert "The table is in no namespace: choose one with --into" in said["top"][2]
+    assert printed["sales.orders"] == ("registered", f"{root}/sales/orders/metadata/v3.metadata.json", None)
+    assert printed["sales.jumped"] == ("registered", f"{root}/sales/jumped/metadata/v2.metadata.json", None)
+    assert printed["sales.deep.gone"] == ("registered", f"{root}/sales/deep/gone/metadata/v10.metadata.json", None)
+    assert "neither version-hint.text nor vN.metadata.json" in printed["sales.hive"][2]
+    assert "The table is in no namespace: choose one with --into" in printed["top"][2]
     into = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--into", "x", code=1)
     assert ("x.top", "would register") in results(into)
     assert ("x.sales.orders", "failed") in results(into), "its location is held by sales.orders"
 
 
-async def test_a_folder_without_tables_says_so() -> None:
+async def test_a_folder_without_tables_reports_it() -> None:
     with pytest.raises(CliError, match="there are no tables in memory:"):
         await anext(FolderSource("memory:///", MemoryStore()).tables())
 
@@ -236,14 +236,14 @@ def test_a_list_is_read_as_it_was_written(written: list[tuple[list[str], str]], 
 
 @given(st.text(max_size=40))
 def test_no_line_breaks_the_reader_of_lists(line: str) -> None:
-    said = ""
+    printed = ""
     found: list[SourceTable] = []
     try:
         found = parse_list([line], "x")
     except CliError as failure:
-        said = str(failure)
+        printed = str(failure)
     means_nothing = not line.strip() or line.strip().startswith("#")
-    assert said.startswith("x, line 1: ") or len(found) == (0 if means_nothing else 1)
+    assert printed.startswith("x, line 1: ") or len(found) == (0 if means_nothing else 1)
 
 
 def test_a_bad_line_is_named_before_anything_is_done(
@@ -285,7 +285,7 @@ def test_a_dry_run_finds_what_tables_of_the_list_do_to_each_other(
 
 
 class Silent(LocalStore):
-    """Stops to answer when it is told to."""
+    """A store that no longer answers after `silent` is set."""
 
     silent = False
 
@@ -295,18 +295,18 @@ class Silent(LocalStore):
         return await super().put(key, body, when)
 
 
-async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
+async def test_a_run_ends_once_the_store_answers_no_one(tmp_path: Path) -> None:
     silent = Silent(str(tmp_path / "w"))
     fixture = CatalogFixture(silent, url=f"file:{tmp_path}/w")
     await fixture.namespace("db")
     location = (await fixture.table("t")).metadata_location
     await drop_table(fixture.session(), ("db",), "t", purge=False)
     silent.silent = True
-    asked: list[int] = []
+    requests: list[int] = []
 
     async def tables() -> AsyncIterator[SourceTable]:
         for number in range(100):
-            asked.append(number)
+            requests.append(number)
             yield SourceTable(("db",), f"t{number}", location)
 
     async def properties_of(namespace: tuple[str, ...]) -> dict[str, str]:
@@ -315,7 +315,7 @@ async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
     importer = Importer(fixture.session, properties_of, apply=True)
     with pytest.raises(Unavailable, match="no answer"):
         _ = [each async for each in importer.run(tables())]
-    assert len(asked) == AT_ONCE
+    assert len(requests) == AT_ONCE
 
     silent.silent = False
     importer = Importer(fixture.session, properties_of, apply=True)
@@ -323,7 +323,7 @@ async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
     assert (outcomes.count(Outcome.REGISTERED), outcomes.count(Outcome.FAILED)) == (1, 99)
 
 
-async def test_what_a_foreign_catalog_does_not_give_is_told_and_the_others_go_on(
+async def test_what_a_foreign_catalog_does_not_give_is_reported_and_the_others_go_on(
     source: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = type(source)

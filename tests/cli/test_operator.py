@@ -83,7 +83,7 @@ def lose_all_of_one(folder: Path) -> None:
     Path(json.loads(body)["metadata_location"].removeprefix("file://")).unlink()
 
 
-async def said(folder: Path, *arguments: str, code: int = 0) -> str:
+async def output(folder: Path, *arguments: str, code: int = 0) -> str:
     """What a command prints, as a process of its own."""
     ended = await arco(*arguments, "--store", f"file:{folder}")
     assert ended.code == code, ended.err
@@ -91,13 +91,13 @@ async def said(folder: Path, *arguments: str, code: int = 0) -> str:
 
 
 async def failed(folder: Path, *arguments: str) -> str:
-    """What a command says of its failure."""
+    """Returns the error message of a command that fails."""
     ended = await arco(*arguments, "--store", f"file:{folder}")
     assert ended.code == 1, ended.out
     return ended.err
 
 
-async def test_reconcile_says_what_is_missing_then_writes_it(fixture: CatalogFixture, folder: Path) -> None:
+async def test_reconcile_states_what_is_missing_then_writes_it(fixture: CatalogFixture, folder: Path) -> None:
     lost, body = lose_one(folder)
     before = files(folder)
 
@@ -112,27 +112,27 @@ async def test_reconcile_says_what_is_missing_then_writes_it(fixture: CatalogFix
     assert "pending receipt only: its writer stopped" in line
     assert dry.err.startswith("arco: 2 walked and 0 unchanged of 2 listed so far, 1 receipts missing, 0 written")
 
-    assert "1 of 4 commits walked had no receipt; 1 were written." in await said(folder, "reconcile")
+    assert "1 of 4 commits walked had no receipt; 1 were written." in await output(folder, "reconcile")
     assert lost.read_bytes() == body
-    told = json.loads(await said(folder, "reconcile", "--json", "--seconds", "60"))
-    assert (told["pointers"], told["unchanged"], told["walked"], told["missing"]) == (2, 2, 0, [])
+    printed = json.loads(await output(folder, "reconcile", "--json", "--seconds", "60"))
+    assert (printed["pointers"], printed["unchanged"], printed["walked"], printed["missing"]) == (2, 2, 0, [])
 
 
 async def test_reconcile_fails_when_metadata_cannot_be_read(fixture: CatalogFixture, folder: Path) -> None:
     lose_all_of_one(folder)
 
-    out = await said(folder, "reconcile", code=1)
+    out = await output(folder, "reconcile", code=1)
 
     assert "Could not be read:\n  " in out
     assert "Failed to open input stream for file: file:///" in out
 
 
-async def test_history_tells_who_made_renamed_and_dropped_what(fixture: CatalogFixture, folder: Path) -> None:
+async def test_history_shows_who_made_renamed_and_dropped_what(fixture: CatalogFixture, folder: Path) -> None:
     await rename_table(fixture.session(), (NS, "t"), (NS, "dotted.name"))
     await drop_table(fixture.session(), NS, "u", purge=True)
     before = files(folder)
 
-    heading, *lines = (await said(folder, "history")).splitlines()
+    heading, *lines = (await output(folder, "history")).splitlines()
 
     assert heading.split() == ["TIME", "(UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY"]
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
@@ -145,14 +145,14 @@ async def test_history_tells_who_made_renamed_and_dropped_what(fixture: CatalogF
     ]
     assert [cell[1] for cell in cells] == ["5", "4", "3", "2", "1"]
     assert files(folder) == before
-    whole = json.loads(await said(folder, "history", "--json", "--limit", "2"))
+    whole = json.loads(await output(folder, "history", "--json", "--limit", "2"))
     assert [(each["kind"], each["principal"], "answer" in each) for each in whole] == [
         ("drop-table", "tester", False),
         ("rename-table", "tester", False),
     ]
 
 
-async def test_show_tells_pointer_moves_intent_and_markers(fixture: CatalogFixture, folder: Path) -> None:
+async def test_show_shows_pointer_moves_intent_and_markers(fixture: CatalogFixture, folder: Path) -> None:
     assert isinstance(fixture.store, ScriptedFolder)
     await fixture.commit(set_property("a", "2"), key=fixture.key())  # a finished marker
     fixture.store.rules = [Rule(decides, fails=StoreUnavailable("dead"))]
@@ -168,7 +168,7 @@ async def test_show_tells_pointer_moves_intent_and_markers(fixture: CatalogFixtu
     await fixture.store.put(fixture.catalog.paths.marker_slot("ab" * 32, 0), left.body, ABSENT)
     before = files(folder)
 
-    text = await said(folder, "show", "db.t")
+    text = await output(folder, "show", "db.t")
 
     assert files(folder) == before
     lines = text.splitlines()
@@ -182,43 +182,45 @@ async def test_show_tells_pointer_moves_intent_and_markers(fixture: CatalogFixtu
     assert " eve " in text
     assert "POST /tx" in text
 
-    shown = json.loads(await said(folder, "show", "db.t", "--json"))
+    shown = json.loads(await output(folder, "show", "db.t", "--json"))
     assert (shown["sequence"], len(shown["recent"]), shown["intent"]["status"]) == (4, 4, "pending")
     assert sorted(marker["request"]["path"] for marker in shown["open_markers"]) == ["/p", "/tx"]
     assert shown["all_markers_seen"] is True
-    other = json.loads(await said(folder, "show", "db.u", "--json"))
+    other = json.loads(await output(folder, "show", "db.u", "--json"))
     assert [marker["request"]["path"] for marker in other["open_markers"]] == ["/tx"]
 
 
-async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(fixture: CatalogFixture, folder: Path) -> None:
-    before = json.loads(await said(folder, "show", "db.t", "--json"))
+async def test_show_shows_what_was_dropped_and_undrop_brings_it_back(fixture: CatalogFixture, folder: Path) -> None:
+    before = json.loads(await output(folder, "show", "db.t", "--json"))
     await drop_table(fixture.session(), NS, "t", purge=False)
 
-    dropped = await said(folder, "show", "db.t")
+    dropped = await output(folder, "show", "db.t")
     assert dropped.startswith("table        db.t (dropped)\n")
     assert "No request in progress names it." in dropped
 
-    assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
-    again = json.loads(await said(folder, "show", "db.t", "--json"))
+    assert await output(folder, "undrop", "db.t") == "Restored db.t\n"
+    again = json.loads(await output(folder, "show", "db.t", "--json"))
     for kept in ("entity", "metadata_location", "locations", "state", "uuid"):
         assert again[kept] == before[kept]
     body = set_property("b", "1")
     await commit_table(fixture.session(body), NS, "t", body)
-    newest = json.loads(await said(folder, "history", "--json", "--limit", "1"))[0]
+    newest = json.loads(await output(folder, "history", "--json", "--limit", "1"))[0]
     assert (newest["kind"], newest["principal"], newest["source"]) == ("undrop", "operator", {"kind": "Cli"})
 
 
-async def test_a_purge_that_was_asked_for_is_shown_and_undone(fixture: CatalogFixture, folder: Path) -> None:
+async def test_a_purge_that_was_requested_is_shown_and_undone(fixture: CatalogFixture, folder: Path) -> None:
     await drop_table(fixture.session(), NS, "t", purge=True)
-    assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was requested)\n")
-    assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is True
-    assert (await said(folder, "undrop", "db.t")).startswith("Restored db.t: its files would have been deleted after ")
-    assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is False
+    assert (await output(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was requested)\n")
+    assert json.loads(await output(folder, "show", "db.t", "--json"))["purge_requested"] is True
+    assert (await output(folder, "undrop", "db.t")).startswith(
+        "Restored db.t: its files would have been deleted after "
+    )
+    assert json.loads(await output(folder, "show", "db.t", "--json"))["purge_requested"] is False
 
 
-async def test_undrop_says_which_file_is_gone(fixture: CatalogFixture, folder: Path) -> None:
+async def test_undrop_states_which_file_is_gone(fixture: CatalogFixture, folder: Path) -> None:
     """As after `DROP TABLE ... PURGE` in Spark, which deletes files itself."""
-    shown = json.loads(await said(folder, "show", "db.t", "--json"))
+    shown = json.loads(await output(folder, "show", "db.t", "--json"))
     await drop_table(fixture.session(), NS, "t", purge=False)
     await fixture.store.delete(shown["metadata_location"].removeprefix(f"file://{folder}/"))
 
@@ -234,15 +236,15 @@ async def test_what_a_terminal_would_act_on_is_escaped(fixture: CatalogFixture, 
     await fixture.table(name)
     for arguments in (["show", f"db.{name}"], ["receipts", f"db.{name}"], ["history"]):
         for form in ([], ["--json"]):
-            told = await said(folder, *arguments, *form)
-            assert not {"\u202e", "\x9b"} & set(told)
-            assert arguments[0] == "receipts" or "a\\u202eb\\u009bc" in told
-    told = json.loads(await said(folder, "show", f"db.{name}", "--json"))
-    assert told["name"] == f"db.{name}"
+            printed = await output(folder, *arguments, *form)
+            assert not {"\u202e", "\x9b"} & set(printed)
+            assert arguments[0] == "receipts" or "a\\u202eb\\u009bc" in printed
+    printed = json.loads(await output(folder, "show", f"db.{name}", "--json"))
+    assert printed["name"] == f"db.{name}"
     assert "a\\u202eb\\u009bc" in await failed(folder, "show", f"db.{name}.none")
 
 
-def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:
+def test_a_run_that_stopped_reports_it_and_long_tables_are_cut() -> None:
     gone: JsonObject = {"table": None, "entity": "E", "metadata_ms": 0, "metadata_location": "f", "told_by": "f"}
     stats = ReconcileStats(pointers=1234, stopped=True, missing_count=1120, missing=[gone] * 100)
 
@@ -254,7 +256,7 @@ def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:
     assert lines[-1] == "... and 1,020 more"
 
 
-def test_progress_is_told_at_once_and_then_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported_at_once_and_then_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0, 10, 999, 1000, 1500, 2000])
     progress = Progress(lambda: next(clock))
 
@@ -291,9 +293,9 @@ def test_a_store_that_is_not_there_is_wrong_usage_and_is_not_made(
 
     assert main([*command, "--store", store], {}) == 2
 
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert told.err.startswith(f"arco: there is no warehouse 'arco' in {store}: nothing was ever made in it")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith(f"arco: there is no warehouse 'arco' in {store}: nothing was ever made in it")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -330,7 +332,7 @@ async def test_who_reads_enough_of_the_output_may_close_it(fixture: CatalogFixtu
     assert await process.wait() == 0
 
 
-async def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
+async def test_a_module_that_is_missing_is_reported_with_what_installs_it() -> None:
     without = "import sys; sys.modules['uvicorn'] = None; from arco_catalog.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", without, "serve", "--store", "memory:"]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
@@ -342,18 +344,18 @@ async def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
 
 
 async def test_times_in_json_are_text_too(fixture: CatalogFixture, folder: Path) -> None:
-    [operation] = json.loads(await said(folder, "history", "--json", "--limit", "1"))
+    [operation] = json.loads(await output(folder, "history", "--json", "--limit", "1"))
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", operation["time"])
     assert datetime.fromisoformat(operation["time"]).timestamp() * 1000 == operation["at_ms"]
 
-    shown = json.loads(await said(folder, "show", "db.t", "--json"))
+    shown = json.loads(await output(folder, "show", "db.t", "--json"))
     assert shown["updated_time"] == format_iso(shown["updated_ms"])
 
 
-async def test_undrop_tells_programs_what_it_restored(fixture: CatalogFixture, folder: Path) -> None:
+async def test_undrop_shows_programs_what_it_restored(fixture: CatalogFixture, folder: Path) -> None:
     await drop_table(fixture.session(), NS, "t", purge=False)
 
-    restored = json.loads(await said(folder, "undrop", "db.t", "--json"))
+    restored = json.loads(await output(folder, "undrop", "db.t", "--json"))
 
     assert (restored["name"], restored["state"]) == ("db.t", "live")
 
@@ -376,9 +378,9 @@ def test_what_cannot_be_done_is_one_clear_line(
 ) -> None:
     assert main([*command, "--store", made], {}) == 1
 
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert told.err.startswith(f"arco: {why}")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith(f"arco: {why}")
 
 
 @pytest.mark.parametrize("arguments", [["history", "--limit", "0"], ["reconcile", "--seconds", "soon"]])
@@ -390,8 +392,10 @@ def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture
     assert "expected a number of at least 1" in capsys.readouterr().err
 
 
-async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(fixture: CatalogFixture, folder: Path) -> None:
-    live = json.loads(await said(folder, "receipts", "db.t", "--json"))
+async def test_receipts_of_a_dropped_table_are_found_and_stated_to_be_its(
+    fixture: CatalogFixture, folder: Path
+) -> None:
+    live = json.loads(await output(folder, "receipts", "db.t", "--json"))
     await drop_table(fixture.session(), NS, "t", purge=False)
 
     ended = await arco("receipts", "db.t", "--json", "--store", f"file:{folder}")
@@ -399,10 +403,10 @@ async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(fixture:
     assert json.loads(ended.out) == live
     [entity] = {commit["entity"] for commit in live}
     assert ended.err.startswith(f"arco: db.t was dropped: entity {entity} at 20")
-    assert json.loads(await said(folder, "receipts", entity, "--json")) == live
+    assert json.loads(await output(folder, "receipts", entity, "--json")) == live
 
 
-async def test_of_several_that_were_dropped_under_a_name_it_is_said_which_is_which(
+async def test_of_several_that_were_dropped_under_a_name_it_is_reported_which_is_which(
     fixture: CatalogFixture, folder: Path
 ) -> None:
     first = (await load_table(fixture.session(), NS, "t")).entity
@@ -410,7 +414,7 @@ async def test_of_several_that_were_dropped_under_a_name_it_is_said_which_is_whi
     second = (await fixture.table("t")).entity
     await drop_table(fixture.session(), NS, "t", purge=True)
 
-    both = await said(folder, "receipts", "db.t")
+    both = await output(folder, "receipts", "db.t")
     headings = [line.split(",")[0] for line in both.splitlines() if line.startswith("Entity")]
     assert headings == [f"Entity {second}", f"Entity {first}"]
     assert both.count(" committed ") == 3
@@ -426,7 +430,7 @@ async def test_receipts_of_a_view_are_found_too(fixture: CatalogFixture, folder:
     body = view_request()
     made = await create_view(fixture.session(body), NS, body)
 
-    [commit] = json.loads(await said(folder, "receipts", "db.v", "--json"))
+    [commit] = json.loads(await output(folder, "receipts", "db.v", "--json"))
 
     assert isinstance(made, TableState)
     assert (commit["entity"], commit["entity_type"]) == (made.entity, "view")
@@ -434,7 +438,7 @@ async def test_receipts_of_a_view_are_found_too(fixture: CatalogFixture, folder:
 
 
 async def test_an_entity_that_there_is_not_is_one_clear_line(fixture: CatalogFixture, folder: Path) -> None:
-    nobody = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
-    ended = await arco("receipts", nobody, "--store", f"file:{folder}")
+    no_one = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+    ended = await arco("receipts", no_one, "--store", f"file:{folder}")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"arco: No table or view has the entity id {nobody}, or its pointer is missing")
+    assert ended.err.startswith(f"arco: No table or view has the entity id {no_one}, or its pointer is missing")

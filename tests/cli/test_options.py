@@ -1,4 +1,4 @@
-"""What can be said on the command line and in the environment."""
+"""The options of the command line and of the environment."""
 
 import argparse
 from pathlib import Path
@@ -256,7 +256,7 @@ def test_an_empty_variable_is_none() -> None:
         (["--unknown"], {}, "unrecognized arguments: --unknown"),
     ],
 )
-def test_wrong_usage_is_told_with_exit_code_2(
+def test_wrong_usage_is_reported_with_exit_code_2(
     arguments: list[str], environment: dict[str, str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -310,7 +310,7 @@ def actions(parser: Parser) -> list[argparse.Action]:
     return [*parser.declared, *(action for _, inner in parser.commands.values() for action in actions(inner))]
 
 
-def test_everything_that_can_be_said_is_explained() -> None:
+def test_everything_that_can_be_stated_is_explained() -> None:
     assert [action.dest for action in actions(build_parser({})) if not action.help] == []
 
 
@@ -330,7 +330,7 @@ def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "serve a catalog over a store" in capsys.readouterr().out
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"], {})
 

@@ -1,4 +1,4 @@
-"""`arco pipeline run`: which options belong to which job, said before Spark is started."""
+"""`arco pipeline run`: which options belong to which job, checked before Spark starts."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.cli.process import arco
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("words", "message"),
     [
         (
             ["reconcile", "--dry-run"],
@@ -20,14 +20,14 @@ from tests.cli.process import arco
         (["compact"], "compact needs --uri"),
     ],
 )
-async def test_an_option_of_another_job_is_refused(tmp_path: Path, said: list[str], told: str) -> None:
-    ended = await arco("pipeline", "run", *said, "--store", tmp_path.as_uri())
+async def test_an_option_of_another_job_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    ended = await arco("pipeline", "run", *words, "--store", tmp_path.as_uri())
 
     assert ended.code == 2
-    assert told in ended.err
+    assert message in ended.err
 
 
-async def test_a_check_of_what_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_check_of_what_is_not_there_is_reported(tmp_path: Path) -> None:
     ended = await arco("pipeline", "run", "fsck", "--store", tmp_path.as_uri(), "--warehouse", "none")
 
     assert ended.code == 2

@@ -23,7 +23,7 @@ ROWS = pa.table({"id": pa.array(range(20), pa.int64())})
 
 @dataclass
 class Site:
-    """A served catalog, and what comes of its purges, which begin when a test says so."""
+    """A served catalog, and its purges, which a test starts."""
 
     catalog: Catalog
     purges: Purges
@@ -110,10 +110,10 @@ def test_a_table_with_branches_tags_and_statistics_is_restored_and_then_gone(sit
     assert site.catalog.load_table("db.t").scan().use_ref("side").to_arrow().num_rows == rows + 20
 
     site.catalog.purge_table("db.t")
-    told = site.purges.purged("db.t")
+    report = site.purges.purged("db.t")
 
     assert site.purges.files() == before - own
-    assert (told["files_deleted"], told["outside"]) == (len(own), 0)
+    assert (report["files_deleted"], report["outside"]) == (len(own), 0)
     assert site.count("t2") == 40
     assert site.own(neighbour)
 
@@ -161,8 +161,8 @@ def test_files_that_lie_elsewhere_stay(site: Site) -> None:
     before, own = site.purges.files(), site.own(table)
 
     site.catalog.purge_table("db.t")
-    told = site.purges.purged("db.t")
+    report = site.purges.purged("db.t")
 
-    assert told["outside"] == 1
+    assert report["outside"] == 1
     assert site.purges.files() == before - own
     assert any(key.endswith("/loose/rows.parquet") for key in site.purges.files())

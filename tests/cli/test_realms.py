@@ -46,7 +46,7 @@ class Store:
         return ("--store", self.url, *(("--realm", self.realm) if self.realm is not None else ()))
 
     def run(self, *command: str, code: int = 0) -> str:
-        """What a command says; if it fails, why."""
+        """Runs a command, and returns its output; if it fails, its error."""
         assert main([*command, *self.options], {}) == code
         out, err = self.captured.readouterr()
         return err if code else out
@@ -163,10 +163,10 @@ def test_without_a_realm_there_are_none(tmp_path: Path, capsys: Captured) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("said", [["list", "x"], ["create"], ["drop"], ["rename", "x"]])
-def test_which_catalog_is_said_unless_they_are_listed(said: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["list", "x"], ["create"], ["drop"], ["rename", "x"]])
+def test_which_catalog_is_reported_unless_they_are_listed(words: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["catalogs", *said, "--store", f"file:{tmp_path}"], {})
+        main(["catalogs", *words, "--store", f"file:{tmp_path}"], {})
 
 
 def test_every_command_for_tables_works_on_a_catalog_by_its_name(store: Store) -> None:
@@ -196,7 +196,7 @@ def test_every_command_for_tables_works_on_a_catalog_by_its_name(store: Store) -
     assert main(["ls", *store.options, "--json"], {"ARCO_WAREHOUSE": "sales"}) == 0
 
 
-def test_history_tells_who_changed_a_role_and_a_grant(store: Store) -> None:
+def test_history_shows_who_changed_a_role_and_a_grant(store: Store) -> None:
     realm = [each["kind"] for each in store.json("history", "--realm-history")]
     assert realm == ["create-catalog", "create-catalog", "bootstrap"]
     text = store.run("history", "--realm-history")
@@ -233,7 +233,7 @@ async def test_history_names_role_and_privilege_where_they_were_given_over_http(
     assert "analysts: reading" in catalog
 
 
-def test_reconcile_goes_over_all_catalogs_and_says_which_lacks_what(store: Store) -> None:
+def test_reconcile_goes_over_all_catalogs_and_states_which_lacks_what(store: Store) -> None:
     for catalog in ("arco", "sales"):
         store.table(catalog, "t")
     lost = sorted(store.folder.rglob("iceberg/committed/*"))
@@ -272,10 +272,10 @@ def test_another_realm_is_another_one(tmp_path: Path, capsys: Captured) -> None:
 
     assert b.json("ls") == []
     assert len(a.json("ls")) == 1
-    nobody = ["ls", "--store", a.url, "--realm", "c"]
-    assert main(nobody, {}) == 2
+    no_one = ["ls", "--store", a.url, "--realm", "c"]
+    assert main(no_one, {}) == 2
     assert "Realm c does not exist" in capsys.readouterr().err
-    assert main(nobody[:3], {}) == 2  # nor is there one at the root, or a catalog without one
+    assert main(no_one[:3], {}) == 2  # nor is there one at the root, or a catalog without one
 
 
 def test_the_tenant_of_an_azure_account_is_taken_from_its_settings_or_missed(capsys: Captured) -> None:
@@ -327,21 +327,21 @@ async def test_a_server_purges_in_each_catalog_of_its_realms(store: Store) -> No
     logged = ("--log-format", "json", "--metrics-namespace", "Test", "--auth", "none")
     async with serving(store.url, "--workers", "1", "--quiet", *logged, *named) as server:
         assert server.process.stderr is not None
-        told: dict[str, Any] = {}
+        report: dict[str, Any] = {}
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            while len(told) < 2:
+            while len(report) < 2:
                 line = json.loads(await server.process.stderr.readline())
                 if line.get("Operation") == "tasks":
-                    told[line["Warehouse"]] = line
-        assert {name: line["TasksExecuted"] for name, line in told.items()} == {"arco": 1, "sales": 1}
-        assert "_aws" in told["arco"]
+                    report[line["Warehouse"]] = line
+        assert {name: line["TasksExecuted"] for name, line in report.items()} == {"arco": 1, "sales": 1}
+        assert "_aws" in report["arco"]
     assert files(folders) == []
 
 
-def test_what_is_said_of_tasks_must_make_sense(store: Store, capsys: Captured) -> None:
-    for said in (["run", "--seconds", "5"], ["list", "--status", "done"]):
+def test_what_is_reported_of_tasks_must_make_sense(store: Store, capsys: Captured) -> None:
+    for words in (["run", "--seconds", "5"], ["list", "--status", "done"]):
         with pytest.raises(SystemExit, match="2"):
-            main(["tasks", *said, *store.options], {})
+            main(["tasks", *words, *store.options], {})
     assert "expected SUBMITTED, ACQUIRING_RESOURCES" in capsys.readouterr().err
 
 

@@ -52,7 +52,7 @@ def test_a_create_from_a_commit_shows_its_updates_too() -> None:
     assert "create, add-schema" in as_table([{**CREATED, "updates": ["add-schema"]}])
 
 
-def test_no_commits_are_said_to_be_none() -> None:
+def test_no_commits_count_as_none() -> None:
     assert as_table([]) == "No commits were made through this catalog."
 
 

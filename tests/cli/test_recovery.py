@@ -63,14 +63,14 @@ def test_what_is_to_be_chosen_is_shown_and_ends_the_command_with_1(folder: Path,
         pointer.unlink()
 
     assert main(["restore", *at], {}) == 1
-    asked = capsys.readouterr().out
-    assert "arco restore --head COMMIT" in asked
-    assert "create-table" in asked
+    printed = capsys.readouterr().out
+    assert "arco restore --head COMMIT" in printed
+    assert "create-table" in printed
     assert main(["restore", "--dry-run", "--json", *at], {}) == 1
     head = json.loads(capsys.readouterr().out)["head"]["candidates"][-1]["commit"]
     assert main(["restore", "--head", head, *at], {}) == 1
-    asked = capsys.readouterr().out
-    assert "arco restore --pointer" in asked
+    printed = capsys.readouterr().out
+    assert "arco restore --pointer" in printed
     assert main(["restore", "--dry-run", "--json", *at], {}) == 1
     [lost] = json.loads(capsys.readouterr().out)["pointers"]
     newest = max(lost["candidates"], key=lambda each: each["metadata_ms"])["metadata_location"]
@@ -78,7 +78,7 @@ def test_what_is_to_be_chosen_is_shown_and_ends_the_command_with_1(folder: Path,
     assert main(["fsck", *at], {}) == 0
 
 
-def test_every_command_says_that_head_is_lost(folder: Path, capsys: Captured) -> None:
+def test_every_command_states_that_head_is_lost(folder: Path, capsys: Captured) -> None:
     at = ["--store", folder.as_uri()]
     (folder / "arco/_catalog/core/manifest.json").unlink()
 
@@ -89,7 +89,7 @@ def test_every_command_says_that_head_is_lost(folder: Path, capsys: Captured) ->
     [found] = [each for each in json.loads(capsys.readouterr().out)["checks"] if each["status"] == "failed"]
     assert (found["check"], found["advice"]) == (
         "catalog",
-        "`arco fsck` says more; docs/recovery.md has the steps",
+        "`arco fsck` has the details, docs/recovery.md the steps",
     )
     assert main(["restore", *at], {}) == 0
     assert main(["fsck", *at], {}) == 0
@@ -128,8 +128,8 @@ def test_a_realm_is_backed_up_with_its_catalogs(realm: str | None, tmp_path: Pat
     made.table("pond", "t")
     archive = str(tmp_path / "b.tar.gz")
 
-    told = made.json("backup", "--to", archive)
-    assert len(told["registries"]) == 3
+    report = made.json("backup", "--to", archive)
+    assert len(report["registries"]) == 3
     named = [] if realm is None else ["--realm", realm]
     other = ["--store", f"file:{tmp_path}/other", *named]
     assert main(["restore", "--from", archive, *other], {}) == 0
@@ -158,8 +158,8 @@ def test_the_registry_of_a_realm_is_found_again(tmp_path: Path, capsys: Captured
     before = manifest.read_bytes()
     manifest.unlink()
 
-    asked = made.json("restore", "--realm-registry", code=1)
-    last = asked["head"]["candidates"][-1]
+    printed = made.json("restore", "--realm-registry", code=1)
+    last = printed["head"]["candidates"][-1]
     assert [each["kind"] for each in last["operations"]] == ["create-catalog"]
     made.run("restore", "--realm-registry", "--head", last["commit"])
 
@@ -194,7 +194,7 @@ def test_a_bucket_is_brought_back_to_an_earlier_time(s3_server: S3Server, s3_buc
     assert main(["restore", "--to", then, "--dry-run", *at], environment) == 0
     assert "would be brought back" in capsys.readouterr().out
     assert main(["restore", "--to", "2099-01-01", *at], environment) == 1
-    assert "is yet to come" in capsys.readouterr().err
+    assert "is in the future" in capsys.readouterr().err
     for command in (["restore", "--to", then], ["restore"], ["reconcile"], ["fsck"]):
         assert main([*command, *at], environment) == 0, capsys.readouterr()
     capsys.readouterr()

@@ -30,7 +30,7 @@ async def make_table(server: Server) -> None:
     assert (await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")}))[0] == 200
 
 
-async def test_it_says_where_it_listens_and_ends_cleanly_on_ctrl_c(store: str) -> None:
+async def test_it_states_where_it_listens_and_ends_cleanly_on_ctrl_c(store: str) -> None:
     async with serving(store) as server:
         assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C stops it)\n"
         assert server.uri.startswith("http://127.0.0.1:")
@@ -250,7 +250,7 @@ async def test_an_address_that_other_machines_reach_is_warned_of(store: str, hos
     assert ("http://127.0.0.1:" in server.printed) is not warned
 
 
-async def test_a_store_that_keeps_one_waiting_is_said_to() -> None:
+async def test_a_store_that_keeps_one_waiting_is_reported_to() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         process = await start("history", "--store", "s3://bucket/x", **S3Server(endpoint).environment)

@@ -1,4 +1,4 @@
-"""`arco doctor URL`: the same checks by every client, and what is said of stores, clients and their differences."""
+"""`arco doctor URL`: the checks of every client, and the report on stores, clients and their differences."""
 
 import asyncio
 import json
@@ -111,7 +111,7 @@ def test_a_store_that_ignores_conditions_fails_by_both_clients(careless_s3: S3Se
     assert "The store does what a catalog needs" not in printed
 
 
-def test_a_bucket_that_is_not_there_is_told_by_each_client(s3_server: S3Server, capsys: Captured) -> None:
+def test_a_bucket_that_is_not_there_is_reported_by_each_client(s3_server: S3Server, capsys: Captured) -> None:
     assert main(["doctor", "s3://no-such-bucket/x"], s3_server.environment) == 1
 
     printed = capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_a_bucket_that_is_not_there_is_told_by_each_client(s3_server: S3Server, 
         assert f"{client} cannot reach the store: bucket 'no-such-bucket' does not exist" in printed
 
 
-def test_an_sdk_that_is_not_installed_is_told_with_its_extra(
+def test_an_sdk_that_is_not_installed_is_reported_with_its_extra(
     s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr(clients, "find_spec", lambda module: None)
@@ -150,7 +150,7 @@ def test_where_no_client_can_be_run_nothing_is_well(monkeypatch: pytest.MonkeyPa
 
 @dataclass(frozen=True)
 class Client(StoreClient):
-    """One that reaches another store than its URL says."""
+    """A client that reaches another store than its URL names."""
 
     store: ObjectStore = field(default_factory=MemoryStore)
 
@@ -158,7 +158,7 @@ class Client(StoreClient):
         return self.store
 
 
-async def test_clients_that_differ_are_told_and_are_a_fault() -> None:
+async def test_clients_that_differ_are_reported_and_are_a_fault() -> None:
     found = await report("memory:", {}, [Client("wire", {}), Client("sdk", {}, store=Ignores("delete"))])
 
     assert found.faults == ["conditional delete: wire and sdk differ"]

@@ -45,12 +45,12 @@ async def fixture(tmp_path: Path) -> CatalogFixture:
     return made
 
 
-def said(capsys: Captured, store: str, *arguments: str, code: int = 0) -> str:
+def printed(capsys: Captured, store: str, *arguments: str, code: int = 0) -> str:
     """What a command prints, run in this process."""
     ended = main([*arguments, "--store", store], {})
-    told = capsys.readouterr()
-    assert ended == code, told.err
-    return told.out if code == 0 else told.err
+    report = capsys.readouterr()
+    assert ended == code, report.err
+    return report.out if code == 0 else report.err
 
 
 def files(folder: Path) -> Mapping[str, bytes]:
@@ -58,44 +58,44 @@ def files(folder: Path) -> Mapping[str, bytes]:
 
 
 def test_init_makes_a_catalog_once(tmp_path: Path, store: str, capsys: Captured) -> None:
-    assert said(capsys, store, "init") == f"Made warehouse 'arco' in {store}. `arco serve` serves it.\n"
+    assert printed(capsys, store, "init") == f"Made warehouse 'arco' in {store}. `arco serve` serves it.\n"
     before = files(tmp_path)
-    assert json.loads(said(capsys, store, "init", "--json")) == {"store": store, "warehouse": "arco", "made": False}
+    assert json.loads(printed(capsys, store, "init", "--json")) == {"store": store, "warehouse": "arco", "made": False}
     assert {name: body for name, body in files(tmp_path).items() if "/.arco-store/" not in name} == {
         name: body for name, body in before.items() if "/.arco-store/" not in name
     }
-    assert said(capsys, store, "ls") == "There is nothing in this catalog.\n"
-    [first] = json.loads(said(capsys, store, "history", "--json"))
+    assert printed(capsys, store, "ls") == "There is nothing in this catalog.\n"
+    [first] = json.loads(printed(capsys, store, "history", "--json"))
     assert (first["kind"], first["principal"]) == ("init", "operator")
 
 
 def test_init_makes_nothing_in_memory(capsys: Captured) -> None:
-    assert "give a store that stays" in said(capsys, "memory:", "init", code=1)
+    assert "give a store that stays" in printed(capsys, "memory:", "init", code=1)
 
 
 def test_ls_lists_one_level_or_all(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
-    assert said(capsys, store, "ls") == "TYPE       NAME\nnamespace  db\n"
-    assert [line.split() for line in said(capsys, store, "ls", "db").splitlines()] == [
+    assert printed(capsys, store, "ls") == "TYPE       NAME\nnamespace  db\n"
+    assert [line.split() for line in printed(capsys, store, "ls", "db").splitlines()] == [
         ["TYPE", "NAME"],
         ["table", "db.t"],
         ["view", "db.v"],
         ["namespace", 'db."in.ner"'],
     ]
-    everything = json.loads(said(capsys, store, "ls", "-R", "--json"))
+    everything = json.loads(printed(capsys, store, "ls", "-R", "--json"))
     assert [entry["full_name"] for entry in everything] == ["db", "db.t", "db.v", 'db."in.ner"']
     assert everything[1] == {"type": "table", "full_name": "db.t", "namespace": ["db"], "name": "t"}
-    assert said(capsys, store, "ls", 'db."in.ner"') == 'There is nothing in db."in.ner".\n'
+    assert printed(capsys, store, "ls", 'db."in.ner"') == 'There is nothing in db."in.ner".\n'
 
 
-def test_ls_stops_at_its_limit_and_says_so(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
-    lines = said(capsys, store, "ls", "db", "--limit", "1").splitlines()
+def test_ls_stops_at_its_limit_and_reports_it(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
+    lines = printed(capsys, store, "ls", "db", "--limit", "1").splitlines()
     assert lines[1:] == ["table  db.t", "... and more: --limit 1 was given"]
-    assert len(json.loads(said(capsys, store, "ls", "-R", "--json", "--limit", "2"))) == 2
-    assert "... and more" not in said(capsys, store, "ls", "db", "--limit", "3")
+    assert len(json.loads(printed(capsys, store, "ls", "-R", "--json", "--limit", "2"))) == 2
+    assert "... and more" not in printed(capsys, store, "ls", "db", "--limit", "3")
 
 
 def test_info_shows_schema_size_and_health(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
-    text = said(capsys, store, "info", "db.t")
+    text = printed(capsys, store, "info", "db.t")
     lines = text.splitlines()
     assert lines[0].split() == ["table", "db.t"]
     assert "size            0 records in 0 data files, 0 bytes" in lines
@@ -104,94 +104,96 @@ def test_info_shows_schema_size_and_health(fixture: CatalogFixture, store: str, 
     assert lines[-2].split() == ["ID", "COLUMN", "TYPE", "NULL", "COMMENT"]
     assert lines[-1].split() == ["1", "x", "long", "yes", "-"]
 
-    shown = json.loads(said(capsys, store, "info", "db.t", "--json"))
+    shown = json.loads(printed(capsys, store, "info", "db.t", "--json"))
     assert (shown["type"], shown["snapshot_count"], shown["health"]) == ("table", 0, [])
     assert shown["updated_time"].endswith("Z")
-    view = json.loads(said(capsys, store, "info", "db.v", "--json"))
+    view = json.loads(printed(capsys, store, "info", "db.v", "--json"))
     assert (view["type"], view["version_count"]) == ("view", 1)
-    assert "SQL" in said(capsys, store, "info", "db.v")
+    assert "SQL" in printed(capsys, store, "info", "db.v")
 
 
 def test_drop_and_undrop_and_rename_go_the_way_of_requests(
     fixture: CatalogFixture, store: str, capsys: Captured
 ) -> None:
-    dropped = said(capsys, store, "drop", "db.t", "--purge")
+    dropped = printed(capsys, store, "drop", "db.t", "--purge")
     assert dropped.startswith("Dropped table db.t: `arco undrop` brings it back until 20")
     assert dropped.endswith(" UTC, when its files are deleted\n")
-    assert "Table does not exist: db.t" in said(capsys, store, "drop", "db.t", code=1)
-    assert json.loads(said(capsys, store, "show", "db.t", "--json"))["purge_requested"] is True
-    assert said(capsys, store, "undrop", "db.t").startswith("Restored db.t: its files would have been deleted after 20")
-    assert said(capsys, store, "rename", "db.t", 'db."in.ner".u') == 'Renamed table db.t to db."in.ner".u\n'
-    assert json.loads(said(capsys, store, "rename", "db.v", "db.w", "--json")) == {
+    assert "Table does not exist: db.t" in printed(capsys, store, "drop", "db.t", code=1)
+    assert json.loads(printed(capsys, store, "show", "db.t", "--json"))["purge_requested"] is True
+    assert printed(capsys, store, "undrop", "db.t").startswith(
+        "Restored db.t: its files would have been deleted after 20"
+    )
+    assert printed(capsys, store, "rename", "db.t", 'db."in.ner".u') == 'Renamed table db.t to db."in.ner".u\n'
+    assert json.loads(printed(capsys, store, "rename", "db.v", "db.w", "--json")) == {
         "type": "view",
         "from": "db.v",
         "to": "db.w",
     }
-    assert "Table does not exist: db.v" in said(capsys, store, "rename", "db.v", "db.x", code=1)
-    assert "Table does not exist: db.w" in said(capsys, store, "drop", "db.w", "--purge", code=1)
-    assert json.loads(said(capsys, store, "drop", "db.w", "--json"))["type"] == "view"
-    kinds = [each["kind"] for each in json.loads(said(capsys, store, "history", "--json"))]
+    assert "Table does not exist: db.v" in printed(capsys, store, "rename", "db.v", "db.x", code=1)
+    assert "Table does not exist: db.w" in printed(capsys, store, "drop", "db.w", "--purge", code=1)
+    assert json.loads(printed(capsys, store, "drop", "db.w", "--json"))["type"] == "view"
+    kinds = [each["kind"] for each in json.loads(printed(capsys, store, "history", "--json"))]
     assert kinds[:5] == ["drop-view", "rename-view", "rename-table", "undrop", "drop-table"]
 
 
 def test_governance_is_shown_and_set_as_requests_do(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
-    assert said(capsys, store, "governance", "show", "db.t", "--json") == "{}\n"
+    assert printed(capsys, store, "governance", "show", "db.t", "--json") == "{}\n"
     changes = ("arco.owner=ada", "arco.tag.a=b=c", "arco.column.1.tag.pii=")
-    told = said(capsys, store, "governance", "set", "db.t", *changes)
-    assert [line.split() for line in told.splitlines()] == [
+    report = printed(capsys, store, "governance", "set", "db.t", *changes)
+    assert [line.split() for line in report.splitlines()] == [
         ["arco.column.1.tag.pii"],
         ["arco.owner", "ada"],
         ["arco.tag.a", "b=c"],
     ]
-    assert said(capsys, store, "governance", "show", "db.t") == told
-    assert json.loads(said(capsys, store, "governance", "set", "db.t", "--remove", "arco.owner", "--json")) == {
+    assert printed(capsys, store, "governance", "show", "db.t") == report
+    assert json.loads(printed(capsys, store, "governance", "set", "db.t", "--remove", "arco.owner", "--json")) == {
         "arco.tag.a": "b=c",
         "arco.column.1.tag.pii": "",
     }
-    assert "arco.tag.a" in said(capsys, store, "show", "db.t")
-    assert json.loads(said(capsys, store, "governance", "set", "db.v", "arco.quality=good", "--json"))
-    assert "good" in said(capsys, store, "governance", "show", "db.v")
-    assert json.loads(said(capsys, store, "governance", "set", "db", "arco.owner=eve", "--namespace", "--json"))
-    assert "eve" in said(capsys, store, "governance", "show", "db", "--namespace")
-    assert "Table does not exist: db.x" in said(capsys, store, "governance", "show", "db.x", code=1)
-    assert "Table does not exist: db.x" in said(capsys, store, "governance", "set", "db.x", "arco.owner=a", code=1)
-    assert "governance has the names" in said(capsys, store, "governance", "set", "db.t", "owner=ada", code=1)
-    assert "each key once" in said(capsys, store, "governance", "set", "db.t", "arco.owner", code=1)
-    kinds = [each["kind"] for each in json.loads(said(capsys, store, "history", "--json"))]
+    assert "arco.tag.a" in printed(capsys, store, "show", "db.t")
+    assert json.loads(printed(capsys, store, "governance", "set", "db.v", "arco.quality=good", "--json"))
+    assert "good" in printed(capsys, store, "governance", "show", "db.v")
+    assert json.loads(printed(capsys, store, "governance", "set", "db", "arco.owner=eve", "--namespace", "--json"))
+    assert "eve" in printed(capsys, store, "governance", "show", "db", "--namespace")
+    assert "Table does not exist: db.x" in printed(capsys, store, "governance", "show", "db.x", code=1)
+    assert "Table does not exist: db.x" in printed(capsys, store, "governance", "set", "db.x", "arco.owner=a", code=1)
+    assert "governance has the names" in printed(capsys, store, "governance", "set", "db.t", "owner=ada", code=1)
+    assert "each key once" in printed(capsys, store, "governance", "set", "db.t", "arco.owner", code=1)
+    kinds = [each["kind"] for each in json.loads(printed(capsys, store, "history", "--json"))]
     assert kinds[:4] == ["govern-namespace", "govern-view", "govern-table", "govern-table"]
 
 
 @pytest.mark.parametrize("given", [["set", "db.t"], ["show", "db.t", "arco.owner=ada"], ["show"], ["drop", "db.t"]])
-def test_governance_says_what_it_takes(given: list[str], store: str, capsys: Captured) -> None:
+def test_governance_states_what_it_takes(given: list[str], store: str, capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["governance", *given, "--store", store], {})
     assert ended.value.code == 2
 
 
-def test_undrop_asks_the_variable_of_the_server_whether_locations_may_overlap(
+def test_undrop_requests_the_variable_of_the_server_whether_locations_may_overlap(
     fixture: CatalogFixture, store: str, capsys: Captured
 ) -> None:
-    location = json.loads(said(capsys, store, "info", "db.t", "--json"))["metadata_location"]
-    said(capsys, store, "drop", "db.t")
-    said(capsys, store, "register", "db.u", location)
-    assert "overlaps" in said(capsys, store, "undrop", "db.t", code=1)
+    location = json.loads(printed(capsys, store, "info", "db.t", "--json"))["metadata_location"]
+    printed(capsys, store, "drop", "db.t")
+    printed(capsys, store, "register", "db.u", location)
+    assert "overlaps" in printed(capsys, store, "undrop", "db.t", code=1)
     assert main(["undrop", "db.t", "--store", store], {"ARCO_ALLOW_LOCATION_OVERLAP": "true"}) == 0
 
 
-def test_register_gives_a_file_a_name_and_makes_its_namespaces_if_asked(
+def test_register_gives_a_file_a_name_and_makes_its_namespaces_if_requested(
     fixture: CatalogFixture, store: str, capsys: Captured
 ) -> None:
-    location = json.loads(said(capsys, store, "info", "db.t", "--json"))["metadata_location"]
-    said(capsys, store, "drop", "db.t")
+    location = json.loads(printed(capsys, store, "info", "db.t", "--json"))["metadata_location"]
+    printed(capsys, store, "drop", "db.t")
 
-    assert "Namespace does not exist: a.b" in said(capsys, store, "register", "a.b.t", location, code=1)
-    told = said(capsys, store, "register", "a.b.t", location, "--parents")
+    assert "Namespace does not exist: a.b" in printed(capsys, store, "register", "a.b.t", location, code=1)
+    report = printed(capsys, store, "register", "a.b.t", location, "--parents")
 
-    assert told == f"Registered table a.b.t from {location}\n"
-    assert json.loads(said(capsys, store, "info", "a.b.t", "--json"))["metadata_location"] == location
-    again = said(capsys, store, "register", "a.b.t", location, "-p", code=1)
+    assert report == f"Registered table a.b.t from {location}\n"
+    assert json.loads(printed(capsys, store, "info", "a.b.t", "--json"))["metadata_location"] == location
+    again = printed(capsys, store, "register", "a.b.t", location, "-p", code=1)
     assert "Table already exists: a.b.t" in again
-    outside = said(capsys, store, "register", "a.b.u", "file:///else/metadata/v1.metadata.json", code=1)
+    outside = printed(capsys, store, "register", "a.b.u", "file:///else/metadata/v1.metadata.json", code=1)
     assert "is outside the allowed locations" in outside
 
 
@@ -212,11 +214,11 @@ NEEDING_A_STORE = [
 def test_no_command_but_init_and_serve_makes_a_store(
     command: list[str], tmp_path: Path, store: str, capsys: Captured
 ) -> None:
-    assert "there is no warehouse 'arco'" in said(capsys, store, *command, code=2)
+    assert "there is no warehouse 'arco'" in printed(capsys, store, *command, code=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_command_says_what_it_lacks(capsys: Captured) -> None:
+def test_every_command_states_what_it_lacks(capsys: Captured) -> None:
     for command in COMMANDS:
         if command.needs_store:
             with pytest.raises(SystemExit) as ended:
@@ -229,8 +231,8 @@ def test_completion_of_bash_completes_commands_options_and_choices() -> None:
 
     def completed(*words: str) -> set[str]:
         typed = " ".join(f"'{word}'" for word in words)
-        asked = f"{code}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _arco; echo ${{COMPREPLY[@]}}"
-        return set(subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split())
+        script = f"{code}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _arco; echo ${{COMPREPLY[@]}}"
+        return set(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split())
 
     assert completed("arco", "re") == {"realms", "register", "rename", "receipts", "reconcile", "restore"}
     assert completed("arco", "completion", "") >= {"bash", "zsh", "fish"}
@@ -325,11 +327,16 @@ def test_output_elsewhere_is_plain() -> None:
 
 
 def snapshot(number: int, **summary: str) -> JsonObject:
-    said: JsonObject = {"operation": "append", **summary}
-    return {"snapshot-id": number, "timestamp-ms": number * 1000, "summary": said, "manifest-list": f"file:///{number}"}
+    summary_fields: JsonObject = {"operation": "append", **summary}
+    return {
+        "snapshot-id": number,
+        "timestamp-ms": number * 1000,
+        "summary": summary_fields,
+        "manifest-list": f"file:///{number}",
+    }
 
 
-def test_a_summary_tells_partitions_order_and_the_newest_snapshots() -> None:
+def test_a_summary_shows_partitions_order_and_the_newest_snapshots() -> None:
     struct: JsonObject = {"type": "struct", "fields": [{"id": 3, "name": "c", "type": "string"}]}
     metadata: JsonObject = {
         "format-version": 2,
@@ -376,7 +383,7 @@ def test_a_summary_tells_partitions_order_and_the_newest_snapshots() -> None:
     assert summary["snapshot_count"] == 3
 
 
-def test_types_are_told_on_one_line() -> None:
+def test_types_are_reported_on_one_line() -> None:
     inner: JsonObject = {"type": "list", "element": "int"}
     assert type_text({"type": "map", "key": "string", "value": inner}) == "map<string, list<int>>"
     fields: JsonObject = {"type": "struct", "fields": [{"name": "a", "type": "decimal(9, 2)"}]}
@@ -391,8 +398,8 @@ def test_types_are_told_on_one_line() -> None:
         ({}, 1_001, "1,001 snapshots make its metadata large"),
     ],
 )
-def test_what_ails_a_table_is_told_with_what_mends_it(size: dict[str, str], count: int, concern: str) -> None:
+def test_what_ails_a_table_is_reported_with_what_mends_it(size: dict[str, str], count: int, concern: str) -> None:
     snapshots = [snapshot(number, **size) for number in range(count)]
-    [told] = table_concerns({"current-snapshot-id": 0, "snapshots": [*snapshots]})
-    assert concern in told
+    [report] = table_concerns({"current-snapshot-id": 0, "snapshots": [*snapshots]})
+    assert concern in report
     assert table_concerns({"current-snapshot-id": None, "snapshots": []}) == []

@@ -24,13 +24,13 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.task_log import list_tasks
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.local.store import LocalStore
-from tests.cli.process import Finished, arco, finished, start
+from tests.cli.process import CompletedProcess, arco, finished, start
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 SETTINGS = Settings("arco", purge=PurgeSettings(undrop_window_ms=0))
 
 
-class Purged:
+class PurgeFixture:
     """A folder with a table that was dropped with purge, and `arco` over it."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,13 +52,13 @@ class Purged:
         """What a worker of another process does with it."""
         return await task_worker(self.fixture.catalog).run_due(lambda: False)
 
-    async def arco(self, *arguments: str) -> Finished:
+    async def arco(self, *arguments: str) -> CompletedProcess:
         return await arco("tasks", *arguments, "--store", self.url)
 
     async def shown(self) -> JsonObject:
-        told = json.loads((await self.arco("show", self.task, "--json")).out)
-        assert isinstance(told, dict)
-        return told
+        report = json.loads((await self.arco("show", self.task, "--json")).out)
+        assert isinstance(report, dict)
+        return report
 
     def hide_pointer(self) -> None:
         """Takes away what leads to the table's files, or gives it back."""
@@ -71,13 +71,13 @@ class Purged:
 
 
 @pytest.fixture
-async def purged(tmp_path: Path) -> Purged:
-    made = Purged(tmp_path / "store")
+async def purged(tmp_path: Path) -> PurgeFixture:
+    made = PurgeFixture(tmp_path / "store")
     await made.drop()
     return made
 
 
-async def test_show_tells_what_a_task_is_about_and_how_far_it_is(purged: Purged) -> None:
+async def test_show_has_what_a_task_is_about_and_how_far_it_is(purged: PurgeFixture) -> None:
     before = await purged.arco("show", purged.task)
     assert before.code == 0
     assert f"task         {purged.task}\n" in before.out
@@ -94,19 +94,19 @@ async def test_show_tells_what_a_task_is_about_and_how_far_it_is(purged: Purged)
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
-async def test_follow_shows_every_change_until_the_task_has_ended(purged: Purged, as_json: tuple[str, ...]) -> None:
+async def test_follow_shows_every_change_until_the_task_ends(purged: PurgeFixture, as_json: tuple[str, ...]) -> None:
     following = await start("tasks", "show", purged.task, "--follow", *as_json, "--store", purged.url)
     assert following.stdout is not None
     first = await following.stdout.readline()
     assert await purged.work() == 1
     ended = await finished(following)
     assert ended.code == 0
-    told = first.decode() + ended.out
-    assert 0 < told.index("SUBMITTED") < told.index("SUCCESS")
-    assert "Purged 1 files" in told
+    report = first.decode() + ended.out
+    assert 0 < report.index("SUBMITTED") < report.index("SUCCESS")
+    assert "Purged 1 files" in report
 
 
-async def test_a_command_that_is_told_to_stop_says_so(purged: Purged) -> None:
+async def test_a_command_that_has_to_stop_reports_it(purged: PurgeFixture) -> None:
     following = await start("tasks", "show", purged.task, "--follow", "--store", purged.url)
     assert following.stdout is not None
     assert await following.stdout.readline()
@@ -135,7 +135,7 @@ def test_what_a_stopped_command_holds_is_given_back() -> None:
     assert held == []
 
 
-async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) -> None:
+async def test_a_task_that_failed_is_reported_and_submitted_again(purged: PurgeFixture) -> None:
     purged.hide_pointer()
     assert await purged.work() == 1
     failed = await purged.arco("show", purged.task, "--follow")
@@ -149,12 +149,12 @@ async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) ->
     purged.restore_pointer()
     again = await purged.arco("retry", purged.task)
     assert (again.code, again.out) == (0, f"Submitted task {purged.task} again\n")
-    told = await purged.shown()
-    assert (told["status"], told["attempt_count"]) == ("SUBMITTED", 0)
+    report = await purged.shown()
+    assert (report["status"], report["attempt_count"]) == ("SUBMITTED", 0)
     assert json.loads((await purged.arco("run", "--json")).out) == {"executed": 1}
 
-    while (told := await purged.shown())["status"] != "SUCCESS":  # what the failed attempt sent may be on its way yet
-        assert (told["status"], told["attempt_count"]) == ("RETRY_SCHEDULED", 0)
+    while (report := await purged.shown())["status"] != "SUCCESS":  # what the failed attempt sent may be on its way yet
+        assert (report["status"], report["attempt_count"]) == ("RETRY_SCHEDULED", 0)
         await asyncio.sleep(1)
         await purged.arco("run")
     refused = await purged.arco("retry", purged.task)
@@ -162,7 +162,7 @@ async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) ->
     assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed one is submitted again\n"
 
 
-async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purged: Purged) -> None:
+async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purged: PurgeFixture) -> None:
     payload = (await purged.shown())["task_payload"]
     assert isinstance(payload, dict)
     found = str(payload["common_payload"]["correlation_id"])  # type: ignore[index, call-overload]
@@ -172,27 +172,29 @@ async def test_the_list_finds_tasks_by_the_correlation_id_of_their_request(purge
     assert f"correlation  {found}\n" in (await purged.arco("show", purged.task)).out
 
 
-async def test_the_task_of_a_drop_that_was_undone_says_so(purged: Purged) -> None:
+async def test_the_task_of_a_drop_that_was_undone_reports_it(purged: PurgeFixture) -> None:
     assert (await purged.shown())["undone"] is False
     await undrop(purged.fixture.session(), NS, "t")
     assert (await purged.shown())["undone"] is True
     for command in ([], ["show", purged.task]):
-        told = (await purged.arco(*command)).out
-        assert "The drop was undone: nothing will be deleted" in told
+        report = (await purged.arco(*command)).out
+        assert "The drop was undone: nothing will be deleted" in report
     assert await purged.work() == 1
     ended = await purged.shown()
     assert (ended["status"], ended["undone"]) == ("SUCCESS", False)
     assert str(ended["result_summary"]).startswith("Nothing was deleted")
 
 
-async def test_retry_tells_programs_what_the_task_is_now(purged: Purged) -> None:
+async def test_retry_shows_programs_what_the_task_is_now(purged: PurgeFixture) -> None:
     purged.hide_pointer()
     await purged.work()
     again = json.loads((await purged.arco("retry", purged.task, "--json")).out)
     assert (again["task_id"], again["status"], again["held"]) == (purged.task, "SUBMITTED", False)
 
 
-async def test_spark_is_started_for_the_catalog_and_the_task(purged: Purged, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_spark_is_started_for_the_catalog_and_the_task(
+    purged: PurgeFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[list[str]] = []
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:

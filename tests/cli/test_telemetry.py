@@ -1,4 +1,4 @@
-"""What a server tells of its requests, as whoever runs it gets it: on stderr, and at a collector of traces."""
+"""What a server records of its requests, as an operator gets it: on stderr, and at a collector of traces."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> str:
     return f"file:{tmp_path}/store"
 
 
-async def test_a_server_tells_of_its_requests_in_json_metrics_and_traces_and_of_no_secret(
+async def test_a_server_shows_of_its_requests_in_json_metrics_and_traces_and_of_no_secret(
     store: str, collector: Collector
 ) -> None:
     environment = {
@@ -106,7 +106,7 @@ async def test_text_has_none_unless_debugging(store: str) -> None:
         ((), {"OTEL_TRACES_EXPORTER": "zipkin"}, "got 'zipkin'"),
     ],
 )
-async def test_a_setting_that_can_not_be_followed_is_told_at_the_start(
+async def test_a_setting_that_can_not_be_followed_is_reported_at_the_start(
     store: str, options: tuple[str, ...], environment: dict[str, str], why: str
 ) -> None:
     ended = await arco("serve", "--store", store, "--port", "0", *options, **environment)
@@ -116,7 +116,7 @@ async def test_a_setting_that_can_not_be_followed_is_told_at_the_start(
     assert why in ended.err
 
 
-async def test_gzip_is_served_where_it_is_asked_for(store: str) -> None:
+async def test_gzip_is_served_where_it_is_requested(store: str) -> None:
     for option, expected in (((), False), (("--gzip",), True)):
         async with serving(store, *option) as server:
             await server.call("POST", NS, {"namespace": ["db"]})

@@ -62,17 +62,17 @@ async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Si
     assert not any(alive(pid) for pid in started)
 
 
-async def test_there_are_as_many_as_the_machine_has_room_for_unless_told_otherwise(store: str) -> None:
+async def test_there_are_as_many_as_the_machine_has_room_for_unless_reported_otherwise(store: str) -> None:
     count = usual_workers(store, (256 + 100) << 20, MAX_WORKERS)
     async with serving(store) as server:
         assert len(workers(server)) == (count if count > 1 else 0)
         ended = await server.stop()
 
     assert (ended.code, ended.err) == (0, "")
-    told = (
+    report = (
         f"{count} workers, each with up to 420 MB: 256 MB for requests, 100 MB for caches, 64 MB for itself (--workers)"
     )
-    assert (told in ended.out) == (count > 1)
+    assert (report in ended.out) == (count > 1)
 
 
 async def test_one_is_one_process(store: str) -> None:
@@ -135,8 +135,8 @@ async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failur
         await replaced(server, second, 2)
         ended = await server.stop()
 
-    told = [f"arco: worker process {gone} ended with exit code -9" for gone in (first, second)]
-    assert (ended.code, ended.err.splitlines()) == (0, told)
+    report = [f"arco: worker process {gone} ended with exit code -9" for gone in (first, second)]
+    assert (ended.code, ended.err.splitlines()) == (0, report)
 
 
 async def test_workers_that_die_again_and_again_end_the_server(store: str) -> None:
