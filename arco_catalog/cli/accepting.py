@@ -52,7 +52,7 @@ class Acceptor:
             self._look_again = None
 
     async def wait_connected(self) -> None:
-        """Waits until each accepted connection has completed its handshake; cancels those that take over
+        """Waits until each accepted connection has completed the handshake; cancels those that take over
         `PAUSE_SECONDS`."""
         if self._connecting:
             _, pending = await asyncio.wait(self._connecting, timeout=PAUSE_SECONDS)

@@ -181,7 +181,7 @@ def _request(realm: Realm, options: CatalogOptions, name: str, arguments: Catalo
 
 
 def _default_base(realm: Realm, name: str) -> str:
-    """Returns the default base location of a new catalog: the folder of its name in the realm's folder. Raises
+    """Returns the default base location of a new catalog: the folder of that name in the realm's folder. Raises
     `CliError` if the name can't be a folder."""
     try:
         return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri

@@ -292,7 +292,7 @@ def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
 
 
 async def conditional_writes(session: Session, store: str) -> Check:
-    """Checks that the store honours conditional writes, as `arco serve` does at its start. Writes two objects, and
+    """Checks that the store honours conditional writes, as `arco serve` does at the start. Writes two objects, and
     deletes them."""
     name = "conditional writes"
     try:

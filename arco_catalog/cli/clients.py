@@ -20,7 +20,7 @@ class StoreClient:
     extra: str = ""
 
     def missing(self) -> str | None:
-        """Returns the reason why the client can't be used, or None if its module is installed."""
+        """Returns the reason why the client can't be used, or None if the module is installed."""
         if self.module is None or is_installed(self.module):
             return None
         return f"{self.module} is not installed: install the extra '{self.extra}' of arco-catalog"

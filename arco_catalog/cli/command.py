@@ -26,7 +26,7 @@ EXAMPLE_TIME = "2026-11-22T10:30:00Z"
 class Command:
     """One command. `add_arguments` declares its options, with defaults from the environment. `run` returns the exit
     code; it imports the command's modules inside the function, so that --help is quick. A command that `needs_store` is
-    not run without --store or its variable."""
+    not run without --store or ARCO_STORE."""
 
     name: str
     summary: str
@@ -64,7 +64,7 @@ def add_table(parser: argparse.ArgumentParser, help_text: str = "the table") -> 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Selects the catalog of a command: its store, its realm (None for the one at the store's root, if there is one)
+    """Selects the catalog of a command: the store, the realm (None for the one at the store's root, if there is one)
     and its warehouse. `allowed` are URLs where its tables may be besides its own folder. The environment configures the
     stores."""
 

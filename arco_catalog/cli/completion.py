@@ -1,4 +1,4 @@
-"""Writes the scripts with which shells complete commands and options of `arco`, from its parser.
+"""Writes the scripts with which shells complete commands and options of `arco`, from the parser.
 
 Each script is a pure function of the parser. The shell completes file names for a value without known choices.
 """

@@ -196,7 +196,7 @@ def _url(options: DelegationOptions) -> str:
 
 @asynccontextmanager
 async def _swept(service: DelegationService) -> AsyncIterator[None]:
-    """For as long as the context lasts, fails tasks that no process works on any more. At its end the running tasks are
+    """For as long as the context lasts, fails tasks that no process works on any more. At the end the running tasks are
     cancelled; a new submission continues them."""
     sweeping = asyncio.create_task(service.sweep())
     try:

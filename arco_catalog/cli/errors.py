@@ -2,7 +2,7 @@
 
 
 class CliError(Exception):
-    """The command failed. Its message is printed as one line without a traceback; `code` is the exit code."""
+    """The command failed. The message is printed as one line without a traceback; `code` is the exit code."""
 
     code = 1
 
@@ -14,6 +14,6 @@ class NotThere(CliError):
 
 
 class CommandStopped(CliError):
-    """SIGTERM stopped the command before its end."""
+    """SIGTERM stopped the command before the end."""
 
     code = 143

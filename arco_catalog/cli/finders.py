@@ -23,7 +23,7 @@ async def find_catalog(store: OpenStore) -> Session:
 
 
 async def find_catalog_with_state(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names, which has any state; its HEAD may be missing."""
+    """Returns a session with the catalog that --warehouse names, which has any state; HEAD may be missing."""
     session = await find_catalog_even_empty(store)
     if not await session.state.has_any():
         raise await no_warehouse(session, store.options.store)
@@ -60,7 +60,7 @@ async def find_root_catalog(store: OpenStore) -> Session:
 
 
 async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
-    """Returns the realm and a session with its registry."""
+    """Returns the realm and a session with the registry."""
     realm = store.realm()
     if not await realm_exists(realm):
         raise NotThere(f"there is no realm in {store.options.store}: `arco bootstrap` makes one (check --realm)")
@@ -74,7 +74,7 @@ async def find_realm_registry(store: OpenStore) -> Session:
 
 
 async def find_new_realm(store: OpenStore) -> tuple[Realm, Session]:
-    """Returns the realm, which may not exist yet, and a session with its registry."""
+    """Returns the realm, which may not exist yet, and a session with the registry."""
     realm = store.realm()
     return realm, store.session(realm.registry)
 

@@ -102,7 +102,7 @@ class _Checking:
             require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
-        """Checks the registry of a realm. Returns whether its index could be read, which lists the realm's catalogs."""
+        """Checks the registry of a realm. Returns whether the index could be read, which lists the realm's catalogs."""
         examination = self._examination(session)
         await self._take(examination, check_realm(examination))
         return examination.index_read

@@ -19,7 +19,7 @@ def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def parse_namespace(text: str) -> tuple[str, ...]:
-    """Parses a namespace, and returns its levels. Raises `CliError`."""
+    """Parses a namespace, and returns the levels. Raises `CliError`."""
     levels = _levels(text)
     if levels is None:
         raise CliError(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')

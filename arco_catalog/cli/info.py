@@ -17,7 +17,7 @@ UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) -> int:
-    """Displays a table or view with its newest `snapshots`. Returns 1 if its health has an error, else 0. Raises
+    """Displays a table or view with its newest `snapshots`. Returns 1 if the health has an error, else 0. Raises
     `CliError`."""
     namespace, table_name = parse_identifier(name)
 

@@ -1,4 +1,4 @@
-"""Opens a server's sockets and displays its start-up message."""
+"""Opens a server's sockets and displays the start-up message."""
 
 import errno
 import socket
@@ -95,7 +95,7 @@ def _bind(host: str, port: int, family: int) -> socket.socket:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """The facts about a server's store for its start-up message: why the catalog is read-only if it is, the
+    """The facts about a server's store for the start-up message: why the catalog is read-only if it is, the
     capabilities that the store lacks, whether it has a realm, the place of the original if the catalog is a copy, a
     summary of its contents, and a warning if the catalog records other rules for idempotency keys than the server's
     variables set."""

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco realms`, and returns its exit code."""
+    """Runs `arco realms`, and returns the exit code."""
     from arco_catalog.cli import realms
 
     options = CatalogOptions.of(parsed)

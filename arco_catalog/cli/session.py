@@ -159,7 +159,7 @@ async def _build(
     *,
     tolerates_read_errors: bool,
 ) -> Catalog:
-    """Builds the catalog over a store that was not probed. Raises `NotThere` if its HEAD can't be read.
+    """Builds the catalog over a store that was not probed. Raises `NotThere` if HEAD can't be read.
 
     If the store denies that read, the catalog is built without the locations that HEAD records: the credentials may
     still be allowed to read the state of a realm.
