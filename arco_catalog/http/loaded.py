@@ -20,7 +20,7 @@ def load_response(
 ) -> Response:
     """The answer to a load, compressed if `part`, the metadata of `state`, is given. It has no labels if the host
     could not carry it with them: governance must not make a table unreadable that was readable without."""
-    limit = answer_limit(context.options, context.headers)
+    limit = answer_limit(context.options, context.headers) if part is not None or state.governance else None
     if part is not None:
         response = _compressed_response(state, headers, delegated, part)
         if limit is None or limit.carries(response.body, text=False):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, asked
-from arco_catalog.http.compression import is_compressed
+from arco_catalog.http.compression import WORTHWHILE_BYTES, is_compressed
 from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
 from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging
@@ -50,7 +50,7 @@ async def load(context: RequestContext) -> Response:
     visible = await visible_snapshots(session, state) if snapshots == "refs" else None
     sent = state if visible is None else replace(state, metadata=visible)
     part = None
-    if is_compressed(context.options, context.headers, len(sent.metadata)):
+    if len(sent.metadata) > WORTHWHILE_BYTES and is_compressed(context.options, context.headers, len(sent.metadata)):
         part = await deflated_metadata(session, state, visible)
     return load_response(context, sent, headers, delegated, part)
 

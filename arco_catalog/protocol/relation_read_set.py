@@ -94,7 +94,9 @@ async def relation_as_read(
     """What the name means under a HEAD that was read beside the pointer of what it has meant under the cached one."""
     if head.version == known.version:
         read = {cached.entity: pointer}
-        return await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True, read=read)
+        return await read_relation_under(
+            session, lookup, head, Freshness.FRESH, head_fresh=True, read=read, entry=cached
+        )
     return await _read_relation_again(session, lookup, head, pointer)
 
 
@@ -128,10 +130,11 @@ async def read_relation_under(
     *,
     head_fresh: bool,
     read: dict[str, Pointer | None] | None = None,
+    entry: RelationEntry | None = None,
 ) -> RelationReadSet:
     """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
     will do, else read now."""
-    now, entry = await _resolve(session, head, lookup)
+    now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name
     return await _read_pointer(session, lookup, now, entry, freshness, head_fresh=head_fresh, read=read)
@@ -189,19 +192,19 @@ async def resolve_name(session: Session, head: RegistryState, lookup: RelationLo
 
 
 async def _resolve(
-    session: Session, head: RegistryState, lookup: RelationLookup
+    session: Session, head: RegistryState, lookup: RelationLookup, known: RelationEntry | None = None
 ) -> tuple[RegistryState, RelationEntry | None]:
     """The entry of the name, or None, and the HEAD that has it: a later one than the given if an intent on the name was
     settled, and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
     while True:
-        entry = await relation(session.state, head, lookup)
+        entry = known or await relation(session.state, head, lookup)
         outcome = (
             True if entry is None or entry.transaction is None else await read_outcome(session.state, entry.transaction)
         )
         if outcome is None:
             later = await session.state.head()
             if later.version != head.version:
-                head = later
+                head, known = later, None
                 continue
         if entry is None or not outcome:
             return head, None

@@ -27,11 +27,11 @@ class Encoding:
         less on its retry than it did at first, because changes are checked before they are made.
         """
         response = await self._inner(request)
-        if response.is_compressed:
-            return response
         size = len(response.body)
+        if size <= WORTHWHILE_BYTES or response.is_compressed:
+            return response
         limit = answer_limit(self._options, request.headers)
-        is_carried = size <= WORTHWHILE_BYTES or limit is None or limit.carries(response.body, text=True)
+        is_carried = limit is None or limit.carries(response.body, text=True)
         if is_carried and size <= compressed_from(self._options):
             return response
         response = replace(response, headers={**response.headers, "Vary": "Accept-Encoding"})
