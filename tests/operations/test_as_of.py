@@ -1,4 +1,4 @@
-"""What the catalog tells of an earlier instant is what was seen then (docs/recovery.md#what-was-where)."""
+"""The catalog shows of an earlier instant what it had then (docs/recovery.md#what-was-where)."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -53,7 +53,7 @@ def a_catalog(spill: Limits | None = None) -> CatalogFixture:
     return CatalogFixture(MemoryStore(now_ms=clock.now_ms), clock, settings)
 
 
-async def told(reading: Awaitable[JsonObject]) -> object:
+async def report(reading: Awaitable[JsonObject]) -> object:
     """What a name means, as far as both kinds of looks tell; None where it means nothing."""
     try:
         shown = await reading
@@ -65,7 +65,7 @@ async def told(reading: Awaitable[JsonObject]) -> object:
 async def seen_now(fixture: CatalogFixture) -> Seen:
     """What can be seen of the catalog: every name, every listing."""
     session = fixture.another().session
-    seen: Seen = {name: await told(inspect_relation(session(), NS, name)) for name in NAMES}
+    seen: Seen = {name: await report(inspect_relation(session(), NS, name)) for name in NAMES}
     everything = Paging(None, None)
     listed: set[tuple[str, str]] = set()
     for kind in ("table", "view"):
@@ -78,9 +78,9 @@ async def seen_now(fixture: CatalogFixture) -> Seen:
 
 
 async def seen_at(fixture: CatalogFixture, at_ms: int) -> Seen:
-    """The same of an instant."""
+    """Returns what the catalog shows of an instant."""
     session = fixture.another().session()
-    seen: Seen = {name: await told(relation_at(session, NS, name, at_ms)) for name in NAMES}
+    seen: Seen = {name: await report(relation_at(session, NS, name, at_ms)) for name in NAMES}
     then = await registry_at(session, at_ms)
     listed = {each async for each in Listing(session, then, at_ms).level(NS)}
     return seen | {"listed": listed, "sequence": then.sequence}
@@ -148,7 +148,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_every_instant_is_told_as_it_was_seen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_instant_is_shown_as_it_was_seen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "RECENT_COMMITS", 4)  # or one commit would tell all
     spill = Limits(embedded=1_500, segment=1_000, least=300) if seed % 2 else None
     lived = History(a_catalog(spill), random.Random(seed))
@@ -219,24 +219,24 @@ async def test_history_ends_at_the_instant() -> None:
 
 
 @dataclass
-class Collected:
-    """What is removed from a store, and what is told of the instant that it tells of."""
+class CollectedCase:
+    """The objects that are removed from a store, and the expected error for the instant that they belong to."""
 
     folder: str
-    says: str
+    message: str
 
 
 @pytest.mark.parametrize(
     "gone",
     [
-        Collected("core/commits/", "core/commits/.* was collected"),
-        Collected("core/index/", "core/index/.* is gone"),
-        Collected("events/", "the receipt of .* was collected"),
-        Collected("iceberg_pointers/", "dropped and purged"),
+        CollectedCase("core/commits/", "core/commits/.* was collected"),
+        CollectedCase("core/index/", "core/index/.* is gone"),
+        CollectedCase("events/", "the receipt of .* was collected"),
+        CollectedCase("iceberg_pointers/", "dropped and purged"),
     ],
     ids=lambda gone: gone.folder,
 )
-async def test_what_was_collected_is_said_to_be(gone: Collected) -> None:
+async def test_a_collected_time_is_reported_as_collected(gone: CollectedCase) -> None:
     fixture = a_catalog(Limits(embedded=600, segment=600, least=100))
     clock = fixture.runtime
     assert isinstance(clock, FakeRuntime)
@@ -253,7 +253,7 @@ async def test_what_was_collected_is_said_to_be(gone: Collected) -> None:
     for key in store.keys(f"wh/_catalog/{gone.folder}"):
         await store.delete(key)
 
-    with pytest.raises(HistoryCollected, match=gone.says) as refused:
+    with pytest.raises(HistoryCollected, match=gone.message) as refused:
         await relation_at(fixture.another().session(), NS, "a", then_ms)
     assert isinstance(refused.value, CatalogError)
 

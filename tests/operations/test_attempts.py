@@ -147,7 +147,7 @@ async def test_a_commit_whose_name_came_to_mean_another_table_sees_itself_there(
 
 
 async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(fixture: CatalogFixture, store: Script) -> None:
-    """An id that stood in two slots would be looked for where the later one says, and missed where the earlier does."""
+    """An id in two slots would be searched at the later one, and missed at the earlier one."""
     await fixture.table("t")
     store.script(POINTERS, replaced_by_others(fixture))
     key = fixture.key()
@@ -472,7 +472,7 @@ async def test_what_the_history_of_the_registry_no_longer_reaches_is_unknown(
     assert not any(slot.final for slot in await slots_of(fixture, key))
 
 
-async def test_the_next_slot_is_looked_at_again_after_a_fresher_view(fixture: CatalogFixture, store: Script) -> None:
+async def test_the_next_slot_is_read_again_after_a_fresher_view(fixture: CatalogFixture, store: Script) -> None:
     """Behind the back of one who holds a claim the same request is taken over, refused for good and undone: HEAD as it
     is read after that is no base to create on."""
     stale, key = fixture.another(), fixture.key()

@@ -85,11 +85,11 @@ async def test_each_warm_load_confirms_a_metadata_file_that_was_registered(count
     assert await cost(counted, load_table(counted.session(), NS, "r")) == (1, 2)
 
 
-async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingFixture) -> None:
+async def test_a_cold_load_makes_three_calls_in_sequence(counted: CountingFixture) -> None:
     assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
 
 
-async def test_a_load_of_a_governed_table_asks_for_nothing_more(counted: CountingFixture) -> None:
+async def test_a_load_of_a_governed_table_makes_no_further_call(counted: CountingFixture) -> None:
     columns: JsonObject = {f"arco.column.{number}.tag.pii": "x" * 40 for number in range(150)}
     await govern_relation(counted.session(), NS, "t", "table", {"arco.owner": "ada", **columns})
     await load_table(counted.session(), NS, "t")
@@ -218,12 +218,12 @@ async def test_a_page_of_a_listing(counted: CountingFixture) -> None:
     assert within(await cost(counted, list_namespaces(counted.another().session(), (), Paging("", 1))), 2, 2)
 
 
-# With a spilled index: a cold lookup costs one call more, a flush what it says.
+# With a spilled index: a cold lookup costs one call more, a flush the listed number.
 
 
 @pytest.fixture
 async def spilled(counted: CountingFixture) -> CountingFixture:
-    """The same catalog with its tables in segments, in the hands of a process that spills no more and saw none yet."""
+    """A catalog with its tables in segments, opened by a new process that spills no more and has read no segment."""
     busy = CountingFixture(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
     for name in "abcdef":
         await busy.table(name)
@@ -286,7 +286,7 @@ async def test_a_page_over_a_spilled_index(spilled: CountingFixture) -> None:
 # A name and its state, read beside each other.
 
 
-async def test_a_warm_load_under_a_head_that_moved_asks_for_the_pointer_again(counted: CountingFixture) -> None:
+async def test_a_warm_load_under_a_head_that_moved_revalidates_the_pointer(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().table("u")
     assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 3)

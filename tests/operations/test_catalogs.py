@@ -63,7 +63,7 @@ async def test_a_realm_s_catalogs_are_all_of_its_own(app: RealmApp) -> None:
     assert len(roots) == 2
 
 
-async def test_one_call_tells_the_catalogs_of_a_realm(app: RealmApp) -> None:
+async def test_one_call_lists_the_catalogs_of_a_realm(app: RealmApp) -> None:
     assert app.store is not None
     app.store = counting = CountingStore(app.store)
     with counting.measure() as measured:
@@ -80,7 +80,7 @@ async def test_a_store_without_a_realm_has_the_one_catalog() -> None:
     assert found.open() is catalog
 
 
-async def test_the_catalogs_of_several_realms_are_told_apart_by_their_realms() -> None:
+async def test_the_catalogs_of_several_realms_have_the_names_of_their_realms() -> None:
     app = await RealmApp(("r", "s")).start()
     base = app.base("lake")
     await app.catalog("lake", base=base)
@@ -110,7 +110,7 @@ async def test_each_catalog_is_walked_and_has_its_share_of_the_time(app: RealmAp
     assert 55_000 < shares[1] <= 60_000
 
 
-async def test_a_catalog_that_cannot_be_opened_is_told_and_holds_up_no_other(app: RealmApp) -> None:
+async def test_a_catalog_that_cannot_be_opened_is_reported_and_holds_up_no_other(app: RealmApp) -> None:
     assert app.store is not None
     catalog = build_catalog(Settings("wh"), app.store, "memory:///pond", (), app.clock)
     found = await deployed_catalogs(catalog, "memory:///pond")

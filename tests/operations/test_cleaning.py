@@ -1,4 +1,4 @@
-"""Old metadata files are removed where a table asks for it, and never one that anybody else may need
+"""Old metadata files are removed if the table has the property, and never one that another table may need
 (docs/decisions/0022)."""
 
 import pytest
@@ -96,7 +96,7 @@ async def test_what_was_registered_before_there_were_claims_is_kept_as_well(fixt
     assert await there(fixture, shared.metadata_location)
 
 
-async def test_a_tables_files_are_removed_again_when_nobody_else_has_files_around_them(fixture: CatalogFixture) -> None:
+async def test_a_tables_files_are_removed_again_when_no_other_has_files_around_them(fixture: CatalogFixture) -> None:
     moved = loads((await fixture.table("t")).metadata)
     assert isinstance(moved, dict)
     foreign = f"{WAREHOUSE}/z/metadata/00003-00000000-0000-4000-8000-000000000003.metadata.json"
@@ -181,7 +181,7 @@ OWN = "00001-01J00000000000000000000000-1.metadata.json"
         (f"s3://b/_catalog/t/metadata/{OWN}", False),
     ],
 )
-def test_a_tables_own_files_are_told_by_name_and_place(file: str, own: bool) -> None:
+def test_a_tables_own_files_are_reported_by_name_and_place(file: str, own: bool) -> None:
     assert [*own_files("s3://b/t/metadata", [file])] == ([Location.parse(file)] if own else [])
     assert [*own_files("no folder", [file])] == []
     assert [*own_files("s3://b/_catalog/t/metadata", [file])] == []

@@ -1,4 +1,4 @@
-"""A local store's clock is the machine's: what was written while it ran ahead holds nobody up when it is set right."""
+"""A local store's clock is the machine's: what was written while it ran ahead delays no writer when it is set right."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

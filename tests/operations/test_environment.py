@@ -45,7 +45,7 @@ def careless_bucket(careless_s3: S3Server) -> str:
 @pytest.mark.parametrize(
     ("skip", "read_only"), [("", "the store ignores If-None-Match: it replaced an object that exists"), ("true", None)]
 )
-async def test_a_function_asks_a_store_that_is_not_amazons_whether_it_honours_conditions(
+async def test_a_function_probes_a_store_that_is_not_amazons_for_conditional_writes(
     careless_s3: S3Server, careless_bucket: str, monkeypatch: pytest.MonkeyPatch, skip: str, read_only: str | None
 ) -> None:
     environment = {"ARCO_STORE": f"s3://{careless_bucket}", "ARCO_WAREHOUSE": "wh", "ARCO_SKIP_PROBE": skip}
@@ -58,7 +58,7 @@ async def test_a_function_asks_a_store_that_is_not_amazons_whether_it_honours_co
     await catalog.close()
 
 
-async def test_a_function_asks_nothing_of_amazons_s3() -> None:
+async def test_a_function_does_not_probe_amazons_s3() -> None:
     catalog = await catalog_to_serve({"ARCO_STORE": "s3://bucket", "ARCO_WAREHOUSE": "wh"}, SystemRuntime())
 
     assert catalog.settings.read_only_because is None
@@ -87,7 +87,7 @@ def test_functions_read_the_bounds_that_arco_serve_has() -> None:
     assert (usual.max_metadata_bytes, usual.cache_bytes) == (64 << 20, 100 << 20)
 
 
-def test_a_bound_that_is_no_size_is_told_with_its_variable() -> None:
+def test_an_invalid_size_is_reported_with_its_variable() -> None:
     with pytest.raises(
         ValueError, match="ARCO_CACHE_MEMORY: expected a size of 1MB or more, such as 64MB or 1GB, got '8'"
     ):

@@ -50,7 +50,7 @@ def near(time_ms: int, clock: FakeRuntime) -> bool:
 async def test_a_commit_of_a_machine_whose_clock_is_wrong_has_the_time_of_the_store(
     fixture: CatalogFixture, machine: WrongClock, ahead_ms: int, keyed: bool, cold: bool
 ) -> None:
-    """Also where the clock was set wrong after the last answer: what the store tells before the commit counts."""
+    """Also where the clock was set wrong after the last answer: the time of the store before the commit counts."""
     await fixture.table("t")
     machine.ahead_ms = ahead_ms
     process = fixture.another() if cold else fixture

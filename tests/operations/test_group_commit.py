@@ -46,8 +46,8 @@ class HeadHooks(MemoryStore):
         self.swaps = 0
         self.first: list[Callable[[], Awaitable[object]]] = []
         """What happens before each of the next swaps that arrive."""
-        self.told: list[Callable[[Outcome], Outcome]] = []
-        """What is said of each of the next swaps, given the truth."""
+        self.answers: list[Callable[[Outcome], Outcome]] = []
+        """For each of the next swaps, a function from the real outcome to the answered one."""
         self.reads: list[Callable[[], Awaitable[object]]] = []
         """What happens before each of the next reads of HEAD."""
         self.commits: list[Callable[[], Awaitable[object]]] = []
@@ -71,7 +71,7 @@ class HeadHooks(MemoryStore):
         if self.first:
             await self.first.pop(0)()
         outcome = await super().put(key, body, when)
-        return self.told.pop(0)(outcome) if self.told else outcome
+        return self.answers.pop(0)(outcome) if self.answers else outcome
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def hooks() -> HeadHooks:
 
 
 class Timeouts:
-    """Time-outs that end when they are told to, and never by themselves."""
+    """Timeouts that end when a test ends them, and never by themselves."""
 
     def __init__(self) -> None:
         self.all: list[asyncio.Timeout] = []
@@ -218,7 +218,7 @@ async def test_a_crowd_larger_than_a_commit_takes_makes_several(
 # Everybody gets what it would have got alone.
 
 
-async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(
+async def test_of_two_creates_of_one_name_one_wins_and_others_succeed(
     fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
     names = ["a", "b", "a", "t", "c"]
@@ -312,7 +312,7 @@ def echo(outcome: Outcome) -> Outcome:
 
 async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(fixture: CatalogFixture, hooks: HeadHooks) -> None:
     async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
-        hooks.told += [lambda outcome: outcome, echo]
+        hooks.answers += [lambda outcome: outcome, echo]
     await asyncio.gather(*tasks)
 
     assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
@@ -320,7 +320,7 @@ async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(fixture: Ca
 
 async def test_a_lost_answer_of_a_shared_commit_is_made_definite(fixture: CatalogFixture, hooks: HeadHooks) -> None:
     async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
-        hooks.told += [lambda outcome: outcome, unknown]
+        hooks.answers += [lambda outcome: outcome, unknown]
     await asyncio.gather(*tasks)
 
     assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
@@ -345,7 +345,7 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
         if before:
             hooks.first.append(hang)
         else:
-            hooks.told += [lambda outcome: outcome, cancel]
+            hooks.answers += [lambda outcome: outcome, cancel]
     if before:
         await sent.wait()
         tasks[0].cancel()
@@ -383,7 +383,7 @@ async def test_who_waits_until_its_deadline_is_part_of_nothing(
     assert await operations_of(fixture, "create-table") == ["a", "first", "t"]
 
 
-async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_others_learn_it(
+async def test_a_leader_without_time_reports_an_unknown_outcome_and_the_others_learn_theirs(
     fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
     body: JsonObject = {"name": "short", "schema": schema("x")}
@@ -397,7 +397,7 @@ async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_
     assert [await exists(fixture, name) for name in ("short", "a", "b")] == [True, True, True]
 
 
-async def test_nobody_waits_long_for_one_whose_call_hangs(
+async def test_members_do_not_wait_long_for_one_whose_call_hangs(
     fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
@@ -457,7 +457,7 @@ async def test_no_request_skips_the_lock_while_others_get_it(timeouts: Timeouts)
     timeouts.end(2)
     await until(lambda: len(timeouts.all) == 4)
     assert went == ["a", "b"]
-    timeouts.end(3)  # nobody has held the lock since
+    timeouts.end(3)  # the lock was free since
     await until(lambda: went == ["a", "b", "c"])
 
     for event in done:
@@ -497,7 +497,7 @@ async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
 async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_what_it_brought(
     fixture: CatalogFixture, hooks: HeadHooks, timeouts: Timeouts
 ) -> None:
-    """It would be told that nothing of it is under way, and be made behind a drop that frees its name."""
+    """Its marker would be read as not in progress, and it would commit after a drop that frees its name."""
     assert fixture.catalog.group_committer is not None
     writes, write_on, reads, read_on, sent, land = (asyncio.Event() for _ in range(6))
 
@@ -508,7 +508,7 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
 
         return wait
 
-    hooks.told.append(echo)
+    hooks.answers.append(echo)
     await fixture.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
     async with fixture.catalog.group_committer.lock(a_minute):
         create = asyncio.create_task(fixture.table("x", key=fixture.key()))
@@ -535,7 +535,7 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
 async def test_a_request_that_was_superseded_while_it_waited_is_left_out(
     fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
-    """Somebody took the next slot of its key, fenced, and told a failure: nothing of it may be made any more."""
+    """Another process took the next slot of its key, fenced, and answered a failure: it may no longer commit."""
     key = fixture.key()
     body: JsonObject = {"name": "k", "schema": schema("x")}
     session = fixture.session(body, key=key, path="/create/k")
@@ -544,18 +544,18 @@ async def test_a_request_that_was_superseded_while_it_waited_is_left_out(
         state = State(hooks, fixture.catalog.paths, fixture.catalog.caches, fixture.runtime)
         marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
-        assert await marker.put(Slot(fixture.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("told"))))
+        assert await marker.put(Slot(fixture.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("answered"))))
     await tasks[1]
-    with pytest.raises(AlreadyExists, match="told"):
+    with pytest.raises(AlreadyExists, match="answered"):
         await tasks[0]
 
     assert await operations_of(fixture, "create-table") == ["a", "first", "t"]
 
 
-async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_already(
+async def test_a_walk_through_history_is_made_once_for_all_members(
     hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Evidence of an old attempt lies as far back as the attempt: looked for by whoever needs it, once, in its own
+    """Evidence of an old attempt is as old as the attempt: the member that needs it searches it once, in its own
     time."""
     monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
     fixture = CatalogFixture(hooks, settings=Settings("wh", in_progress_ms=0))
@@ -588,7 +588,7 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
     assert await exists(fixture, "old")
 
 
-async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
+async def test_an_error_of_one_member_is_raised_to_that_member_alone(
     fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rightly = RegistryExecution.replan

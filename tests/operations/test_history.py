@@ -20,17 +20,17 @@ from tests.operations.test_transactions import creation
 from tools.support.catalog_fixture import NS, CatalogFixture
 
 
-async def told(fixture: CatalogFixture, *, own: bool = False) -> list[JsonObject]:
+async def report(fixture: CatalogFixture, *, own: bool = False) -> list[JsonObject]:
     return [operation async for operation in history(fixture.another().session(), own=own)]
 
 
-async def test_everything_that_happened_to_a_name_is_told_newest_first(fixture: CatalogFixture) -> None:
+async def test_all_operations_on_a_name_are_listed_newest_first(fixture: CatalogFixture) -> None:
     made = await fixture.table("t")
     await rename_table(fixture.session(), (NS, "t"), (NS, "u"))
     await drop_table(fixture.session(), NS, "u", purge=False)
     await undrop(fixture.session(), NS, "u")
 
-    happened = await told(fixture)
+    happened = await report(fixture)
 
     kinds = [operation["kind"] for operation in happened]
     assert kinds == ["undrop", "drop-table", "rename-table", "create-table", "create-namespace"]
@@ -43,17 +43,17 @@ async def test_everything_that_happened_to_a_name_is_told_newest_first(fixture: 
 
 
 async def test_an_empty_catalog_has_no_history() -> None:
-    assert await told(CatalogFixture()) == []
+    assert await report(CatalogFixture()) == []
 
 
-async def test_what_the_protocols_do_for_themselves_is_told_only_if_asked_for(fixture: CatalogFixture) -> None:
+async def test_internal_commits_are_listed_only_on_request(fixture: CatalogFixture) -> None:
     session = fixture.session()
     await fence_registry(session.state, session.runtime)
     changes = [creation("a"), creation("b")]
     await commit_transaction(fixture.session([body for _, _, body in changes]), changes)
 
-    assert [operation["kind"] for operation in await told(fixture)] == ["create-namespace"]
-    every = [operation["kind"] for operation in await told(fixture, own=True)]
+    assert [operation["kind"] for operation in await report(fixture)] == ["create-namespace"]
+    every = [operation["kind"] for operation in await report(fixture, own=True)]
     assert every == ["settle-names", "lay-names", "fence", "create-namespace"]
 
 
@@ -66,7 +66,7 @@ async def test_it_reaches_beyond_what_one_commit_lists(
     for number in range(20):
         await made.table(f"t{number}")
 
-    names = [operation.get("name") for operation in await told(made)]
+    names = [operation.get("name") for operation in await report(made)]
 
     assert names == [*(f"t{number}" for number in reversed(range(20))), None]
 
@@ -74,7 +74,7 @@ async def test_it_reaches_beyond_what_one_commit_lists(
 async def test_commits_that_lost_their_race_are_no_history(fixture: CatalogFixture) -> None:
     await asyncio.gather(*(fixture.another().table(f"t{number}") for number in range(5)))
 
-    happened = await told(fixture)
+    happened = await report(fixture)
 
     assert sorted(str(operation.get("name")) for operation in happened) == ["None", "t0", "t1", "t2", "t3", "t4"]
     assert isinstance(fixture.store, MemoryStore)
@@ -84,10 +84,10 @@ async def test_commits_that_lost_their_race_are_no_history(fixture: CatalogFixtu
 async def test_it_ends_where_it_was_collected(fixture: CatalogFixture) -> None:
     for number in range(3):
         await fixture.table(f"t{number}")
-    [_, second, *_] = [str(operation["commit"]) for operation in await told(fixture)]
+    [_, second, *_] = [str(operation["commit"]) for operation in await report(fixture)]
     await fixture.store.delete(fixture.catalog.paths.registry_commit(second))
 
-    assert [operation["name"] for operation in await told(fixture)] == ["t2"]
+    assert [operation["name"] for operation in await report(fixture)] == ["t2"]
 
 
 async def test_what_was_never_there_cannot_be_shown(fixture: CatalogFixture) -> None:
@@ -112,7 +112,7 @@ async def test_a_finished_marker_is_no_open_one(fixture: CatalogFixture) -> None
     assert (marker["slot"], marker["attempt"]) == (0, pointer.recent[-1])
 
 
-async def test_the_search_for_open_markers_is_bounded_and_says_so(
+async def test_the_search_for_open_markers_is_bounded_and_reports_it(
     fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fixture.table("t")

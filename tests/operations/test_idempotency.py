@@ -1,4 +1,4 @@
-"""A key is one change, however often it is sent and whoever dies over it (docs/design/idempotency.md#markers,
+"""A key is one change, however often it is sent and whichever process dies (docs/design/idempotency.md#markers,
 docs/design/idempotency.md#duplicates)."""
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -245,7 +245,7 @@ async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_a
     assert again.metadata_location.rpartition("/")[2].startswith("00002")
 
 
-async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumbling: CatalogFixture) -> None:
+async def test_an_answer_by_evidence_is_left_in_the_marker(stumbling: CatalogFixture) -> None:
     key = stumbling.key()
     on(stumbling, Rule(put("/1.json"), fails=DOWN))  # the final slot
     await stumbling.commit(set_property("a", "1"), key=key)
@@ -270,7 +270,7 @@ async def test_a_commit_that_was_made_is_never_denied_though_its_metadata_file_i
         await stumbling.another().commit(set_property("a", "1"), key=key)
 
 
-async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for_it(
+async def test_a_drop_that_died_before_its_mark_is_marked_by_the_next_that_answers_for_it(
     stumbling: CatalogFixture, clock: FakeRuntime
 ) -> None:
     entity = (await load_table(stumbling.session(), NS, "t")).entity
@@ -304,7 +304,9 @@ async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknow
         await fixture.commit(body, key=key)
 
 
-async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exists(stumbling: CatalogFixture) -> None:
+async def test_a_create_that_lost_its_answer_does_not_conflict_with_its_own_table(
+    stumbling: CatalogFixture,
+) -> None:
     on(stumbling, Rule(put("manifest"), answers=lost, times=1))
     await stumbling.table("u", key=stumbling.key())
     on(stumbling, Rule(put("manifest"), answers=lost, times=1))
@@ -313,7 +315,9 @@ async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exis
         await stumbling.table("v")
 
 
-async def test_a_deadline_that_passes_before_anything_was_sent_is_told_as_unavailable(fixture: CatalogFixture) -> None:
+async def test_a_deadline_that_passes_before_the_first_call_is_unavailable(
+    fixture: CatalogFixture,
+) -> None:
     body = set_property("a", "1")
     with pytest.raises(Unavailable):
         await commit_table(fixture.session(body, deadline_ms=0), NS, "t", body)

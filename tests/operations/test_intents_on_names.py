@@ -1,4 +1,4 @@
-"""Intents on names are taken off again, whoever died, and say nothing of a name while they are undecided
+"""Intents on names are removed after any crash, and decide nothing about a name while they are undecided
 (docs/design/transaction.md)."""
 
 import asyncio
@@ -160,7 +160,7 @@ async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_name
 @pytest.mark.parametrize(
     ("at", "saying"), [("/iceberg_pointers/", b'"intent"'), ("/transactions/", b'"committed"')], ids=["lay", "decide"]
 )
-async def test_a_coordinator_that_loses_the_store_for_one_write_aborts_and_makes_nobody_wait(
+async def test_a_coordinator_that_loses_the_store_for_one_write_aborts_without_delaying_others(
     fixture: CatalogFixture, store: ScriptedStore, at: str, saying: bytes
 ) -> None:
     store.rules = [Rule(put(at, saying), fails=DOWN, times=1)]
@@ -242,7 +242,7 @@ async def test_who_finds_that_the_dead_had_committed_settles_its_names(fixture: 
     await require_table(fixture.another().session(), NS, "c")
 
 
-# The reconciler, and others, settle what nobody else does.
+# The reconciler settles intents that no request settles.
 
 
 async def test_the_reconciler_settles_what_is_decided_or_past_its_lease(
@@ -325,15 +325,15 @@ async def test_head_stays_bounded_though_coordinators_die_and_no_reconciler_runs
     fixture: CatalogFixture, clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "CROWDED", 4)
-    most = 0
+    highest = 0
     for number in range(12):
         clock.ms += LEASE_MS
         await dies_before_its_decision(fixture, creation(f"x{number}"), creation(f"y{number}"))
-        most = max(most, len(await waiting(fixture)))
-    assert most <= 4 + 1
+        highest = max(highest, len(await waiting(fixture)))
+    assert highest <= 4 + 1
 
 
-async def test_those_inside_their_lease_keep_nobody_from_committing(
+async def test_intents_inside_their_lease_do_not_delay_other_commits(
     fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "CROWDED", 2)
@@ -434,28 +434,28 @@ async def crowded_name(fixture: CatalogFixture) -> None:
 
 @pytest.mark.parametrize("meet", MEETING)
 @pytest.mark.parametrize("keyed", [False, True])
-async def test_who_meets_a_dead_coordinator_is_told_to_come_back_and_gets_past_it(
+async def test_a_client_that_meets_a_dead_coordinator_retries_and_succeeds(
     fixture: CatalogFixture, clock: FakeRuntime, meet: Callable[[Session], Awaitable[object]], keyed: bool
 ) -> None:
-    """Its deadline is shorter than the lease. Nothing is said that is not so, and a client that comes back a second
-    later, as it is told, is past the dead one when the lease has ended."""
+    """Its deadline is shorter than the lease. No answer is false, and a client that retries after a second, as
+    Retry-After requires, succeeds once the lease has ended."""
     await crowded_name(fixture)
     key = fixture.key() if keyed else None
     began, expected = clock.ms, UNDONE.get(meet.__name__)
     with pytest.raises(KeyInProgress if keyed else Unavailable, match="under way, and not decided yet"):
         await meet(fixture.session(key=key))
-    told: object = None
+    report: object = None
     for _ in range(4):
         clock.ms += 1_000
         try:
-            told = await meet(fixture.another().session(key=key))
+            report = await meet(fixture.another().session(key=key))
         except KeyInProgress:  # what its first try began is taken over when it is old enough
             continue
         except CatalogError as error:
-            told = type(error)
+            report = type(error)
         break
 
-    assert told == expected if expected is not None else told is not None and not isinstance(told, type)
+    assert report == expected if expected is not None else report is not None and not isinstance(report, type)
     assert clock.ms - began <= LEASE_MS + 1_000
     assert await waiting(fixture) == []
 
@@ -525,8 +525,8 @@ async def test_a_lease_ends_for_a_coordinator_that_is_alive_too(
     assert await commit_transaction(fixture.session(deadline_ms=10 * LEASE_MS), changes) == Document(204)
 
     assert seen == ["aborted"]
-    said = await receipts(fixture.session(), NS, "a")
-    assert len(said) == 3
+    listed = await receipts(fixture.session(), NS, "a")
+    assert len(listed) == 3
     body = (await load_table(fixture.another().session(), NS, "a")).metadata
     assert b'"p":"mine"' in body
     assert b'"q":"other"' in body

@@ -45,7 +45,7 @@ def test_a_transaction_looks_for_tables_that_are_named_twice_once() -> None:
     assert_linear(costs, "tables of a transaction")
 
 
-async def test_more_tables_than_a_transaction_may_name_are_not_looked_at(fixture: CatalogFixture) -> None:
+async def test_more_tables_than_a_transaction_may_name_are_not_read(fixture: CatalogFixture) -> None:
     with pytest.raises(BadRequest, match="at most 100 tables, not 101"):
         await commit_transaction(fixture.session(), [(NS, "t", {})] * 101)
 
@@ -76,7 +76,7 @@ def test_heads_of_requests_cost_what_they_are_long(work: object) -> None:
     assert_linear([steps_of(partial(work, size)) for size in SIZES], "a head")
 
 
-def test_a_namespace_of_too_many_levels_is_refused_before_any_is_looked_at() -> None:
+def test_a_namespace_of_too_many_levels_is_refused_before_any_is_read() -> None:
     def decode(levels: int) -> None:
         with pytest.raises(BadRequest, match="1 to 16 levels"):
             decode_namespace(UNIT_SEPARATOR.join("a" * levels), UNIT_SEPARATOR)

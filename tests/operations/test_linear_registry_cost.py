@@ -252,7 +252,7 @@ async def test_a_takeover_costs_what_its_marker_is_long(held: int) -> None:
 
 async def test_receipts_and_history_cost_what_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "RECENT_COMMITS", 4)
-    told: list[list[int]] = []
+    report: list[list[int]] = []
     for size in (10, 20, 40):
         fixture = desk_with()
         await fixture.namespace("db")
@@ -272,9 +272,9 @@ async def test_receipts_and_history_cost_what_they_are_long(monkeypatch: pytest.
             with fixture.store.measure() as measured:
                 costs.append(await steps_of_task(work()))
             costs.append(measured.calls)
-        told.append(costs)
+        report.append(costs)
     for place, what in enumerate(("receipts", "calls for receipts", "history", "calls for history")):
-        few, some, many = (costs[place] for costs in told)
+        few, some, many = (costs[place] for costs in report)
         assert many - some <= 2.2 * (some - few), f"{what} grow beyond linear: {few}, {some}, {many}"
 
 

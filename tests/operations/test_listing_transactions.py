@@ -229,7 +229,7 @@ async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token()
     assert await all_pages(scenario, 1, collect) == ["b2", "m", "y2"]
 
 
-async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
+async def test_a_list_reads_each_transaction_once_and_concurrently() -> None:
     store = ScriptedStore()
     scenario = TransactionScenario(store)
     await scenario.fixture.namespace("db")
@@ -251,7 +251,7 @@ async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
     assert measured.calls <= 5
 
 
-async def test_a_later_page_asks_for_no_decision() -> None:
+async def test_a_later_page_reads_no_decision() -> None:
     scenario = await built()
     await scenario.commits("a1", "z1")
     first = await page(scenario, "", 1)
@@ -297,7 +297,9 @@ async def test_a_token_grows_by_a_bit_for_each_transaction() -> None:
     assert names(await page(scenario, text_of(commit, start))) == ["m"]
 
 
-async def test_a_list_that_finds_no_instant_says_that_it_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_that_finds_no_instant_may_be_retried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(instant, "ROUNDS", 1)
     scenario = await built()
     await scenario.commits("a1", "z1")

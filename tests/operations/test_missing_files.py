@@ -43,8 +43,8 @@ def overtake(fixture: CatalogFixture, times: int) -> None:
     store.rules = [Rule(get(".metadata.json"), first=two_commits, times=times)]
 
 
-def properties(told: TableState) -> JsonObject:
-    document = loads(told.metadata)
+def properties(report: TableState) -> JsonObject:
+    document = loads(report.metadata)
     assert isinstance(document, dict)
     found = document["properties"]
     assert isinstance(found, dict)
@@ -52,7 +52,7 @@ def properties(told: TableState) -> JsonObject:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_a_load_beside_cleaning_tells_what_the_table_is_then(writer: CatalogFixture, times: int) -> None:
+async def test_a_load_during_cleaning_returns_the_table_as_it_is_then(writer: CatalogFixture, times: int) -> None:
     overtake(writer, times)
     assert properties(await load_table(writer.another().session(), NS, "t"))["n"] == "0b"
 
@@ -95,7 +95,7 @@ async def test_a_registration_whose_table_moved_on_is_replayed(writer: CatalogFi
     assert again == made
 
 
-async def test_an_unregistered_table_is_told_as_it_was_left(writer: CatalogFixture) -> None:
+async def test_an_unregistered_table_is_reported_as_it_was_left(writer: CatalogFixture) -> None:
     last = await writer.commit(set_property("mine", "1"))
     assert (await unregister_table(writer.another().session(), NS, "t")).metadata == last.metadata
 
@@ -107,7 +107,7 @@ async def test_undrop_reads_what_the_pointer_leads_to(writer: CatalogFixture) ->
 
 
 @pytest.mark.parametrize("key", [False, True])
-async def test_a_file_that_is_gone_for_good_is_said_so(writer: CatalogFixture, key: bool) -> None:
+async def test_a_file_that_is_gone_is_reported_as_missing(writer: CatalogFixture, key: bool) -> None:
     current = await load_table(writer.session(), NS, "t")
     await writer.store.delete(current.metadata_location.removeprefix("memory:///"))
     cold = writer.another()

@@ -32,8 +32,8 @@ async def test_values_of_properties_are_in_objects_of_their_own_and_nowhere_else
     await create_namespace(fixture.session(key=created), ("a",), {"password": SECRET})
     await update_properties(fixture.session(key=changed), ("a",), ["never"], {"token": SECRET})
     assert await holders(fixture, SECRET) == {"wh/_catalog/core/entities/namespace"}
-    told = [dumps(operation) async for operation in history(fixture.session(), own=True)]
-    assert SECRET.encode() not in b"".join(told)
+    report = [dumps(operation) async for operation in history(fixture.session(), own=True)]
+    assert SECRET.encode() not in b"".join(report)
 
 
 async def test_a_replay_is_answered_with_the_values_of_then(fixture: CatalogFixture) -> None:
@@ -85,7 +85,7 @@ async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_t
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "report"),
     [
         ({"k" * (MAX_KEY_BYTES + 1): "v"}, f"its name is {MAX_KEY_BYTES + 1} bytes long, more than {MAX_KEY_BYTES}"),
         ({"k": "\u00e9" * (MAX_VALUE_BYTES // 2 + 1)}, "'k' of namespace a: its value is 65,538 bytes long"),
@@ -93,16 +93,16 @@ async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_t
     ],
 )
 async def test_properties_that_are_too_long_are_refused_by_name(
-    fixture: CatalogFixture, properties: dict[str, str], told: str
+    fixture: CatalogFixture, properties: dict[str, str], report: str
 ) -> None:
     with pytest.raises(BadRequest) as refused:
         await create_namespace(fixture.session(), ("a",), properties)
-    assert told in refused.value.message
+    assert report in refused.value.message
     await create_namespace(fixture.session(), ("a",), {})
     before = await fixture.session().state.head()
     with pytest.raises(BadRequest) as refused:
         await update_properties(fixture.session(), ("a",), [], properties)
-    assert told in refused.value.message
+    assert report in refused.value.message
     assert (await fixture.session().state.head()).version == before.version
 
 

@@ -55,7 +55,7 @@ async def test_the_location_of_a_namespace_is_where_its_tables_go(fixture: Catal
         await update_properties(fixture.session(), ("a",), [], {"location": "s3://x/y"})
 
 
-async def test_an_update_tells_what_it_did_and_what_was_missing(fixture: CatalogFixture) -> None:
+async def test_an_update_returns_its_changes_and_missing_keys(fixture: CatalogFixture) -> None:
     await create_namespace(fixture.session(), ("a",), {"keep": "1", "go": "2"})
     answer = await update_properties(fixture.session(), ("a",), ["go", "never", "go"], {"new": "3"})
     assert answer == Document(200, {"updated": ["new"], "removed": ["go"], "missing": ["never"]})

@@ -115,7 +115,7 @@ async def test_a_commit_names_only_so_many_locations(fixture: CatalogFixture) ->
         await fixture.commit({"requirements": [], "updates": updates})
 
 
-def asked(call: Call) -> bool:
+def requests(call: Call) -> bool:
     """Whether a call is about one object."""
     return call.method in ("get", "put", "delete")
 
@@ -139,7 +139,7 @@ async def commit_wanted(fixture: CatalogFixture, transaction: bool) -> None:
         await fixture.commit(data_in("wanted"))
 
 
-async def held_by_nobody_else(fixture: CatalogFixture, place: str) -> None:
+async def held_by_no_other(fixture: CatalogFixture, place: str) -> None:
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t: "):
         await fixture.table("thief", location=f"{WAREHOUSE}/{place}")
 
@@ -156,14 +156,14 @@ async def test_no_commit_loses_a_location_that_is_given_back_beside_it(transacti
         async def act(committing: CatalogFixture = committing) -> None:
             await commit_wanted(committing, transaction)
 
-        moment = Nth(at, asked)
+        moment = Nth(at, requests)
         store.rules = [Rule(moment, first=act, times=1)]
         await giver.commit(data_in("other"))
         longest = moment.seen
-        await held_by_nobody_else(fixture, "other")
+        await held_by_no_other(fixture, "other")
         if moment.seen < at:
             break
-        await held_by_nobody_else(fixture, "wanted")
+        await held_by_no_other(fixture, "wanted")
     assert 10 < longest < 59
 
 
@@ -179,19 +179,19 @@ async def test_no_commit_relies_on_a_location_that_was_given_back_under_it(trans
         async def act(giver: CatalogFixture = giver) -> None:
             await dead_writer(giver, "other")
 
-        moment = Nth(at, asked)
+        moment = Nth(at, requests)
         store.rules = [Rule(moment, first=act, times=1)]
         await commit_wanted(committing, transaction)
         longest = moment.seen
-        await held_by_nobody_else(fixture, "wanted")
+        await held_by_no_other(fixture, "wanted")
         if moment.seen < at:
             break
     assert 10 < longest < 79
 
 
 async def test_of_two_that_give_back_neither_releases_what_the_other_marked(fixture: CatalogFixture) -> None:
-    """The first sleeps before its release. Meanwhile a commit takes the location back and names it, and a second, who
-    had looked before that, marks it once more."""
+    """The first sleeps before its release. Meanwhile a commit takes the location back and names it, and a second, which
+    had read it before, marks it once more."""
     entity = (await fixture.table("t")).entity
     await dead_writer(fixture, "wanted")
     place = f"{WAREHOUSE}/wanted"
@@ -203,9 +203,9 @@ async def test_of_two_that_give_back_neither_releases_what_the_other_marked(fixt
 
     await first.remove_leaving("first", fenced.named_locations)
 
-    await held_by_nobody_else(fixture, "wanted")
+    await held_by_no_other(fixture, "wanted")
     await second.remove_leaving("second", (await fence_pointer(fixture.another().session(), entity)).named_locations)
-    await held_by_nobody_else(fixture, "wanted")
+    await held_by_no_other(fixture, "wanted")
     assert (await entry(fixture)).leaving == {}
 
 
@@ -237,13 +237,13 @@ async def test_a_release_that_died_half_way_is_made_good_by_the_next(fixture: Ca
     store = fixture.store
     assert isinstance(store, ScriptedStore)
 
-    class Died(Exception):
+    class WriterDied(Exception):
         """The writer's process."""
 
     for at in range(1, 14):
-        store.rules = [Rule(Nth(at, asked), fails=Died())]
+        store.rules = [Rule(Nth(at, requests), fails=WriterDied())]
         writer = CatalogFixture(store)
-        with pytest.raises((Died, CatalogError)):
+        with pytest.raises((WriterDied, CatalogError)):
             await writer.commit(data_in("never"))
     store.rules = []
     await fixture.commit(data_in("mine"))
@@ -253,7 +253,7 @@ async def test_a_release_that_died_half_way_is_made_good_by_the_next(fixture: Ca
 # Who is in the way, and folders of namespaces.
 
 
-async def test_whoever_is_in_the_way_is_named_as_it_is_called_now(fixture: CatalogFixture) -> None:
+async def test_the_table_in_the_way_has_its_present_name_in_the_error(fixture: CatalogFixture) -> None:
     await fixture.namespace("other")
     await fixture.table("t", location=f"{WAREHOUSE}/mine")
     await rename_table(fixture.session(), (NS, "t"), (("other",), "renamed"))
@@ -267,7 +267,7 @@ async def test_whoever_is_in_the_way_is_named_as_it_is_called_now(fixture: Catal
 
 async def test_a_table_that_a_transaction_made_is_named_as_well(fixture: CatalogFixture) -> None:
     await fixture.table("t")
-    build = build_from_nothing("somebody")
+    build = build_from_nothing("other")
     updates = build["updates"]
     assert isinstance(updates, list)
     placed: JsonObject = {
@@ -279,7 +279,7 @@ async def test_a_table_that_a_transaction_made_is_named_as_well(fixture: Catalog
         await fixture.table("u", location=f"{WAREHOUSE}/made")
 
 
-async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(fixture: CatalogFixture) -> None:
+async def test_a_hold_without_a_name_is_reported_by_its_entity(fixture: CatalogFixture) -> None:
     entity = (await fixture.table("t", location=f"{WAREHOUSE}/mine")).entity
     place = f"{WAREHOUSE}/mine"
 

@@ -41,21 +41,21 @@ def refusing(part: str, error: StoreError = NO_ACCESS) -> Rule:
 
 @pytest.mark.parametrize(("part", "keyed"), [(EVERYTHING, False), (FILES, False), (FILES, True)])
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "report"),
     [
         (StoreDenied("read-only file system"), Forbidden),
         (InvalidKey("file name too long"), BadRequest),
     ],
 )
 async def test_a_commit_that_the_store_refuses_is_refused_with_its_reason(
-    error: StoreError, told: type[Exception], part: str, keyed: bool
+    error: StoreError, report: type[Exception], part: str, keyed: bool
 ) -> None:
     store = ScriptedStore()
     fixture = await fixture_over(store)
     before = await versions(store)
     store.rules = [refusing(part, error)]
 
-    with pytest.raises(told, match=str(error)):
+    with pytest.raises(report, match=str(error)):
         await fixture.commit(set_property("a", "1"), key=fixture.key() if keyed else None)
 
     assert await versions(store) == before
@@ -101,7 +101,7 @@ async def test_a_refusal_of_the_swap_itself_leaves_the_outcome_open() -> None:
         await fixture.commit(set_property("a", "1"), key=fixture.key())
 
 
-async def test_a_refusal_under_a_key_that_somebody_else_began_with_leaves_the_outcome_open() -> None:
+async def test_a_refusal_under_a_key_that_another_began_with_leaves_the_outcome_open() -> None:
     store = ScriptedStore()
     fixture = await fixture_over(store)
     key = fixture.key()

@@ -227,7 +227,7 @@ async def test_a_registered_table_has_the_file_as_it_is_and_a_history_of_its_own
     assert (again.metadata, again.metadata_location) == (current.metadata, current.metadata_location)
     assert again.entity != made.entity
     await fixture.commit(set_property("a", "2"), name="r")
-    assert [said["metadata_location"] for said in await receipts(fixture.session(), NS, "r")] == [
+    assert [listed["metadata_location"] for listed in await receipts(fixture.session(), NS, "r")] == [
         (await load_table(fixture.session(), NS, "r")).metadata_location
     ]
 
@@ -305,7 +305,7 @@ async def test_a_file_that_is_no_longer_current_is_not_kept_in_memory(fixture: C
     assert files.cached(others.metadata_location) == others.metadata
 
 
-async def test_files_that_left_the_log_are_deleted_only_where_the_table_asks_for_it(fixture: CatalogFixture) -> None:
+async def test_files_that_left_the_log_are_deleted_only_if_the_table_has_the_property(fixture: CatalogFixture) -> None:
     made = await fixture.table("t")
     await fixture.commit(set_property("write.metadata.previous-versions-max", "1"))
     await fixture.commit(set_property("a", "1"))
@@ -357,15 +357,18 @@ async def test_reserved_properties_and_another_uuid_are_refused(fixture: Catalog
         )
 
 
-async def test_every_commit_has_one_receipt_which_says_who_and_what(fixture: CatalogFixture) -> None:
+async def test_every_commit_has_one_receipt_with_author_and_changes(fixture: CatalogFixture) -> None:
     await fixture.table("t")
     for value in "abc":
         await fixture.commit(set_property("p", value))
-    said = await receipts(fixture.session(), NS, "t")
-    assert [entry["state"] for entry in said] == ["committed"] * 4
-    assert len({str(entry["commit_key"]) for entry in said}) == 4
-    assert said[0]["updates"] == ["set-properties"]
-    assert (said[0]["principal"], said[0]["source"]) == ("tester", {"kind": "IcebergRest", "client_info": "tests"})
+    listed = await receipts(fixture.session(), NS, "t")
+    assert [entry["state"] for entry in listed] == ["committed"] * 4
+    assert len({str(entry["commit_key"]) for entry in listed}) == 4
+    assert listed[0]["updates"] == ["set-properties"]
+    assert (listed[0]["principal"], listed[0]["source"]) == (
+        "tester",
+        {"kind": "IcebergRest", "client_info": "tests"},
+    )
     with pytest.raises(NoSuchTable):
         await receipts(fixture.session(), NS, "nothing")
 

@@ -106,7 +106,10 @@ async def test_all_tables_change_and_each_has_its_receipt(fixture: CatalogFixtur
     assert await transact(fixture, both("1")) == Document(204)
     assert [await value(fixture, name) for name in "ab"] == ["1", "1"]
     for name in "ab":
-        assert [said["state"] for said in await receipts(fixture.session(), NS, name)] == ["committed", "committed"]
+        assert [entry["state"] for entry in await receipts(fixture.session(), NS, name)] == [
+            "committed",
+            "committed",
+        ]
 
 
 async def test_if_one_requirement_fails_nothing_changes(fixture: CatalogFixture) -> None:
@@ -459,7 +462,7 @@ async def test_a_drop_decides_what_it_meets_and_then_marks(fixture: CatalogFixtu
     assert await value(fixture, "b") is None
 
 
-async def test_a_drop_asks_for_the_decision_of_no_intent_that_is_gone(
+async def test_a_drop_does_not_read_the_decision_of_a_settled_intent(
     fixture: CatalogFixture, clock: FakeRuntime
 ) -> None:
     store = CountingStore(fixture.store)
@@ -509,7 +512,7 @@ async def test_created_tables_are_within_the_budget_too() -> None:
     assert measured.calls <= 5 * 5 + 5
 
 
-async def test_a_commit_is_told_though_its_intents_could_not_be_settled_in_time() -> None:
+async def test_a_commit_is_reported_though_its_intents_could_not_be_settled_in_time() -> None:
     class Silent(MemoryStore):
         decided = False
 
@@ -529,7 +532,7 @@ async def test_a_commit_is_told_though_its_intents_could_not_be_settled_in_time(
     assert await commit_transaction(fixture.session({}, key=fixture.key()), changes) == Document(204)
 
 
-async def test_a_denial_says_nothing_of_what_was_sent_before_it() -> None:
+async def test_a_denial_does_not_decide_the_writes_before_it() -> None:
     class Expiring(MemoryStore):
         outcomes: tuple[str, ...] = ()
 

@@ -49,7 +49,7 @@ from tools.support.request_bodies import set_property, view_request
 PLACE = "memory:///wh/warehouse/place"
 
 
-class Slowed(ScriptedStore):
+class SlowedStore(ScriptedStore):
     """Holds the first slot of requests back, by their path."""
 
     def __init__(self) -> None:
@@ -92,13 +92,13 @@ def clock() -> FakeRuntime:
 
 
 async def drop(fixture: CatalogFixture, name: str = "t", *, purge: bool = False) -> None:
-    """Drops a table, a millisecond after the one before: which drop was last is told by the clock."""
+    """Drops a table, a millisecond after the one before: the clock decides which drop was last."""
     await fixture.runtime.sleep(0.001)
     await drop_table(fixture.session(), NS, name, purge=purge)
 
 
 async def entry(fixture: CatalogFixture, name: str = "t") -> object:
-    """What the registry says of a name."""
+    """Returns the registry's entry of a name."""
     head = await fixture.another().session().state.head()
     return head.index.get(f"relation\ndb\n{name}")
 
@@ -176,7 +176,7 @@ async def test_of_several_the_one_that_was_dropped_last_comes_back(fixture: Cata
     assert len(list(head.index.scan(tombstones_of(NS, "t")))) == 1
 
 
-async def test_which_was_dropped_last_is_told_by_the_registry_and_not_by_the_clock(
+async def test_the_registry_decides_which_was_dropped_last_and_not_the_clock(
     fixture: CatalogFixture, clock: FakeRuntime
 ) -> None:
     await fixture.table("t")
@@ -200,7 +200,7 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
     """A drop, a rename to the name that it left, and a drop of that: requests beside each other, each of which was
     planned when it could be made alone, and all of which become one registry commit."""
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 60.0)
-    slow = Slowed()
+    slow = SlowedStore()
     fixture, other = CatalogFixture(slow), CatalogFixture(slow)
     await fixture.namespace("db")
     first = await fixture.table("s")
@@ -254,7 +254,7 @@ def tombstone(entity: str, sequence: int, dropped_ms: int, place: int | None = N
     ],
     ids=["sequence", "place", "sequence, one without place", "clock, both without place", "entity"],
 )
-def test_the_newest_tombstone_is_told_by_sequence_then_place_and_in_old_stores_by_time(
+def test_the_newest_tombstone_is_found_by_sequence_then_place_and_in_old_stores_by_time(
     older: JsonObject, newer: JsonObject
 ) -> None:
     assert newest_tombstone([older, newer]) == newest_tombstone([newer, older]) == newer
@@ -304,7 +304,7 @@ async def test_a_place_whose_name_is_escaped_can_be_added_to_dropped_and_brought
         await fixture.table("u", location=f"{place}/inner")
 
 
-async def test_a_drop_that_asked_for_a_purge_is_undone_like_any_other(fixture: CatalogFixture) -> None:
+async def test_a_drop_that_requested_a_purge_is_undone_like_any_other(fixture: CatalogFixture) -> None:
     made = await fixture.table("t")
     before = await entry(fixture)
     await drop(fixture, purge=True)

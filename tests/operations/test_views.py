@@ -99,16 +99,18 @@ async def test_an_unregistered_table_is_gone_with_its_files_in_place(fixture: Ca
     await fixture.table("t")
     last = await fixture.commit(set_property("a", "1"))
     key = fixture.key()
-    told = await unregister_table(fixture.session(key=key), NS, "t")
-    assert (told.metadata_location, told.metadata) == (last.metadata_location, last.metadata)
-    assert await unregister_table(fixture.another().session(key=key), NS, "t") == told
+    report = await unregister_table(fixture.session(key=key), NS, "t")
+    assert (report.metadata_location, report.metadata) == (last.metadata_location, last.metadata)
+    assert await unregister_table(fixture.another().session(key=key), NS, "t") == report
     with pytest.raises(NoSuchTable):
         await fixture.commit(set_property("a", "2"))
-    await register_table(fixture.session(), NS, "t", told.metadata_location, overwrite=False)
+    await register_table(fixture.session(), NS, "t", report.metadata_location, overwrite=False)
     assert (await load_table(fixture.session(), NS, "t")).metadata == last.metadata
 
 
-async def test_an_unregistration_whose_table_cannot_be_read_back_is_not_told_as_undone(fixture: CatalogFixture) -> None:
+async def test_an_unregistration_whose_table_cannot_be_read_back_is_not_reported_as_undone(
+    fixture: CatalogFixture,
+) -> None:
     table = await fixture.table("t")
     fixture.catalog.files.drop(table.metadata_location)
     await fixture.store.delete(table.metadata_location.removeprefix("memory:///"))

@@ -1,4 +1,5 @@
-"""Holds what clients were told against what the store says: metadata logs, receipts, and the registry's history."""
+"""Compares the answers to clients with the records of the store: metadata logs, receipts, and the registry's
+history."""
 
 import os
 from collections import Counter
@@ -118,12 +119,12 @@ async def _log(session: Session, entity: str) -> list[Version]:
 
 def check_answers(history: History, requests: Iterable[Request]) -> None:
     """What was acknowledged happened exactly once, what was refused never, and nothing else did."""
-    asked = {request.token: request for request in requests}
+    sent = {request.token: request for request in requests}
     happened = Counter(operation.token for operation in history.operations)
     happened.update(version.token for log in history.logs.values() for version in log[1:])
-    unasked = set(happened) - set(asked)
-    assert not unasked, f"something happened that nobody asked for: {unasked}"
-    for request in asked.values():
+    unasked = set(happened) - set(sent)
+    assert not unasked, f"something happened without a request: {unasked}"
+    for request in sent.values():
         times = happened[request.token]
         assert request.acknowledged or request.refused, f"no definite answer: {request}"
         assert times == request.acknowledged, f"happened {times} times: {request}"
@@ -132,16 +133,16 @@ def check_answers(history: History, requests: Iterable[Request]) -> None:
 
 def check_tables(history: History, requests: Iterable[Request]) -> None:
     """Tables hold what their logs say, from their creation on, and nothing came after a drop was answered."""
-    asked = {request.token: request for request in requests}
+    sent = {request.token: request for request in requests}
     for operation in history.operations:
         log = history.logs[operation.entity]
         if operation.kind == "create-table":
             assert log[0].token == operation.token
         if operation.kind == "drop-table":
-            answered = asked[operation.token].ended
-            assert all(asked[version.token].began < answered for version in log), f"a commit after {operation}"
+            answered = sent[operation.token].ended
+            assert all(sent[version.token].began < answered for version in log), f"a commit after {operation}"
     for log in history.logs.values():
-        appended = {asked[version.token].snapshot for version in log} - {None}
+        appended = {sent[version.token].snapshot for version in log} - {None}
         kept = {
             integer(each, "snapshot-id") for each in sequence(log[-1].document, "snapshots") if isinstance(each, dict)
         }
@@ -164,7 +165,7 @@ def check_names(history: History) -> None:
                 assert renamed not in live, f"renamed over another: {operation}"
                 live[renamed] = operation.entity
             case kind:
-                raise AssertionError(f"nobody asked for {kind}")
+                raise AssertionError(f"there is no request for {kind}")
     assert live == history.names
     assert set(PERMANENT) <= set(live)
 
@@ -183,10 +184,10 @@ async def check_receipts(session: Session, history: History) -> None:
                 for stage in (receipt.PENDING, receipt.COMMITTED)
             ]
             assert isinstance(pending, Found), f"no receipt of {version.location}"
-            said = receipt.parse(pending.body, key)
-            assert mapping(said, "source")["client_info"] == version.token
+            pending_receipt = receipt.parse(pending.body, key)
+            assert mapping(pending_receipt, "source")["client_info"] == version.token
             if isinstance(done, Found):
-                assert done.body == receipt.encode(receipt.committed(said))
+                assert done.body == receipt.encode(receipt.committed(pending_receipt))
     async for key in _keys(session, f"{session.state.paths.state}/events/"):
         assert "/committed/" not in key or key.rpartition("/")[2] in committed, f"{key} of what never became current"
     for name, entity in history.names.items():

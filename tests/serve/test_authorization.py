@@ -1,4 +1,4 @@
-"""`ARCO_AUTHORIZATION=off`: whoever is authenticated may do everything, and nobody else anything."""
+"""`ARCO_AUTHORIZATION=off`: authenticated clients may do everything, other clients nothing."""
 
 import json
 import time
@@ -60,9 +60,7 @@ async def status(server: Server, method: str, path: str, token: str | None = Non
         return answer.status
 
 
-async def test_over_a_store_without_a_realm_only_whoever_is_authenticated_gets_in(
-    issuer: Issuer, tmp_path: Path
-) -> None:
+async def test_over_a_store_without_a_realm_only_authenticated_clients_get_in(issuer: Issuer, tmp_path: Path) -> None:
     store, wanted = f"file:{tmp_path}/store", {"namespace": ["db"]}
     async with serving(store, "--workers", "1", "--quiet", ARCO_AUTHORIZATION="off", **issuer.settings) as server:
         assert await status(server, "GET", "/health") == 200
@@ -77,7 +75,7 @@ async def test_over_a_store_without_a_realm_only_whoever_is_authenticated_gets_i
     assert [(each["kind"], each["source"]["principal"]) for each in operations] == [("create-namespace", "ada")]
 
 
-async def test_over_a_realm_whoever_is_authenticated_needs_no_grant(issuer: Issuer, tmp_path: Path) -> None:
+async def test_over_a_realm_an_authenticated_client_needs_no_grant(issuer: Issuer, tmp_path: Path) -> None:
     store = f"file:{tmp_path}/store"
     await bootstrapped(store)
     found = {}
@@ -94,7 +92,7 @@ async def test_over_a_realm_whoever_is_authenticated_needs_no_grant(issuer: Issu
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("variables", "why"),
     [
         ({}, "or ARCO_AUTHORIZATION=off allows every authenticated client everything"),
         ({"ARCO_AUTHORIZATION": "on"}, "or ARCO_AUTHORIZATION=off allows every authenticated client everything"),
@@ -102,10 +100,10 @@ async def test_over_a_realm_whoever_is_authenticated_needs_no_grant(issuer: Issu
         ({"ARCO_AUTHORIZATION": "off", "ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY}, "`arco bootstrap` makes one\n"),
     ],
 )
-async def test_without_a_realm_nobody_is_let_in_unless_that_is_written_out(
-    said: Mapping[str, str], why: str, issuer: Issuer, tmp_path: Path
+async def test_without_a_realm_no_client_is_let_in_unless_authorization_is_off(
+    variables: Mapping[str, str], why: str, issuer: Issuer, tmp_path: Path
 ) -> None:
-    options = {**issuer.settings, **said}
+    options = {**issuer.settings, **variables}
 
     ended = await arco("serve", "--store", f"file:{tmp_path}/store", "--port", "0", "--workers", "1", **options)
 

@@ -66,17 +66,17 @@ async def test_tokens_of_the_scope_for_tasks_are_let_in_and_no_others(tmp_path: 
         _, all_roles = await token_of(catalog, root.client_id, root.secret, "PRINCIPAL_ROLE:ALL")
         refused = await call(f"{service.uri}{EXECUTE}", tables[0].payload(), token=all_roles["access_token"])
         assert (refused[0], refused[1]["error_code"]) == (403, "FORBIDDEN")
-        status, told = await token_of(catalog, root.client_id, root.secret, "execute_tasks")
-        assert (status, told["error"]) == (400, "invalid_scope")
+        status, report = await token_of(catalog, root.client_id, root.secret, "execute_tasks")
+        assert (status, report["error"]) == (400, "invalid_scope")
 
         manages = all_roles["access_token"]
         role = {"principalRole": {"name": "execute_tasks"}}
         mine = f"{catalog.uri}/api/management/v1/principals/root/principal-roles"
         assert (await call(catalog.uri + ROLES, role, token=manages))[0] == 201
         assert (await call(mine, role, token=manages, method="PUT"))[0] == 201
-        status, told = await token_of(catalog, root.client_id, root.secret, "execute_tasks")
-        assert (status, told["scope"]) == (200, "execute_tasks")
-        executes = told["access_token"]
+        status, report = await token_of(catalog, root.client_id, root.secret, "execute_tasks")
+        assert (status, report["scope"]) == (200, "execute_tasks")
+        executes = report["access_token"]
 
         status, done = await call(f"{service.uri}{EXECUTE}", tables[0].payload(), token=executes)
         assert (status, done["status"]) == (200, "COMPLETED_SUCCESS")
@@ -128,7 +128,7 @@ async def test_certificates_of_the_right_authority_are_let_in_and_no_others(tmp_
         assert json.loads(shown_task["task_payload"])["submitted_by"] == "URI=spiffe://example.org/catalog"
 
 
-async def test_a_catalog_asks_for_certificates_too(tmp_path: Path) -> None:
+async def test_a_catalog_requires_certificates_too(tmp_path: Path) -> None:
     right, wrong = (Authority.make(tmp_path / f"{name}.pem", name) for name in ("right", "wrong"))
     certificate, key = right.issue(tmp_path, "server", address="127.0.0.1")
     options = ("--tls-cert", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(right.file), "--quiet")
@@ -200,9 +200,9 @@ async def test_one_process_has_its_tables_purged_by_another(tmp_path: Path) -> N
             task = await ended_task(store)
             assert task["status"] == "SUCCESS", task
             assert files(folder) == []
-            _, told = await call(f"{service.uri}/tasks", tls=context(authority, shown))
-            assert [each["status"] for each in told["tasks"]] == ["COMPLETED_SUCCESS"]
-            assert told["tasks"][0]["execution_result"]["files_deleted"] > 8
+            _, report = await call(f"{service.uri}/tasks", tls=context(authority, shown))
+            assert [each["status"] for each in report["tasks"]] == ["COMPLETED_SUCCESS"]
+            assert report["tasks"][0]["execution_result"]["files_deleted"] > 8
 
 
 async def ended_task(store: str) -> Mapping[str, Any]:

@@ -61,7 +61,7 @@ async def test_credentials_and_tokens_of_one_realm_are_nothing_in_the_other(tmp_
         assert unnamed.catalog(server.uri).list_namespaces() == []  # the first realm is whose none is named
         with pytest.raises(OAuthError):
             Root(None, roots["b"].client_id, roots["b"].secret).catalog(server.uri)
-        for name in ("c", "A", "a/../b"):  # told as a secret that is wrong: who else is there is nobody's business
+        for name in ("c", "A", "a/../b"):  # answered like a wrong secret, which reveals no names of realms
             with pytest.raises(OAuthError, match="The client id is unknown in this realm, or the secret is wrong"):
                 Root(name, roots["a"].client_id, roots["a"].secret).catalog(server.uri)
 
@@ -79,7 +79,7 @@ async def test_polaris_manages_the_realm_that_it_names(tmp_path: Path) -> None:
                 assert {each["name"] for each in polaris.lines("principals list")} == {"root", f"only-in-{name}"}
 
 
-async def test_a_realm_that_is_missing_is_told_before_anything_is_served(tmp_path: Path) -> None:
+async def test_a_realm_that_is_missing_is_reported_before_anything_is_served(tmp_path: Path) -> None:
     store = f"file:{tmp_path}/store"
     await bootstrapped(store, "a")
 

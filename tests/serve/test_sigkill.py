@@ -51,7 +51,7 @@ async def prepare(crowd: Crowd) -> None:
 
 
 async def check_replays(crowd: Crowd) -> None:
-    """Whoever asks again is told the same."""
+    """A retry gets the same answer."""
     for request in crowd.rng.sample(crowd.requests, min(50, len(crowd.requests))):
         assert await crowd.sender.ask(request) == (request.status, request.error), request
 

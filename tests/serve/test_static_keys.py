@@ -126,7 +126,7 @@ def test_a_writers_key_writes_and_a_readers_reads_and_the_store_refuses_the_rest
     assert "-secret" not in log
 
 
-def test_whoever_was_revoked_is_given_no_key_with_the_next_request(lake: Lake) -> None:
+def test_a_revoked_principal_gets_no_key_with_the_next_request(lake: Lake) -> None:
     lake.client(lake.principal("writer", "CATALOG_MANAGE_CONTENT")).create_namespace("db")
     lake.client(lake.principal("maker", "CATALOG_MANAGE_CONTENT")).create_table("db.t", ROWS.schema)
     reader = lake.principal("reader", "TABLE_READ_DATA")

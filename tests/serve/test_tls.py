@@ -100,7 +100,7 @@ async def test_browsers_are_held_off_as_without_tls(files: Files) -> None:
             assert "Strict-Transport-Security" not in got.headers
 
 
-async def test_old_protocols_and_plain_http_are_refused_and_hurt_nobody(files: Files) -> None:
+async def test_old_protocols_and_plain_http_are_refused_without_effect_on_others(files: Files) -> None:
     old = files.trusted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -197,7 +197,7 @@ def test_both_files_are_needed_and_must_fit(files: Files, tmp_path: Path) -> Non
             certificate_of(*(None if file is None else str(file) for file in (certificate, key)))
 
 
-async def test_a_wrong_file_is_told_in_one_line_before_anything_is_served(files: Files) -> None:
+async def test_a_wrong_file_is_reported_in_one_line_before_anything_is_served(files: Files) -> None:
     ended = await arco("serve", "--store", "memory:", "--port", "0", "--tls-cert", str(files.certificate))
 
     assert (ended.code, ended.err) == (1, "arco: TLS takes both --tls-cert and --tls-key\n")

@@ -21,7 +21,7 @@ LAST = "last-request"
 """The table property that every commit and create sets to its own token: so each leaves its name in the metadata."""
 
 PERMANENT = [f"p{number}" for number in range(3)]
-"""Tables that nobody drops or renames: a commit to one that requires nothing can't be refused."""
+"""Tables that no writer drops or renames: a commit to one that requires nothing can't be refused."""
 CONTESTED = [f"c{number}" for number in range(4)]
 
 ANSWER_S = 30.0
@@ -98,7 +98,7 @@ class Sender:
             return 599, ""
 
     async def load(self, name: str) -> JsonObject | None:
-        """A table's metadata, None if it is not there; asked again until a server says so."""
+        """Returns a table's metadata, None if it does not exist; retries until a server answers."""
         while True:
             try:
                 async with self.session.get(f"{self.rng.choice(self.uris())}{TABLES}/{name}") as answer:
@@ -113,7 +113,7 @@ class Sender:
 
 @dataclass
 class Crowd:
-    """Writers side by side. What they wanted and were told is in `requests`."""
+    """Concurrent writers. `requests` has their requests and the answers."""
 
     sender: Sender
     rng: random.Random

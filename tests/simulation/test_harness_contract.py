@@ -21,7 +21,7 @@ def store_with(versions: Versions) -> ObjectStore:
 class SimulatedContract(StoreContract):
     faults = ("the store's time",)  # virtual, and far from this machine's
 
-    async def test_every_answer_tells_the_time(self, store: ObjectStore) -> None:
+    async def test_every_answer_has_the_time(self, store: ObjectStore) -> None:
         """The store's own: virtual, and in whole seconds."""
         await asyncio.sleep(60)
         written = await store.put("key", b"1", ANY)

@@ -70,7 +70,7 @@ class OpenStore(Protocol):
 
 
 @dataclass
-class Played:
+class PlayedScript:
     """A store on a scripted server, and the pauses that it made."""
 
     server: ScriptedS3
@@ -100,13 +100,13 @@ class Played:
         return [request.method for request in self.server.requests]
 
 
-Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Played]]
+Play: TypeAlias = Callable[..., AbstractAsyncContextManager[PlayedScript]]
 
 
 @asynccontextmanager
-async def playing(server: ScriptedS3, open_store: OpenStore) -> AsyncIterator[Played]:
+async def playing(server: ScriptedS3, open_store: OpenStore) -> AsyncIterator[PlayedScript]:
     """A store on a server that runs."""
-    played = Played(server, open_store)
+    played = PlayedScript(server, open_store)
     try:
         async with asyncio.timeout(90):
             yield played
@@ -142,7 +142,7 @@ class AnswersContract:
 
     @pytest.fixture
     def half_dead_host(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], str]]:
-        """The name of a host with two addresses: nobody answers at the first, at the second is this machine."""
+        """The name of a host with two addresses: the first does not answer, the second is this machine."""
         sockets: list[socket.socket] = []
         resolve = socket.getaddrinfo
 
@@ -157,7 +157,7 @@ class AnswersContract:
             sockets.append(listener)
             listener.bind(("127.0.0.2", port))
             listener.listen(0)
-            for _ in range(4):  # they fill the queue of those that wait to be accepted; nobody accepts
+            for _ in range(4):  # they fill the queue of connections to accept, and none is accepted
                 waiting = socket.socket()
                 sockets.append(waiting)
                 waiting.setblocking(False)
@@ -190,7 +190,7 @@ class AnswersContract:
                 assert all(isinstance(reason, Unknown) for reason in deleted.left.values())
             assert played.wire == ["POST"] * 2
 
-    async def test_a_deletion_of_many_that_is_denied_is_told_of_each_key(self, play: Play, denial: Reply) -> None:
+    async def test_a_denied_deletion_of_many_is_reported_for_each_key(self, play: Play, denial: Reply) -> None:
         async with play(denial, denial) as played:
             deleted = await played.store.delete_many(["a", "b"])
             assert [*deleted.left] == ["a", "b"]
@@ -205,14 +205,14 @@ class AnswersContract:
             assert played.wire == [self.write] * ATTEMPTS
             assert played.pauses == list(full_jitter(lambda: 1.0))[1:]
 
-    @pytest.mark.parametrize("asked", ["7", "Sat, 21 Nov 2026 12:00:07 GMT"])
-    async def test_a_store_that_asks_for_time_is_given_it(self, play: Play, asked: str) -> None:
-        later = with_headers(self.busy, {"Retry-After": asked, "Date": "Sat, 21 Nov 2026 12:00:00 GMT"})
+    @pytest.mark.parametrize("retry_after", ["7", "Sat, 21 Nov 2026 12:00:07 GMT"])
+    async def test_a_retry_waits_for_retry_after(self, play: Play, retry_after: str) -> None:
+        later = with_headers(self.busy, {"Retry-After": retry_after, "Date": "Sat, 21 Nov 2026 12:00:00 GMT"})
         async with play(later, later) as played:
             assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
             assert played.pauses == [7, 7]
 
-    async def test_a_store_that_asks_for_more_time_than_there_is_is_not_asked_again(self, play: Play) -> None:
+    async def test_a_request_is_not_retried_if_retry_after_exceeds_the_timeout(self, play: Play) -> None:
         async with play(with_headers(self.busy, {"Retry-After": "60"})) as played:
             with pytest.raises(StoreUnavailable, match=self.throttled):
                 await played.store.put("key", b"body", ABSENT)
@@ -246,8 +246,8 @@ class AnswersContract:
         await self._read_is_sent_again(play, step)
 
     async def test_an_object_that_ends_with_its_connection_may_be_cut_off_and_is_read_again(self, play: Play) -> None:
-        told = b'ETag: "1"\r\nx-goog-generation: 1\r\nLast-Modified: Sat, 21 Nov 2026 12:00:00 GMT\r\n'
-        await self._read_is_sent_again(play, Raw(b"HTTP/1.1 200 OK\r\n" + told + b"\r\nhalf of it"))
+        report = b'ETag: "1"\r\nx-goog-generation: 1\r\nLast-Modified: Sat, 21 Nov 2026 12:00:00 GMT\r\n'
+        await self._read_is_sent_again(play, Raw(b"HTTP/1.1 200 OK\r\n" + report + b"\r\nhalf of it"))
 
     async def _read_is_sent_again(self, play: Play, step: Step) -> None:
         async with play(Serve(), step, step) as played:
@@ -279,7 +279,7 @@ class AnswersContract:
             assert outcome.version is None
             assert played.wire == [self.write]
 
-    async def test_unchanged_and_missing_are_told_apart(self, play: Play) -> None:
+    async def test_unchanged_and_missing_are_distinguished(self, play: Play) -> None:
         async with play() as played:
             outcome = await played.store.put("key", b"one", ABSENT)
             assert isinstance(outcome, Applied)
@@ -294,7 +294,7 @@ class AnswersContract:
 
             assert len(played.server.connections) == 1
 
-    async def test_a_denial_is_told_at_once(self, play: Play, denial: Reply) -> None:
+    async def test_a_denial_is_reported_at_once(self, play: Play, denial: Reply) -> None:
         await self._fails_at_once(play, denial, StoreDenied, "")
 
     async def test_a_bucket_that_is_not_there_is_named(self, play: Play, nowhere: Reply) -> None:
@@ -304,20 +304,20 @@ class AnswersContract:
         await self._fails_at_once(play, Reply(404, text="<html>"), StoreError, "404")
 
     @pytest.mark.parametrize("status", [301, 302, 307, 308])
-    async def test_a_redirect_is_told_and_not_followed(self, play: Play, status: int) -> None:
+    async def test_a_redirect_is_reported_and_not_followed(self, play: Play, status: int) -> None:
         elsewhere = Reply(status, headers={"Location": "http://127.0.0.1:9/elsewhere"})
         await self._fails_at_once(play, elsewhere, StoreError, str(status))
 
-    async def _fails_at_once(self, play: Play, reply: Reply, error: type[StoreError], told: str) -> None:
+    async def _fails_at_once(self, play: Play, reply: Reply, error: type[StoreError], report: str) -> None:
         async with play(*[reply] * len(CALLS)) as played:
             for call in CALLS:
-                with pytest.raises(error, match=told or None) as raised:
+                with pytest.raises(error, match=report or None) as raised:
                     await call(played.store)
                 assert not isinstance(raised.value, StoreUnavailable)
                 assert error is StoreDenied or not isinstance(raised.value, StoreDenied)
             assert len(played.wire) == len(CALLS)
 
-    async def test_an_answer_that_tells_no_version_is_no_answer(self, play: Play) -> None:
+    async def test_an_answer_without_a_version_is_ambiguous(self, play: Play) -> None:
         async with play(self.unversioned, Reply(200, text="body")) as played:
             assert isinstance(await played.store.put("key", b"", ABSENT), Unknown)
             with pytest.raises(StoreError, match="no version"):
@@ -349,7 +349,7 @@ class AnswersContract:
 
     async def test_a_write_that_never_left_has_not_landed(self, play: Play) -> None:
         async with play(Drop(applied=False, last=True)) as played:
-            await played.store.put("key", b"body", ABSENT)  # nobody listens from now on
+            await played.store.put("key", b"body", ABSENT)  # there is no listener from now on
             sent = len(played.wire)
 
             with pytest.raises(StoreUnavailable):
@@ -410,7 +410,7 @@ class AnswersContract:
             assert len(played.server.connections) == 1  # of the request that was read whole
 
     @pytest.mark.parametrize("framed", [True, False])
-    async def test_an_answer_that_is_too_large_is_not_asked_for_again(self, play: Play, framed: bool) -> None:
+    async def test_an_answer_that_is_too_large_is_not_retried(self, play: Play, framed: bool) -> None:
         huge = Reply(200, text="x" * 2_000, headers={"ETag": '"1"', "x-goog-generation": "1"})
         step: Step = huge if framed else Raw(raw(huge, framed=False))
         async with play(step, step) as played:
@@ -429,7 +429,7 @@ class AnswersContract:
             with pytest.raises(StoreError):
                 await played.store.get("key")
 
-    async def test_an_address_where_nobody_answers_does_not_keep_from_the_next(
+    async def test_an_address_without_an_answer_does_not_block_the_next(
         self, play: Play, half_dead_host: Callable[[int], str]
     ) -> None:
         async with play() as played:

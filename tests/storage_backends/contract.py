@@ -212,7 +212,8 @@ class WriteContract(ConditionalContract):
     """All that the catalog rests on."""
 
     EARLY_MS = 1_000
-    """By how much an answer's time may seem early: of a store that tells seconds, one. The clocks here are one."""
+    """By how much an answer's time may seem early: one second for a store with a clock of seconds. The clocks here are
+    one."""
     faults: Sequence[str] = ()
     """Checks of `arco doctor` that such a store cannot pass."""
 
@@ -431,7 +432,7 @@ class WriteContract(ConditionalContract):
         assert isinstance(part, Found)
         assert part.body == bytes(range(256))
 
-    async def test_every_answer_tells_the_time(self, store: ObjectStore) -> None:
+    async def test_every_answer_has_the_time(self, store: ObjectStore) -> None:
         before_ms = time.time_ns() // 1_000_000 - self.EARLY_MS
         version = applied(await store.put("key", b"one", ABSENT))
 

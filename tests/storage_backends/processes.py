@@ -14,23 +14,23 @@ class Worker:
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the pipes were asked for")
+            raise RuntimeError("the process was started without pipes")
         self.process = process
         self._input, self._output = process.stdin, process.stdout
-        if (said := self._output.readline().strip()) != "ready":
-            raise RuntimeError(f"a worker did not get ready: {said}")
+        if (line := self._output.readline().strip()) != "ready":
+            raise RuntimeError(f"a worker did not get ready: {line}")
 
     def begin(self) -> None:
         self._input.write("go\n")
         self._input.flush()
 
     def next_result(self) -> int | None:
-        """What it says next, or None when it has ended."""
+        """Returns the next result, or None when the process has ended."""
         line = self._output.readline()
         return int(json.loads(line)) if line.endswith("\n") else None
 
     def results(self) -> list[int]:
-        """All that it says until it ends."""
+        """Yields all results until the process ends."""
         return list(iter(self.next_result, None))
 
     def ended_well(self) -> bool:
@@ -39,7 +39,7 @@ class Worker:
 
 @contextmanager
 def workers(count: int, job: str, url: str, *arguments: str) -> Iterator[Sequence[Worker]]:
-    """Processes that wait to be told to begin, and are killed at the end."""
+    """Starts processes that wait for the signal to begin, and kills them at the end."""
     command = [sys.executable, "-m", "tests.storage_backends.worker", job, url, *arguments]
     with ExitStack() as stack:
         started = []

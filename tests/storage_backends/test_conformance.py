@@ -39,14 +39,14 @@ DATED = Response(200, {"date": "Sun, 22 Nov 2026 12:00:00 GMT", "x-amz-request-i
 
 
 class Invents(MemoryStore):
-    """Has whatever is asked for."""
+    """Has every object that is read."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         return Found(b"", Version("1"), 0, 0)
 
 
 class Mistells(MemoryStore):
-    """Tells of other versions, bodies or parts than there are."""
+    """Answers with other versions, bodies or parts than it has."""
 
     def __init__(self, *, version: str = "", cut: int | None = None, longer: int = 0) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class NeverReplaces(MemoryStore):
 
 
 class Reads(MemoryStore):
-    """Never says, or always says, that nothing has changed."""
+    """Answers never, or always, that nothing has changed."""
 
     def __init__(self, *, unchanged: bool) -> None:
         super().__init__()
@@ -186,10 +186,10 @@ async def finding(store: MemoryStore, name: str, answers: Sequence[Response] | N
 
 @pytest.mark.parametrize(("name", "store", "grade", "found"), FAILING)
 async def test_a_check_finds_what_breaks_it(name: str, store: Maker, grade: Grade, found: str) -> None:
-    told = await finding(store(), name)
+    report = await finding(store(), name)
 
-    assert told.grade is grade
-    assert found in told.found
+    assert report.grade is grade
+    assert found in report.found
 
 
 def test_every_check_has_a_store_that_it_fails_on() -> None:
@@ -197,7 +197,7 @@ def test_every_check_has_a_store_that_it_fails_on() -> None:
     assert judging == {name for name, *_ in FAILING}
 
 
-async def test_answers_without_a_date_or_an_id_are_told() -> None:
+async def test_answers_without_a_date_or_an_id_are_reported() -> None:
     bare = Response(200, {}, b"")
 
     assert (await finding(MemoryStore(), "the store's time", [DATED])).grade is Grade.OK

@@ -124,7 +124,7 @@ class Answers(MemoryStore):
         (Answers(PreconditionFailed(None, 0)), "the store refuses to create an object that does not exist"),
     ],
 )
-async def test_the_probe_says_what_is_wrong(store: MemoryStore, reason: str) -> None:
+async def test_the_probe_reports_the_fault(store: MemoryStore, reason: str) -> None:
     verdict = await honours_conditions(store, "nonce")
 
     assert (verdict.honoured, verdict.reason) == (False, reason)

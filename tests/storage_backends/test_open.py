@@ -86,7 +86,7 @@ def test_any_other_url_is_refused_in_words(url: str, why: str) -> None:
         open_store(url, {})
 
 
-def test_only_the_store_that_is_asked_for_is_imported() -> None:
+def test_only_the_module_of_the_opened_store_is_imported() -> None:
     code = (
         "import sys; from storage_backends.open import open_store\n"
         "open_store('file:/nowhere', {}); open_store('memory:', {})\n"
@@ -95,7 +95,7 @@ def test_only_the_store_that_is_asked_for_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
 
 
-def test_a_store_whose_sdk_is_not_installed_says_which_extra_has_it() -> None:
+def test_the_error_of_a_missing_sdk_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['httptools'] = None\n"
         "from storage_backends.open import open_store\n"
@@ -103,5 +103,5 @@ def test_a_store_whose_sdk_is_not_installed_says_which_extra_has_it() -> None:
         "except ValueError as error: print(error)"
     )
     command = [sys.executable, "-c", code]
-    said = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
-    assert "extra 's3'" in said.stdout
+    completed = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
+    assert "extra 's3'" in completed.stdout

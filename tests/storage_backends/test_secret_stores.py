@@ -14,12 +14,12 @@ from storage_backends.secret_stores import azure_value, google_payload, is_refer
 from storage_backends.wire.http1 import Response
 from tools.support.ports import free_port
 
-SECRET = "a-secret-of-which-nobody-may-know"
+SECRET = "a-secret-that-is-never-printed"
 
 
 @pytest.fixture
 def aws(s3_endpoint: str) -> dict[str, str]:
-    """Variables by which the same moto is asked for the other services, too."""
+    """Variables that make clients of other services use the same moto."""
     return {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
 
 
@@ -58,7 +58,7 @@ async def test_a_store_of_secrets_that_does_not_answer_is_unavailable(aws: dict[
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "failure", "told"),
+    ("status", "body", "failure", "report"),
     [
         (400, {"__type": "AccessDeniedException", "Message": SECRET}, StoreDenied, "AccessDeniedException"),
         (400, {"__type": "com.amazonaws#ThrottlingException"}, StoreUnavailable, "ThrottlingException"),
@@ -69,16 +69,16 @@ async def test_a_store_of_secrets_that_does_not_answer_is_unavailable(aws: dict[
         (200, [], StoreDenied, "holds no secret"),
     ],
 )
-def test_a_refusal_of_aws_says_why_and_quotes_no_secret(
-    status: int, body: object, failure: type[StoreError], told: str
+def test_a_refusal_of_aws_has_the_reason_and_no_secret(
+    status: int, body: object, failure: type[StoreError], report: str
 ) -> None:
-    with pytest.raises(failure, match=told) as refused:
+    with pytest.raises(failure, match=report) as refused:
         secret_in(Response(status, {}, json.dumps(body).encode()), SECRETS_MANAGER)
     assert SECRET not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("reference", "asked", "answer"),
+    ("reference", "requests", "answer"),
     [
         (
             "projects/p/secrets/s",
@@ -97,8 +97,8 @@ def test_a_refusal_of_aws_says_why_and_quotes_no_secret(
         ),
     ],
 )
-async def test_google_and_azure_are_asked_as_their_references_say(
-    monkeypatch: pytest.MonkeyPatch, reference: str, asked: str, answer: dict[str, object]
+async def test_google_and_azure_are_called_as_their_references_document(
+    monkeypatch: pytest.MonkeyPatch, reference: str, requests: str, answer: dict[str, object]
 ) -> None:
     urls = []
 
@@ -111,7 +111,7 @@ async def test_google_and_azure_are_asked_as_their_references_say(
     monkeypatch.setattr(secret_stores, "_azure_token", lambda domain: f"t for {domain}"[0])
 
     assert await read_secret(reference, {}, system_now_ms) == SECRET.encode()
-    assert urls == [(asked, "Bearer t")]
+    assert urls == [(requests, "Bearer t")]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"payload": {"data": "###"}}', b'{"payload": 1, "value": 2}'])
@@ -136,7 +136,7 @@ def test_an_answer_without_a_secret_is_denied_and_not_quoted(body: bytes) -> Non
         "arn:aws:secretsmanager:eu-west-1:123456789012:secret:",
     ],
 )
-async def test_what_is_no_reference_is_not_asked_for(text: str) -> None:
+async def test_an_invalid_reference_is_not_sent(text: str) -> None:
     assert not is_reference(text)
     with pytest.raises(StoreDenied, match="no reference"):
         await read_secret(text, {}, system_now_ms)

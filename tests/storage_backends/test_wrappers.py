@@ -51,27 +51,27 @@ class TestRequestStore(StoreContract, EveryVersionIsNew):
 class TestRequestStoreWithAll(StoreContract, EveryVersionIsNew):
     @pytest.fixture
     def store(self) -> RequestStore:
-        told: list[tuple[int, int, int]] = []
+        report: list[tuple[int, int, int]] = []
         return RequestStore(
             MemoryStore(),
             lambda: 60_000,
-            clock=ObservedClock(lambda: 0, lambda *times: told.append(times)),
+            clock=ObservedClock(lambda: 0, lambda *times: report.append(times)),
             measurement=Measurement(),
         )
 
 
 class TestTimekeeping:
-    async def test_every_answer_tells_the_time_and_silence_does_not(self) -> None:
+    async def test_every_answer_has_the_time_and_a_timeout_has_none(self) -> None:
         class Silent(MemoryStore):
             async def put(self, key: str, body: bytes, when: When) -> Outcome:
                 return Unknown("silence") if key == "silent" else await super().put(key, body, when)
 
         machine_ms = iter(range(100))
-        told: list[tuple[int, int, int]] = []
+        report: list[tuple[int, int, int]] = []
         store = RequestStore(
             Silent(lambda: 5_000),
             lambda: 1_000,
-            clock=ObservedClock(lambda: next(machine_ms), lambda *times: told.append(times)),
+            clock=ObservedClock(lambda: next(machine_ms), lambda *times: report.append(times)),
         )
         await store.put("a", b"1", ABSENT)
         await store.put("a", b"1", ABSENT)
@@ -82,7 +82,7 @@ class TestTimekeeping:
         await store.get("a")
         await store.put("silent", b"1", ANY)
 
-        assert told == [(sent, sent + 1, 5_000) for sent in range(0, 14, 2)]
+        assert report == [(sent, sent + 1, 5_000) for sent in range(0, 14, 2)]
 
 
 class TestCounting:
@@ -206,7 +206,7 @@ class TestCounting:
 
 
 class Stuck(MemoryStore):
-    """Does what is asked, and then never answers."""
+    """Carries out the call, and then never answers."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         answer = await super().get(key, if_changed_from)
@@ -316,11 +316,11 @@ class TestDeadline:
             await call
 
     async def test_a_request_does_not_close_the_store(self) -> None:
-        class Closed(MemoryStore):
+        class ClosedStore(MemoryStore):
             async def close(self) -> None:
                 raise AssertionError("the store outlives the request")
 
-        await RequestStore(Closed(), lambda: 1).close()
+        await RequestStore(ClosedStore(), lambda: 1).close()
 
 
 async def test_a_delay_comes_before_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """A second process on the same store: `python -m tests.storage_backends.worker JOB STORE-URL ...`.
 
-Says "ready", begins when told so by a line on its standard input, and prints one line of JSON a result.
+Prints "ready", begins at a line on standard input, and prints one line of JSON for each result.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ async def increments(store: ObjectStore, key: str, times: str) -> None:
 
 
 async def creations(store: ObjectStore, prefix: str, keys: str) -> None:
-    """Tries to create every key, and says which it did."""
+    """Tries to create every key, and prints those that it created."""
     for number in range(int(keys)):
         outcome = await store.put(f"{prefix}/{number}", str(os.getpid()).encode(), ABSENT)
         if isinstance(outcome, Applied):
@@ -47,7 +47,7 @@ async def creations(store: ObjectStore, prefix: str, keys: str) -> None:
 
 
 async def endless_writes(store: ObjectStore, key: str) -> None:
-    """Writes numbers of its own until killed, and says each whose write was acknowledged."""
+    """Writes its own numbers until it is killed, and prints each after its write was acknowledged."""
     first = os.getpid() * 1_000_000
     for number in range(first, first + 1_000_000):
         outcome = await store.put(key, sealed(number, random.randrange(50_000)), ANY)

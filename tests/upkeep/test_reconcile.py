@@ -94,7 +94,7 @@ async def scenario() -> ReceiptScenario:
 
 async def locations(scenario: ReceiptScenario, name: str = "t") -> list[str]:
     """A table's metadata files, newest first."""
-    return [str(said["metadata_location"]) for said in await receipts(scenario.fixture.session(), NS, name)]
+    return [str(record_["metadata_location"]) for record_ in await receipts(scenario.fixture.session(), NS, name)]
 
 
 async def test_missing_receipts_are_written_as_their_writers_would_have(scenario: ReceiptScenario) -> None:
@@ -179,7 +179,7 @@ async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(scenar
     }
 
 
-async def test_a_dry_run_says_what_is_missing_and_writes_nothing(scenario: ReceiptScenario) -> None:
+async def test_a_dry_run_lists_what_is_missing_and_writes_nothing(scenario: ReceiptScenario) -> None:
     await scenario.lose("committed", location=(await locations(scenario))[1])
     before = scenario.store.keys()
 
@@ -242,7 +242,7 @@ async def test_a_pending_receipt_that_was_collected_is_not_needed(scenario: Rece
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
-async def test_where_both_are_gone_the_metadata_tells_what_it_can(scenario: ReceiptScenario, place: int) -> None:
+async def test_where_both_are_gone_the_receipt_comes_from_metadata(scenario: ReceiptScenario, place: int) -> None:
     written = await scenario.receipts()
     files = await locations(scenario)
     await scenario.lose("pending", "committed", location=files[place])
@@ -267,8 +267,10 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(scenario: Rece
 async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(scenario: ReceiptScenario) -> None:
     commit = set_property("a", "3")
     await commit_view(scenario.fixture.session(commit), NS, "v", commit)
-    said = [record(body) for body in (await scenario.receipts()).values()]
-    newest, middle = sorted((each for each in said if each["entity_type"] == "view"), key=metadata_ms, reverse=True)[:2]
+    record_ = [record(body) for body in (await scenario.receipts()).values()]
+    newest, middle = sorted((each for each in record_ if each["entity_type"] == "view"), key=metadata_ms, reverse=True)[
+        :2
+    ]
     await scenario.lose("pending", "committed", location=str(newest["metadata_location"]))
     assert (await scenario.walk(dry=True)).unreadable == []
 
@@ -280,8 +282,8 @@ async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(scen
     assert (stats.incomplete, (await scenario.walk()).incomplete) == (1, 1)
 
 
-def metadata_ms(said: JsonObject) -> int:
-    ms = said["metadata_ms"]
+def metadata_ms(record_: JsonObject) -> int:
+    ms = record_["metadata_ms"]
     assert isinstance(ms, int)
     return ms
 
@@ -429,7 +431,7 @@ async def test_dropped_tables_are_walked_too(scenario: ReceiptScenario) -> None:
     assert await scenario.receipts() == written
 
 
-async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(scenario: ReceiptScenario) -> None:
+async def test_a_run_that_has_had_enough_reports_it_and_the_next_goes_on(scenario: ReceiptScenario) -> None:
     await scenario.lose("committed")
     heard: list[ReconcileStats] = []
 
@@ -443,12 +445,12 @@ async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(scenario: 
     assert first.written + second.written == 10
 
 
-async def test_progress_is_told_after_each_batch(scenario: ReceiptScenario) -> None:
-    told: list[int] = []
+async def test_progress_is_reported_after_each_batch(scenario: ReceiptScenario) -> None:
+    report: list[int] = []
 
-    await reconcile(scenario.fixture.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
+    await reconcile(scenario.fixture.session(), concurrency=2, progress=lambda stats: report.append(stats.walked))
 
-    assert told == [2, 3]
+    assert report == [2, 3]
 
 
 async def test_a_tally_is_json(scenario: ReceiptScenario) -> None:

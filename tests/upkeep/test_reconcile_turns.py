@@ -55,15 +55,15 @@ class BacklogScenario:
             before = pointer.metadata
             number = pointer.sequence
             file = MetadataFile(f"{before.location.rpartition('/')[0]}/{number:05d}-x.metadata.json", before.ms + 1)
-            said = receipt.pending(entity=entity, metadata=file, base=before, details={"entity_type": "table"})
-            await self.store.put(self._receipt(receipt.PENDING, said), receipt.encode(said), ANY)
+            record_ = receipt.pending(entity=entity, metadata=file, base=before, details={"entity_type": "table"})
+            await self.store.put(self._receipt(receipt.PENDING, record_), receipt.encode(record_), ANY)
             pointer = pointer.successor(attempt=self.clock.ulid(), metadata=file, summary={})
         await self.store.put(key, pointer.body, ANY)
 
-    def _receipt(self, stage: receipt.Stage, said: JsonObject) -> str:
-        ms = said["metadata_ms"]
+    def _receipt(self, stage: receipt.Stage, record_: JsonObject) -> str:
+        ms = record_["metadata_ms"]
         assert isinstance(ms, int)
-        return self.paths.receipt(stage, str(said["commit_key"]), ms)
+        return self.paths.receipt(stage, str(record_["commit_key"]), ms)
 
     def keys(self, stage: str) -> list[str]:
         return [key for key in self.store.keys("wh/_catalog/events/") if f"/iceberg/{stage}/" in key]
@@ -169,7 +169,9 @@ async def test_what_is_new_is_walked_once_what_is_old_is_done(scenario: BacklogS
     assert (await scenario.run()).unchanged == 1
 
 
-async def test_a_file_that_cannot_be_told_about_stands_in_the_way_of_nothing_else(scenario: BacklogScenario) -> None:
+async def test_an_unreadable_receipt_does_not_block_the_others(
+    scenario: BacklogScenario,
+) -> None:
     await made(scenario, {"a": 3, "big": 300, "z": 3})
     broken = next(key for key in scenario.keys("pending") if b"/00150-x" in scenario.store._objects[key].body)
     kept = scenario.store._objects[broken].body
@@ -240,7 +242,7 @@ async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(s
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
 
 
-async def test_a_table_whose_walk_fails_as_nobody_foresaw_is_told_and_the_others_go_on(
+async def test_a_table_whose_walk_fails_unexpectedly_is_reported_and_the_others_go_on(
     scenario: BacklogScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     await made(scenario, {"a": 1, "b": 1})
@@ -263,14 +265,14 @@ async def test_progress_is_kept_though_the_run_is_killed(
     monkeypatch.setattr(driver, "WRITE_AFTER", 20)
     await made(scenario, {"big": 200})
 
-    class Killed(BaseException):
+    class WorkerKilled(BaseException):
         pass
 
     def tell(stats: ReconcileStats) -> None:
         if stats.files >= 100:
-            raise Killed
+            raise WorkerKilled
 
-    with pytest.raises(Killed):
+    with pytest.raises(WorkerKilled):
         await reconcile(scenario.fixture.another().session(), progress=tell)
     stats = await reconcile(scenario.fixture.another().session())
 
@@ -283,15 +285,15 @@ async def test_an_entity_counts_once_however_many_turns_it_takes(
 ) -> None:
     monkeypatch.setattr(driver, "TURN", 7)
     await made(scenario, {"a": 1, "big": 50})
-    told: list[tuple[int, int]] = []
+    report: list[tuple[int, int]] = []
 
     stats = await reconcile(
-        scenario.fixture.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
+        scenario.fixture.another().session(), progress=lambda so_far: report.append((so_far.walked, so_far.incomplete))
     )
 
     assert (stats.walked, stats.incomplete, stats.files, stats.stopped) == (2, 0, 53, False)
-    assert told[0] == (2, 1)
-    assert {walked for walked, _ in told} == {2}
+    assert report[0] == (2, 1)
+    assert {walked for walked, _ in report} == {2}
 
 
 async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(scenario: BacklogScenario) -> None:
@@ -311,7 +313,7 @@ async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(sc
     assert scenario.keys("committed") == before
 
 
-async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(scenario: BacklogScenario) -> None:
+async def test_a_receipt_with_another_content_is_reported_and_left_as_it_is(scenario: BacklogScenario) -> None:
     await made(scenario, {"a": 1})
     [theirs] = {key.replace("/pending/", "/committed/") for key in scenario.keys("pending")} - {
         *scenario.keys("committed")
@@ -334,9 +336,9 @@ def large(number: int) -> Iterator[JsonObject]:
 
 def test_the_answer_is_small_enough_for_a_function_however_much_was_found() -> None:
     total = ReconcileStats()
-    for said in large(400):
+    for record_ in large(400):
         one = ReconcileStats(files=1)
-        one.lacks(said)
+        one.lacks(record_)
         one.fails("\U0001f9ca" * 10_000)
         total.add(one)
 

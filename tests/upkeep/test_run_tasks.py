@@ -1,4 +1,4 @@
-"""Tasks of each catalog of a deployment, within a time; and workers who are told that one is due."""
+"""Tasks of each catalog of a deployment, within a time; and the notification of workers when one is due."""
 
 import asyncio
 from contextlib import aclosing
@@ -72,7 +72,7 @@ async def test_a_catalog_that_cannot_be_opened_stops_no_other(fixture: CatalogFi
     assert (await task_of(fixture)).status is Status.SUCCESS
 
 
-async def test_a_catalog_whose_store_does_not_answer_says_so(fixture: CatalogFixture) -> None:
+async def test_a_catalog_whose_store_does_not_answer_has_an_error(fixture: CatalogFixture) -> None:
     rules(fixture, Rule(anything("/tasks/open/"), fails=DOWN))
     assert (await run(fixture))["wh"].error == "catalog wh: down"
 
@@ -97,7 +97,7 @@ async def test_properties_say_how_often_a_task_is_tried(fixture: CatalogFixture)
 
 
 @pytest.mark.parametrize(
-    ("settings", "purge", "told"),
+    ("settings", "purge", "report"),
     [
         (purging(), True, [("wh", 0)]),
         (purging(5 * MINUTE), True, [("wh", 5 * MINUTE)]),
@@ -106,8 +106,8 @@ async def test_properties_say_how_often_a_task_is_tried(fixture: CatalogFixture)
     ],
     ids=["at once", "after a window", "no purge", "purges are off"],
 )
-async def test_a_drop_tells_workers_when_there_is_something_to_do(
-    settings: Settings, purge: bool, told: list[tuple[str, int]]
+async def test_a_drop_notifies_workers_of_the_due_time(
+    settings: Settings, purge: bool, report: list[tuple[str, int]]
 ) -> None:
     heard: list[tuple[str, int]] = []
 
@@ -119,10 +119,10 @@ async def test_a_drop_tells_workers_when_there_is_something_to_do(
     await fixture.namespace("db")
     await fixture.table()
     await drop_table(fixture.session(), NS, "t", purge=purge)
-    assert heard == told
+    assert heard == report
 
 
-async def test_nobody_is_told_of_a_drop_that_was_not_made() -> None:
+async def test_no_worker_is_notified_of_a_drop_that_was_not_made() -> None:
     heard: list[str] = []
 
     async def notify(root: str, in_ms: int) -> None:

@@ -1,5 +1,5 @@
-"""An Azure Blob Storage that misbehaves as told: each request takes the next step of a script, and is served honestly
-after its end."""
+"""An Azure Blob Storage that misbehaves by a script: each request takes the next step of a script, and is served
+honestly after its end."""
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
@@ -48,7 +48,7 @@ class ScriptedAzure(ScriptedS3):
 
 def _error(status: int, code: str) -> web.Response:
     """As Azure writes it: with a byte order mark before the XML."""
-    error = f"<Error><Code>{code}</Code><Message>as Azure says</Message></Error>"
+    error = f"<Error><Code>{code}</Code><Message>as in Azure</Message></Error>"
     text = f'\ufeff<?xml version="1.0" encoding="utf-8"?>{error}'
     headers = {"Date": DATE, "x-ms-error-code": code, "x-ms-request-id": "0001"}
     if status == 304:

@@ -26,7 +26,7 @@ from storage_backends import (
 from storage_backends.azure.config import AzureConfig, ClientKind, DefaultChain, SasToken, SharedKey
 from storage_backends.azure.store import AzureStore
 from storage_backends.backoff import ATTEMPTS
-from tests.storage_backends.answers import AnswersContract, OpenStore, Play, Played, Sleep, playing, varied
+from tests.storage_backends.answers import AnswersContract, OpenStore, Play, PlayedScript, Sleep, playing, varied
 from tests.storage_backends.azure.scripted_azure import ScriptedAzure, refusal, scripted_azure
 from tests.storage_backends.s3.scripted_s3 import DATE_MS, Drop, Reply, Serve, Step
 
@@ -60,7 +60,7 @@ def play_wire() -> Play:
 
 def player(client: ClientKind) -> Play:
     @asynccontextmanager
-    async def run(*script: Step) -> AsyncIterator[Played]:
+    async def run(*script: Step) -> AsyncIterator[PlayedScript]:
         async with scripted_azure(script) as azure, playing(azure, opener(azure, client)) as played:
             yield played
 
@@ -126,7 +126,7 @@ async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:
         assert sent == [(None, "*"), (first.version, None), (None, first.version), (STALE.version, None)]
 
 
-async def test_the_stores_clock_is_the_one_told(play: Play) -> None:
+async def test_the_stores_clock_is_the_one_reported(play: Play) -> None:
     async with play() as played:
         outcome = await played.store.put("key", b"one", ABSENT)
         assert isinstance(outcome, Applied)
@@ -178,7 +178,7 @@ async def test_a_directory_is_no_object(play: Play, header: str) -> None:
         assert isinstance(await played.store.get("folder"), Missing)
 
 
-async def test_a_blob_that_says_it_is_json_is_read_as_bytes(play: Play) -> None:
+async def test_a_blob_of_content_type_json_is_read_as_bytes(play: Play) -> None:
     headers = {"ETag": '"1"', "Last-Modified": "Sat, 21 Nov 2026 11:59:00 GMT"}
     async with play(Reply(200, text="{not xml", headers=headers)) as played:
         found = await played.store.get("key")
@@ -201,7 +201,7 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert played.pauses == []
 
 
-async def test_a_clock_that_nobody_can_set_is_a_denial(play: Play) -> None:
+async def test_an_unusable_clock_is_a_denial(play: Play) -> None:
     async with play(SKEWED, SKEWED) as played:
         with pytest.raises(StoreDenied, match="AuthenticationFailed"):
             await played.store.put("key", b"body", ABSENT)
@@ -254,9 +254,9 @@ async def test_a_listing_has_keys_and_the_versions_that_headers_have(play: Play)
         assert [entry.key for entry in first.entries] == ["a&b", "\ufffe+"]
         assert {(entry.version, entry.size, entry.written_ms) for entry in first.entries} == {('"0x8D1"', 1, DATE_MS)}
         assert (second.entries, second.after) == ((), None)
-        asked = {"restype": "container", "comp": "list", "maxresults": "1000", "prefix": "some/prefix/x y"}
+        query = {"restype": "container", "comp": "list", "maxresults": "1000", "prefix": "some/prefix/x y"}
         queries = [dict(request.query) for request in played.server.requests]
-        assert queries == [asked, {**asked, "marker": "on+/="}]
+        assert queries == [query, {**query, "marker": "on+/="}]
 
 
 async def test_directories_are_not_listed(play: Play) -> None:
@@ -265,7 +265,7 @@ async def test_directories_are_not_listed(play: Play) -> None:
         assert (await played.store.list("")).entries == ()
 
 
-async def test_a_shared_access_signature_is_sent_as_it_is_and_not_told() -> None:
+async def test_a_shared_access_signature_is_sent_unchanged_and_never_printed() -> None:
     async with scripted_azure([]) as azure:
         for client in ClientKind:
             azure.script = [Serve(), refusal(403, "AuthorizationFailure"), Drop(applied=False)]
@@ -286,7 +286,7 @@ async def test_a_shared_access_signature_is_sent_as_it_is_and_not_told() -> None
 
 @pytest.mark.parametrize("client", ClientKind)
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "report"),
     [
         (AzureConfig("account", SharedKey("not base64!"), "http://127.0.0.1:9"), "not base64"),
         (AzureConfig("account", SasToken("two words"), "http://127.0.0.1:9"), "not a query string"),
@@ -296,10 +296,10 @@ async def test_a_shared_access_signature_is_sent_as_it_is_and_not_told() -> None
         (AzureConfig("account", SharedKey("c2VjcmV0"), "http://[::1"), "invalid endpoint"),
     ],
 )
-async def test_a_configuration_that_cannot_be_followed_is_told(
-    client: ClientKind, config: AzureConfig, told: str
+async def test_a_configuration_that_cannot_be_followed_is_reported(
+    client: ClientKind, config: AzureConfig, report: str
 ) -> None:
 
     store = AzureStore("container", config=replace(config, client=client))
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=report):
         await store.get("key")

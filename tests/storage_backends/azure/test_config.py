@@ -63,7 +63,7 @@ def test_the_usual_variables_configure_a_store(environment: Mapping[str, str], c
     assert AzureConfig.from_environment(environment) == config
 
 
-def test_a_connection_string_that_cannot_be_read_is_told_and_not_quoted() -> None:
+def test_a_connection_string_that_cannot_be_read_is_reported_and_not_quoted() -> None:
     with pytest.raises(ValueError, match="AZURE_STORAGE_CONNECTION_STRING") as raised:
         AzureConfig.from_environment({"AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;hush"})
     assert "hush" not in str(raised.value)
@@ -117,7 +117,7 @@ def test_another_cloud_is_named_by_its_endpoint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "report"),
     [
         ("az:///a", "must name a container"),
         ("az://Container/a", "must name a container"),
@@ -132,8 +132,8 @@ def test_another_cloud_is_named_by_its_endpoint() -> None:
         ("https://account.blob.core.windows.net/container", "unsupported store URL"),
     ],
 )
-def test_what_names_no_container_of_the_account_is_refused(url: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_names_no_container_of_the_account_is_refused(url: str, report: str) -> None:
+    with pytest.raises(ValueError, match=report):
         open_store(url, {"AZURE_STORAGE_ACCOUNT": "account", "AZURE_STORAGE_KEY": "a2V5"})
 
 

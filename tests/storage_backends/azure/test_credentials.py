@@ -1,4 +1,4 @@
-"""Tokens of Entra ID: asked for once, kept while they are good, and told when there are none."""
+"""Tokens of Entra ID: fetched once, kept while they are valid, and an error when there are none."""
 
 import asyncio
 import ssl
@@ -26,11 +26,11 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class Entra:
-    """Hands out tokens that are good for an hour, or fails as told."""
+    """Returns tokens that are valid for an hour, or raises the given error."""
 
     now_ms: int = START_MS
     made_with: list[tuple[str, ...]] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    scopes: list[str] = field(default_factory=list)
     failure: Exception | None = None
 
     def make(self, *arguments: str, **options: str) -> "Entra":
@@ -40,8 +40,8 @@ class Entra:
     def get_token(self, *scopes: str) -> AccessToken:
         if self.failure is not None:
             raise self.failure
-        self.asked += scopes
-        return AccessToken(f"token {len(self.asked)}", (self.now_ms + HOUR_MS) // 1_000)
+        self.scopes += scopes
+        return AccessToken(f"token {len(self.scopes)}", (self.now_ms + HOUR_MS) // 1_000)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_many_requests_ask_once(entra: Entra) -> None:
     held = await asyncio.gather(*(source.current() for _ in range(5)))
 
     assert {each.token for each in held} == {"token 1"}
-    assert entra.asked == [SCOPE]
+    assert entra.scopes == [SCOPE]
     assert entra.made_with == [("tenant", "client", "secret", "authority")]
     assert "token 1" not in f"{held[0]}"
 
@@ -97,7 +97,7 @@ async def test_a_token_that_is_still_good_outlives_a_failure(entra: Entra, failu
         (ServiceRequestError("no route"), StoreUnavailable),
     ],
 )
-async def test_no_token_is_told(entra: Entra, failure: Exception, error: type[Exception]) -> None:
+async def test_a_missing_token_is_reported(entra: Entra, failure: Exception, error: type[Exception]) -> None:
     entra.failure = failure
 
     with pytest.raises(error, match=str(failure)):
@@ -126,7 +126,7 @@ async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_se
     context.load_cert_chain(certificate, key)
     entra.now_ms = system_now_ms()
     good, sent = "token 2", []
-    told = {
+    report = {
         "WWW-Authenticate": "Bearer authorization_uri=https://login.example/tenant/oauth2/authorize "
         "resource_id=https://storage.azure.com",
         "x-ms-error-code": "InvalidAuthenticationInfo",
@@ -137,7 +137,7 @@ async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_se
         sent.append(request.headers["Authorization"])
         if sent[-1] == f"Bearer {good}":
             return web.Response(status=201, headers={"ETag": '"1"'})
-        return web.Response(status=401, headers=told)
+        return web.Response(status=401, headers=report)
 
     async with stub_server(answer, context) as server:
         identity = ClientSecret("tenant", "client", "secret")

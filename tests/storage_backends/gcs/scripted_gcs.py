@@ -1,4 +1,5 @@
-"""A GCS that misbehaves as told: each request takes the next step of a script, and our fake serves it after its end."""
+"""A GCS that misbehaves by a script: each request takes the next step of a script, and our fake serves it after its
+end."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -10,7 +11,7 @@ from aiohttp import web
 
 from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
-from tests.storage_backends.answers import Played, Sleep, playing
+from tests.storage_backends.answers import PlayedScript, Sleep, playing
 from tests.storage_backends.s3.scripted_s3 import Reply, ScriptedS3, Step
 from tests.support.stub_server import stub_server
 from tools.support.gcs_protocol_fake import GcsProtocolFake
@@ -20,11 +21,11 @@ BUCKET = "bucket"
 
 
 def refusal(status: int, reason: str = "", message: str = "as scripted") -> Reply:
-    """An error as GCS writes it, or with no reason one of somebody else."""
+    """Returns an error as GCS writes it, or without a reason that of another server."""
     if not reason:
         return Reply(status, text="<html>")
-    told = {"message": message, "domain": "global", "reason": reason}
-    return Reply(status, text=json.dumps({"error": {"code": status, "message": message, "errors": [told]}}))
+    report = {"message": message, "domain": "global", "reason": reason}
+    return Reply(status, text=json.dumps({"error": {"code": status, "message": message, "errors": [report]}}))
 
 
 @dataclass
@@ -45,7 +46,7 @@ class ScriptedGcs(ScriptedS3):
 @asynccontextmanager
 async def playing_gcs(
     script: Sequence[Step], client: GcsClient, server: ScriptedGcs | None = None, **variables: str
-) -> AsyncIterator[Played]:
+) -> AsyncIterator[PlayedScript]:
     """Runs a server and a store on it."""
     gcs = server or ScriptedGcs([])
     gcs.script = [*script]

@@ -24,7 +24,7 @@ from storage_backends import (
 from storage_backends.backoff import ATTEMPTS
 from storage_backends.gcs.config import AccessToken, GcsClient, GcsConfig
 from storage_backends.gcs.store import GcsStore
-from tests.storage_backends.answers import CALLS, AnswersContract, Play, Played, varied
+from tests.storage_backends.answers import CALLS, AnswersContract, Play, PlayedScript, varied
 from tests.storage_backends.gcs.scripted_gcs import ScriptedGcs, playing_gcs, refusal
 from tests.storage_backends.s3.scripted_s3 import Reply, Step
 
@@ -44,7 +44,7 @@ NO_BUCKET = refusal(404, "notFound", "The specified bucket does not exist.")
 def play(request: pytest.FixtureRequest) -> Play:
     client: GcsClient = request.param
 
-    def run(*script: Step, **variables: str) -> AbstractAsyncContextManager[Played]:
+    def run(*script: Step, **variables: str) -> AbstractAsyncContextManager[PlayedScript]:
         return playing_gcs(script, client, None, **variables)
 
     return run
@@ -83,7 +83,7 @@ async def test_a_put_is_one_plain_upload(play: Play) -> None:
         assert played.server.bodies == [b"body"]
 
 
-async def test_an_empty_upload_says_that_it_is_empty(play: Play) -> None:
+async def test_an_empty_upload_has_a_content_length(play: Play) -> None:
     async with play() as played:
         await played.store.put("key", b"", ANY)
 
@@ -116,7 +116,7 @@ async def test_what_is_no_generation_matches_nothing(play: Play, version: str) -
         assert played.server.landed == {}
 
 
-async def test_who_is_billed_is_told_with_each_request(play: Play) -> None:
+async def test_each_request_names_the_billed_project(play: Play) -> None:
     async with play(GOOGLE_CLOUD_QUOTA_PROJECT="payer") as played:
         for call in CALLS:
             await call(played.store)
@@ -157,7 +157,7 @@ async def test_an_upload_that_finds_no_api_is_no_refusal(play: Play) -> None:
         assert isinstance(await played.store.delete("key", STALE), PreconditionFailed)
 
 
-async def test_an_answer_that_tells_no_generation_is_no_answer(play: Play) -> None:
+async def test_an_answer_without_a_generation_is_ambiguous(play: Play) -> None:
     for text in ("", "{}", "[]", '{"generation": 1}'):
         async with play(Reply(200, text=text), Reply(200, text="body")) as played:
             assert isinstance(await played.store.put("key", b"", ABSENT), Unknown)
@@ -194,12 +194,12 @@ async def test_objects_that_are_no_keys_are_not_listed_and_pages_go_on(play: Pla
             ("key", "7", 1_795_262_400_250)
         ]
         assert first.others == ("", "a//b", "folder/")
-        asked = [dict(request.query) for request in played.server.requests]
-        assert asked[0]["prefix"] == "some/prefix/x y"
-        assert asked[1] == {**asked[0], "pageToken": "on+/="}
+        queries = [dict(request.query) for request in played.server.requests]
+        assert queries[0]["prefix"] == "some/prefix/x y"
+        assert queries[1] == {**queries[0], "pageToken": "on+/="}
 
 
-async def test_a_client_that_cannot_be_made_is_told_at_each_call(play: Play) -> None:
+async def test_a_client_that_cannot_be_made_is_reported_at_each_call(play: Play) -> None:
     async with play(STORAGE_EMULATOR_HOST="ftp://nowhere") as played:
         for _ in range(2):
             with pytest.raises(StoreError, match="no GCS client"):

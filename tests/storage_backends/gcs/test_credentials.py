@@ -1,4 +1,4 @@
-"""Tokens for every kind of credentials, from endpoints on this machine; asked for by google-auth, ahead of expiry."""
+"""Tokens for every kind of credentials, from endpoints on this machine; fetched by google-auth, ahead of expiry."""
 
 import asyncio
 import json
@@ -41,14 +41,14 @@ class TokenEndpoint:
     lifetime_s: int = 3_600
     status: int = 200
     uri: str = ""
-    asked: list[dict[str, str]] = field(default_factory=list)
+    forms: list[dict[str, str]] = field(default_factory=list)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0)
         form = {name: str(value) for name, value in (await request.post()).items()}
-        self.asked.append({**request.query, **form, "path": request.path})
-        token = {"access_token": f"token-{len(self.asked)}", "expires_in": self.lifetime_s, "token_type": "Bearer"}
-        token |= {"email": "arco@project.iam.gserviceaccount.com", "scopes": []}  # as a metadata server says it
+        self.forms.append({**request.query, **form, "path": request.path})
+        token = {"access_token": f"token-{len(self.forms)}", "expires_in": self.lifetime_s, "token_type": "Bearer"}
+        token |= {"email": "arco@project.iam.gserviceaccount.com", "scopes": []}  # as a metadata server answers
         return web.json_response(token if self.status == 200 else {"error": "scripted"}, status=self.status)
 
 
@@ -94,17 +94,17 @@ async def test_a_service_accounts_key_signs_for_a_token(private_key: str) -> Non
         tokens = tokens_of(config_for(CredentialsJson(service_account(private_key, endpoint.uri))))
 
         assert [await tokens.current(), await tokens.current()] == ["token-1", "token-1"]
-        [asked] = endpoint.asked
-        assert asked["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
+        [form] = endpoint.forms
+        assert form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-async def test_a_token_may_be_of_another_scope_and_says_when_it_expires(private_key: str) -> None:
+async def test_a_token_may_have_another_scope_and_has_an_expiry(private_key: str) -> None:
     async with token_endpoint() as endpoint:
         config = config_for(CredentialsJson(service_account(private_key, endpoint.uri)))
         token = await GoogleTokens(config, ["https://www.googleapis.com/auth/cloud-platform"]).expiring()
 
-        [asked] = endpoint.asked
-        claims = asked["assertion"].split(".")[1]
+        [form] = endpoint.forms
+        claims = form["assertion"].split(".")[1]
         assert b"auth/cloud-platform" in urlsafe_b64decode(claims + "=" * (-len(claims) % 4))
     assert token.token == "token-1"
     assert token.token not in repr(token)
@@ -120,8 +120,8 @@ async def test_a_users_refresh_token_is_exchanged(tmp_path: Path) -> None:
 
         assert config.credentials == CredentialsFile(str(file))
         assert await tokens_of(config).current() == "token-1"
-        [asked] = endpoint.asked
-        assert (asked["grant_type"], asked["refresh_token"]) == ("refresh_token", "refresh")
+        [form] = endpoint.forms
+        assert (form["grant_type"], form["refresh_token"]) == ("refresh_token", "refresh")
 
 
 async def test_the_default_chain_reads_the_environment_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,14 +134,14 @@ async def test_the_default_chain_reads_the_environment_itself(tmp_path: Path, mo
         assert await tokens_of(config_for(ApplicationDefault())).current() == "token-1"
 
 
-async def test_the_machines_account_is_asked_of_its_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_machines_account_comes_from_its_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
     async with token_endpoint() as endpoint:
         host = endpoint.uri.removeprefix("http://")
         monkeypatch.setattr("google.auth.compute_engine._metadata._GCE_METADATA_HOST", host)
         tokens = tokens_of(config_for(MetadataServer()))
 
         assert (await tokens.current()).startswith("token-")
-        assert "/instance/service-accounts/" in endpoint.asked[-1]["path"]
+        assert "/instance/service-accounts/" in endpoint.forms[-1]["path"]
 
 
 async def test_many_calls_ask_once(private_key: str) -> None:
@@ -149,7 +149,7 @@ async def test_many_calls_ask_once(private_key: str) -> None:
         tokens = tokens_of(config_for(CredentialsJson(service_account(private_key, endpoint.uri))))
 
         assert set(await asyncio.gather(*(tokens.current() for _ in range(20)))) == {"token-1"}
-        assert len(endpoint.asked) == 1
+        assert len(endpoint.forms) == 1
 
 
 def set_left(tokens: GoogleTokens, seconds: float) -> None:
@@ -238,7 +238,7 @@ async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_se
         with pytest.raises(StoreDenied, match="Invalid Credentials"):
             await store.get("key")
         assert played.wire[3:] == ["GET", "GET"]
-        assert len(endpoint.asked) == 3
+        assert len(endpoint.forms) == 3
         await store.close()
 
 
@@ -252,7 +252,7 @@ async def test_requests_that_are_refused_together_renew_the_token_once(client: G
         played.server.fake.token = "token-2"
 
         assert {*map(type, await asyncio.gather(*(store.get("key") for _ in range(5))))} == {Missing}
-        assert len(endpoint.asked) == 2
+        assert len(endpoint.forms) == 2
         await store.close()
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from storage_backends.backoff import ATTEMPTS
 from storage_backends.gcs.config import GcsClient
-from tests.storage_backends.answers import Played
+from tests.storage_backends.answers import PlayedScript
 from tests.storage_backends.gcs.scripted_gcs import ScriptedGcs, playing_gcs, refusal
 from tests.storage_backends.s3.scripted_s3 import respond
 from tools.support.catalog_fixture import CatalogFixture
@@ -37,12 +37,12 @@ class HotGcs(ScriptedGcs):
 
 
 @pytest.fixture(params=list(GcsClient))
-async def played(request: pytest.FixtureRequest) -> AsyncIterator[Played]:
+async def played(request: pytest.FixtureRequest) -> AsyncIterator[PlayedScript]:
     async with playing_gcs([], request.param, server=HotGcs([])) as played:
         yield played
 
 
-async def test_a_commit_waits_until_its_pointer_may_be_written(played: Played) -> None:
+async def test_a_commit_waits_until_its_pointer_may_be_written(played: PlayedScript) -> None:
     assert isinstance(played.server, HotGcs)
     fixture = CatalogFixture(played.store)
     await fixture.namespace("db")
@@ -57,7 +57,7 @@ async def test_a_commit_waits_until_its_pointer_may_be_written(played: Played) -
 
 
 async def test_a_commit_whose_pointer_may_not_be_written_has_changed_nothing_and_may_be_sent_again(
-    played: Played,
+    played: PlayedScript,
 ) -> None:
     assert isinstance(played.server, HotGcs)
     fixture = CatalogFixture(played.store)

@@ -153,7 +153,7 @@ async def test_many_deletions_that_may_not_last_are_unknown(store: LocalStore, f
     assert isinstance((await store.delete_many(["here"])).left["here"], Unknown)
 
 
-async def test_many_deletions_in_what_is_no_folder_are_told_of_their_keys_alone(store: LocalStore) -> None:
+async def test_many_deletions_below_a_file_fail_for_their_keys_alone(store: LocalStore) -> None:
     (Path(store._root) / "link").symlink_to("/")
 
     deleted = await store.delete_many(["here", "link/tmp"])
@@ -175,7 +175,9 @@ async def test_a_folder_is_written_to_disk_once_for_all_that_went(
     assert len(synced) == 2
 
 
-async def test_many_deletions_end_with_whom_they_are_for(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_deletions_end_when_their_task_is_cancelled(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who waits for them no longer may have lost a lease."""
     keys = [f"folder/{number}" for number in range(20)]
     for key in keys:
@@ -202,7 +204,7 @@ async def test_many_deletions_end_with_whom_they_are_for(store: LocalStore, monk
     assert gone == ["0"]
 
 
-async def test_a_change_that_may_not_last_is_evidence_for_nobody_until_it_does(
+async def test_a_change_that_may_not_last_is_no_evidence_until_it_is_durable(
     store: LocalStore, fail: Fail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.put("elsewhere/key", b"", ABSENT)
@@ -318,15 +320,15 @@ async def test_what_was_acknowledged_to_killed_writers_is_there_and_whole(store:
         with workers(2, "endless_writes", f"file:{tmp_path}", key) as started:
             for worker in started:
                 worker.begin()
-            said = {worker: [worker.next_result()] for worker in started}
+            results = {worker: [worker.next_result()] for worker in started}
             for _ in range(random.randrange(20)):
                 for worker in started:
-                    said[worker].append(worker.next_result())
+                    results[worker].append(worker.next_result())
             for worker in started:
                 worker.process.send_signal(signal.SIGKILL)
-            last_said = [max(filter(None, [*said[worker], *worker.results()])) for worker in started]
+            last_results = [max(filter(None, [*results[worker], *worker.results()])) for worker in started]
 
         answer = await found(store, key)
         # The last word of either, or what it was killed over before it could say so.
-        assert unsealed(answer.body) in {number + late for number in last_said for late in (0, 1)}
+        assert unsealed(answer.body) in {number + late for number in last_results for late in (0, 1)}
         assert isinstance(await store.put(key, b"", Matches(answer.version)), Applied)

@@ -100,12 +100,12 @@ def test_only_folders_on_the_way_are_read(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     read: list[str] = []
 
-    class Spied(Listing):
+    class SpiedStore(Listing):
         def _names(self, folder: int, path: str) -> list[str]:
             read.append(path)
             return super()._names(folder, path)
 
     with open_folder_nofollow(str(tmp_path), []) as folder:
         assert folder is not None
-        assert [entry.key for entry in Spied("b/", "b/2", "").walk(folder, "")] == ["b/c/3"]
+        assert [entry.key for entry in SpiedStore("b/", "b/2", "").walk(folder, "")] == ["b/c/3"]
     assert read == ["", "b/", "b/c/"]

@@ -302,7 +302,7 @@ class TestVersions:
         assert (answer.written_ms, answer.now_ms) == (1_234_567, 1_234_567)
         assert (root / "key").stat().st_mtime == 1_234.567
 
-    async def test_a_file_system_without_fine_times_is_told(
+    async def test_a_file_system_without_fine_times_is_reported(
         self, store: LocalStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         set_times = os.utime

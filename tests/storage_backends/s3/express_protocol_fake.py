@@ -30,14 +30,14 @@ _OWN = ("x-amz-content-sha256", "x-amz-date")  # headers that signing adds by it
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object, with an ETag that tells nothing of its bytes."""
+    """An object, with an ETag that does not depend on its bytes."""
 
     body: bytes
     etag: str
     written_s: float
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, code: str = "", headers: Mapping[str, str] | None = None) -> None:
@@ -55,13 +55,13 @@ class ExpressProtocolFake:
     bucket: str
     keys: Credentials
     session_s: float = SESSION_S
-    refusals: list[Refused] = field(default_factory=list)
-    session_refusals: list[Refused] = field(default_factory=list)
+    refusals: list[RequestRefused] = field(default_factory=list)
+    session_refusals: list[RequestRefused] = field(default_factory=list)
     objects: dict[str, StoredObject] = field(default_factory=dict)
     sessions: dict[str, Credentials] = field(default_factory=dict)
     made_sessions: int = 0
     requests: list[str] = field(default_factory=list)
-    """The methods of what was asked in sessions, refused or not."""
+    """The methods of the requests in sessions, refused or not."""
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -69,7 +69,7 @@ class ExpressProtocolFake:
         body = await request.content.read()
         try:
             answer = self._answer(request, body)
-        except Refused as refused:
+        except RequestRefused as refused:
             xml = f"<Error><Code>{refused.code}</Code><Message>as documented</Message></Error>" if refused.code else ""
             answer = web.Response(status=refused.status, text=xml, headers=refused.headers)
         answer.headers["Date"] = formatdate(usegmt=True)
@@ -79,7 +79,7 @@ class ExpressProtocolFake:
         _, bucket, *rest = request.rel_url.raw_path.split("/", 2)
         key = unquote("".join(rest))
         if bucket != self.bucket:
-            raise Refused(404, "NoSuchBucket")
+            raise RequestRefused(404, "NoSuchBucket")
         if "session" in request.query:
             return self._create_session(request, body)
         self.requests.append(request.method)
@@ -95,7 +95,7 @@ class ExpressProtocolFake:
                 return self._write(key, request.headers, body)
             case "DELETE":
                 return self._delete(key, request.headers)
-        raise Refused(405, "MethodNotAllowed")
+        raise RequestRefused(405, "MethodNotAllowed")
 
     def _create_session(self, request: web.BaseRequest, body: bytes) -> web.Response:
         _check_signature(request, body, self.keys)
@@ -113,35 +113,35 @@ class ExpressProtocolFake:
         )
 
     def _check_session(self, request: web.BaseRequest, body: bytes) -> None:
-        """Keys of a session sign, and its token is among what is signed. Raises `Refused`."""
+        """Keys of a session sign, and its token is among what is signed. Raises `RequestRefused`."""
         keys = self.sessions.get(request.headers.get("x-amz-s3session-token", ""))
         if keys is None:
-            raise Refused(400, "ExpiredToken")
+            raise RequestRefused(400, "ExpiredToken")
         if "x-amz-s3session-token" not in _signed_names(request):
-            raise Refused(403, "AccessDenied")
+            raise RequestRefused(403, "AccessDenied")
         _check_signature(request, body, keys)
 
     def _read(self, key: str, headers: Mapping[str, str]) -> web.Response:
         stored = self.objects.get(key)
         if stored is None:
-            raise Refused(404, "NoSuchKey")
+            raise RequestRefused(404, "NoSuchKey")
         if headers.get("If-None-Match") == stored.etag:
-            raise Refused(304)
-        told = {"ETag": stored.etag, "Last-Modified": formatdate(stored.written_s, usegmt=True)}
+            raise RequestRefused(304)
+        report = {"ETag": stored.etag, "Last-Modified": formatdate(stored.written_s, usegmt=True)}
         span = re.fullmatch(r"bytes=(\d+)-(\d+)", headers.get("Range", ""))
         if span is None:
-            return web.Response(body=stored.body, headers=told)
+            return web.Response(body=stored.body, headers=report)
         start, size = int(span[1]), len(stored.body)
         if start >= size:
-            raise Refused(416, "InvalidRange")
+            raise RequestRefused(416, "InvalidRange")
         end = min(int(span[2]), size - 1)
-        told["Content-Range"] = f"bytes {start}-{end}/{size}"
-        return web.Response(status=206, body=stored.body[start : end + 1], headers=told)
+        report["Content-Range"] = f"bytes {start}-{end}/{size}"
+        return web.Response(status=206, body=stored.body[start : end + 1], headers=report)
 
     def _write(self, key: str, headers: Mapping[str, str], body: bytes) -> web.Response:
         checksum = base64.b64encode(sha256(body).digest()).decode()
         if headers.get("x-amz-checksum-sha256", checksum) != checksum:
-            raise Refused(400, "BadDigest")
+            raise RequestRefused(400, "BadDigest")
         self._check_conditions(key, headers)
         etag = f'"{secrets.token_hex()}"'
         self.objects[key] = StoredObject(body, etag, time.time())
@@ -155,24 +155,24 @@ class ExpressProtocolFake:
     def _check_conditions(self, key: str, headers: Mapping[str, str]) -> None:
         stored = self.objects.get(key)
         if "If-None-Match" in headers and stored is not None:
-            raise Refused(412, "PreconditionFailed")
+            raise RequestRefused(412, "PreconditionFailed")
         if "If-Match" in headers and stored is None:
-            raise Refused(404, "NoSuchKey")
+            raise RequestRefused(404, "NoSuchKey")
         if stored is not None and headers.get("If-Match", stored.etag) != stored.etag:
-            raise Refused(412, "PreconditionFailed")
+            raise RequestRefused(412, "PreconditionFailed")
 
     def _list(self, query: Mapping[str, str]) -> web.Response:
         """A page of a listing that has no order; a prefix ends in a slash."""
         prefix = query.get("prefix", "")
         if prefix and not prefix.endswith("/"):
-            raise Refused(400, "InvalidRequest")
+            raise RequestRefused(400, "InvalidRequest")
         if "continuation-token" in query:
             names = self._pages.pop(query["continuation-token"])
         else:
             names = [key for key in self.objects if key.startswith(prefix)]
             names.sort(key=lambda key: sha256(key.encode()).digest())
-        most = int(query.get("max-keys", "1000"))
-        page, rest = names[:most], names[most:]
+        limit = int(query.get("max-keys", "1000"))
+        page, rest = names[:limit], names[limit:]
         parts = [_entry(key, self.objects[key]) for key in page if key in self.objects]
         if rest:
             token = secrets.token_hex()
@@ -199,7 +199,7 @@ def _signed_names(request: web.BaseRequest) -> list[str]:
 
 
 def _check_signature(request: web.BaseRequest, body: bytes, keys: Credentials) -> None:
-    """Raises `Refused` unless `keys` signed the request, for the service of directory buckets."""
+    """Raises `RequestRefused` unless `keys` signed the request, for the service of directory buckets."""
     expected = signed(
         Credentials(keys.access_key, keys.secret_key),
         Scope("us-east-1", "s3express"),
@@ -211,4 +211,4 @@ def _check_signature(request: web.BaseRequest, body: bytes, keys: Credentials) -
         body,
     )["authorization"]
     if request.headers.get("Authorization") != expected:
-        raise Refused(403, "SignatureDoesNotMatch")
+        raise RequestRefused(403, "SignatureDoesNotMatch")

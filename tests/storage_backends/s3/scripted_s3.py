@@ -1,4 +1,5 @@
-"""An S3 that misbehaves as told: each request takes the next step of a script, and is served honestly after its end."""
+"""An S3 that misbehaves by a script: each request takes the next step of a script, and is served honestly after its
+end."""
 
 import asyncio
 import hashlib
@@ -18,7 +19,7 @@ LAST_MODIFIED = "Sat, 21 Nov 2026 11:59:00 GMT"
 
 @dataclass(frozen=True)
 class Serve:
-    """Does what is asked, conditions included."""
+    """Serves the request, with its conditions."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Drop:
-    """Reads the request, does what is asked or does not, and drops the connection without a word."""
+    """Reads the request, serves it or not, and drops the connection without an answer."""
 
     applied: bool
     last: bool = False
@@ -206,7 +207,7 @@ def _etag(body: bytes) -> str:
 
 
 def _error(status: int, code: str) -> web.Response:
-    text = f"<Error><Code>{code}</Code><Message>as S3 says</Message></Error>"
+    text = f"<Error><Code>{code}</Code><Message>as in S3</Message></Error>"
     return web.Response(status=status, text=text, content_type="application/xml", headers={"Date": DATE})
 
 

@@ -27,7 +27,7 @@ from storage_backends import (
 from storage_backends.backoff import ATTEMPTS
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
-from tests.storage_backends.answers import CALLS, AnswersContract, OpenStore, Play, Played, Sleep, playing, varied
+from tests.storage_backends.answers import CALLS, AnswersContract, OpenStore, Play, PlayedScript, Sleep, playing, varied
 from tests.storage_backends.s3.scripted_s3 import (
     DATE_MS,
     Reply,
@@ -60,7 +60,7 @@ def carrier(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def play(carrier: str) -> Play:
     @asynccontextmanager
-    async def run(*script: Step, **environment: str) -> AsyncIterator[Played]:
+    async def run(*script: Step, **environment: str) -> AsyncIterator[PlayedScript]:
         async with scripted_s3(script) as s3, playing(s3, opener(s3, ARCO_S3_CLIENT=carrier, **environment)) as played:
             yield played
 
@@ -113,7 +113,7 @@ async def test_a_put_is_one_plain_request(play: Play) -> None:
 async def test_a_custom_endpoint_has_the_bucket_in_its_path() -> None:
     async with scripted_s3([]) as s3:
         named = {"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": s3.endpoint.replace("127.0.0.1", "localhost")}
-        played = Played(s3, opener(s3, **named))
+        played = PlayedScript(s3, opener(s3, **named))
         await played.store.put("key", b"", ANY)
         await played.store.close()
 
@@ -137,7 +137,7 @@ async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:
         assert sent == [(None, "*"), (first.version, None), (None, first.version), (STALE.version, None)]
 
 
-async def test_the_stores_clock_is_the_one_told(play: Play) -> None:
+async def test_the_stores_clock_is_the_one_reported(play: Play) -> None:
     async with play() as played:
         outcome = await played.store.put("key", b"one", ABSENT)
         assert isinstance(outcome, Applied)
@@ -181,7 +181,7 @@ async def test_without_credentials_nothing_is_sent(play: Play, monkeypatch: pyte
         assert played.wire == []
 
 
-async def test_a_client_that_cannot_be_made_is_told_at_each_call(play: Play) -> None:
+async def test_a_client_that_cannot_be_made_is_reported_at_each_call(play: Play) -> None:
     async with play(AWS_ENDPOINT_URL_S3="no url") as played:
         for _ in range(2):
             with pytest.raises(StoreError, match="no S3 client"):
@@ -210,7 +210,7 @@ REDIRECTED = [
 
 
 @pytest.mark.parametrize("reply", REDIRECTED)
-async def test_a_bucket_elsewhere_is_told_with_its_region_and_not_followed(play: Play, reply: Reply) -> None:
+async def test_a_bucket_elsewhere_is_reported_with_its_region_and_not_followed(play: Play, reply: Reply) -> None:
     async with play(*[reply] * len(CALLS)) as played:
         for call in CALLS:
             with pytest.raises(StoreError, match="'bucket' is in another place: region 'eu-central-1'") as raised:
@@ -235,7 +235,7 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert played.pauses == []
 
 
-async def test_a_clock_that_nobody_can_set_is_a_denial(play: Play) -> None:
+async def test_an_unusable_clock_is_a_denial(play: Play) -> None:
     async with play(SKEWED, SKEWED) as played:
         with pytest.raises(StoreDenied, match="RequestTimeTooSkewed"):
             await played.store.put("key", b"body", ABSENT)
@@ -249,7 +249,7 @@ async def test_a_version_that_would_be_a_header_of_its_own_is_not_sent(play: Pla
         assert played.wire == []
 
 
-async def test_an_error_has_the_ids_that_support_asks_for(play: Play) -> None:
+async def test_an_error_has_the_ids_that_support_needs(play: Play) -> None:
     named = {"x-amz-request-id": "4442587FB7D0A2F9", "x-amz-id-2": "vlR7PnpV2Ce81l0PRw6jlUpck7Jo5ZsQ"}
     async with play(Reply(403, "AccessDenied", headers=named), Reply(404, "NoSuchBucket", headers=named)) as played:
         for _ in range(2):
@@ -265,7 +265,9 @@ SETTINGS = {
 }
 
 
-async def test_settings_of_the_bucket_are_said_with_each_request_and_of_encryption_with_each_object(play: Play) -> None:
+async def test_settings_of_the_bucket_are_sent_with_requests_and_encryption_with_objects(
+    play: Play,
+) -> None:
     listing = Reply(200, text="<ListBucketResult></ListBucketResult>")
     async with play(*[Serve()] * 4, listing, **SETTINGS) as played:
         for call in [CALLS[2], CALLS[0], CALLS[1], CALLS[3], CALLS[4]]:
@@ -281,7 +283,7 @@ async def test_settings_of_the_bucket_are_said_with_each_request_and_of_encrypti
         assert put["x-amz-server-side-encryption-aws-kms-key-id"] == SETTINGS["ARCO_S3_KMS_KEY_ID"]
 
 
-async def test_a_key_asks_for_encryption_by_it(play: Play) -> None:
+async def test_a_configured_key_is_sent_for_encryption(play: Play) -> None:
     async with play(ARCO_S3_KMS_KEY_ID="alias/tables") as played:
         await played.store.put("key", b"", ANY)
         assert played.server.requests[0].headers["x-amz-server-side-encryption"] == "aws:kms"
@@ -349,6 +351,6 @@ async def test_names_in_a_listing_are_read_as_they_were_written(play: Play, enco
         await played.store.list("x y", page.after)
 
         assert [entry.key for entry in page.entries] == keys
-        asked = {"list-type": "2", "encoding-type": "url", "max-keys": "1000", "prefix": "some/prefix/x y"}
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": "1000", "prefix": "some/prefix/x y"}
         queries = [dict(request.query) for request in played.server.requests]
-        assert queries == [asked, {**asked, "continuation-token": "on+/="}]
+        assert queries == [query, {**query, "continuation-token": "on+/="}]

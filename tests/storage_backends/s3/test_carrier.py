@@ -43,10 +43,10 @@ async def store_of(bucket: str, config: S3Config) -> AsyncIterator[S3Store]:
 
 
 async def test_a_proxy_in_the_environment_is_used() -> None:
-    asked: list[str] = []
+    sent: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:
-        asked.append(str(request.url))
+        sent.append(str(request.url))
         return web.Response(headers={"ETag": '"1"'})
 
     async with stub_server(answer) as proxy:
@@ -54,7 +54,7 @@ async def test_a_proxy_in_the_environment_is_used() -> None:
         async with store_of("bucket", config) as store:
             assert isinstance(await store.put("key", b"body", ABSENT), Applied)
 
-    assert asked == ["http://s3.invalid/bucket/key"]
+    assert sent == ["http://s3.invalid/bucket/key"]
 
 
 async def test_a_proxy_that_does_not_answer_is_no_answer_and_nothing_was_sent() -> None:
@@ -92,8 +92,8 @@ async def test_a_directory_bucket_is_spoken_to_in_a_session() -> None:
         assert isinstance(await store.put("key", b"one", ABSENT), Applied)
         await store.get("key")
 
-    asked, *others = s3.requests
-    assert (asked.method, asked.query_string) == ("GET", "session")
+    sent, *others = s3.requests
+    assert (sent.method, sent.query_string) == ("GET", "session")
     assert [request.method for request in others] == ["PUT", "GET"]
     for request in others:
         assert "Credential=of-the-session/" in request.headers["Authorization"]
@@ -110,10 +110,10 @@ async def test_a_session_that_is_denied_is_a_denial() -> None:
 
 
 async def test_an_access_point_has_an_address_of_its_own() -> None:
-    asked: list[str] = []
+    sent: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:
-        asked.append(request.host)
+        sent.append(request.host)
         return web.Response(headers={"ETag": '"1"'})
 
     async with stub_server(answer) as proxy:
@@ -121,10 +121,10 @@ async def test_an_access_point_has_an_address_of_its_own() -> None:
         async with store_of(ACCESS_POINT, config) as store:
             await store.put("key", b"one", ABSENT)
 
-    assert asked == ["tables-111122223333.s3.invalid"]
+    assert sent == ["tables-111122223333.s3.invalid"]
 
 
-def test_an_unknown_client_is_told() -> None:
+def test_an_unknown_client_is_reported() -> None:
     with pytest.raises(ValueError, match="ARCO_S3_CLIENT: expected auto, wire, sdk, got 'http'"):
         S3Config.from_environment({"ARCO_S3_CLIENT": "http"})
 

@@ -1,4 +1,5 @@
-"""Who asks, and where: the environment, the address that it names, then botocore's own chain, asked in a thread."""
+"""The sources of credentials, in order: the environment, the address that it names, then botocore's chain in a
+thread."""
 
 import asyncio
 import json
@@ -47,7 +48,7 @@ async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedS3]:
 
 @pytest.fixture
 async def open_bucket(s3: ScriptedS3) -> AsyncIterator[OpenBucket]:
-    """Opens a bucket as the environment says by then."""
+    """Opens a bucket with the environment of that time."""
     async with AsyncExitStack() as stack:
 
         def opened() -> S3Store:
@@ -214,14 +215,14 @@ class Container:
 
 @pytest.fixture
 async def container(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Container]:
-    """On the event loop of the test: whoever blocks that loop while it asks, waits for ever."""
+    """Serves on the event loop of the test: a caller that blocks the loop would wait for ever."""
     container = Container()
     async with stub_server(container.handle) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.uri}/")
         yield container
 
 
-async def test_keys_are_asked_for_once_while_they_are_good(container: Container) -> None:
+async def test_keys_are_fetched_once_while_they_are_valid(container: Container) -> None:
     source = BotocoreCredentials(DefaultChain())
     found = await asyncio.gather(*(source.current() for _ in range(10)))
 
@@ -229,7 +230,7 @@ async def test_keys_are_asked_for_once_while_they_are_good(container: Container)
     assert container.handed_out == 1
 
 
-async def test_keys_are_asked_for_again_before_they_expire(container: Container) -> None:
+async def test_keys_are_fetched_again_before_they_expire(container: Container) -> None:
     source = BotocoreCredentials(DefaultChain())
     container.good_for = timedelta(minutes=9)
     short = await source.current()
@@ -241,7 +242,7 @@ async def test_keys_are_asked_for_again_before_they_expire(container: Container)
     assert long.access_key == f"key-{container.handed_out}"
 
 
-async def test_keys_that_nobody_gives_are_a_denial_and_asked_for_again(container: Container) -> None:
+async def test_an_answer_without_keys_is_a_denial_and_fetched_again(container: Container) -> None:
     source = BotocoreCredentials(DefaultChain())
     container.status = 404
     with pytest.raises(StoreDenied, match="no AWS credentials"):
@@ -260,7 +261,7 @@ def clock() -> FakeRuntime:
 
 @pytest.fixture
 def agent(container: Container, clock: FakeRuntime) -> ContainerCredentials:
-    """Asks the container without botocore."""
+    """Fetches the keys of the container without botocore."""
     return ContainerCredentials(address_in(os.environ), clock.now_ms)
 
 
@@ -271,7 +272,7 @@ def address_in(environment: Mapping[str, str]) -> ContainerEndpoint:
     return found
 
 
-async def test_a_function_without_keys_asks_the_address_that_it_was_given_and_no_sdk(
+async def test_a_function_without_keys_calls_its_endpoint_and_no_sdk(
     container: Container, s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
@@ -288,7 +289,7 @@ async def test_a_function_without_keys_asks_the_address_that_it_was_given_and_no
 
 
 @pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"])
-async def test_what_botocore_asks_before_containers_stays_before_them(name: str) -> None:
+async def test_sources_before_containers_in_botocore_stay_before_them(name: str) -> None:
     address = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://localhost/keys"}
     assert isinstance(source_in(address), ContainerCredentials)
     assert isinstance(source_in({**address, name: "x"}), BotocoreCredentials)
@@ -339,7 +340,7 @@ async def test_an_answer_without_keys_is_a_denial_that_does_not_show_it(
     assert "hush" not in str(denial.value)
 
 
-async def test_nobody_at_the_address_may_pass() -> None:
+async def test_an_address_without_a_listener_is_unavailable() -> None:
     with socket.socket() as deaf:  # bound, and it does not listen
         deaf.bind(("127.0.0.1", 0))
         address = ContainerEndpoint(f"http://127.0.0.1:{deaf.getsockname()[1]}/")
@@ -385,7 +386,7 @@ async def test_a_token_that_would_be_another_header_is_not_sent(container: Conta
         "keys",
     ],
 )
-def test_keys_are_asked_for_over_tls_or_on_this_machine_only(uri: str) -> None:
+def test_keys_are_fetched_over_tls_or_on_this_machine_only(uri: str) -> None:
     with pytest.raises(StoreDenied, match="no AWS credentials"):
         address_of(uri)
 
@@ -401,7 +402,7 @@ def test_keys_are_asked_for_over_tls_or_on_this_machine_only(uri: str) -> None:
         ("https://example.com/keys", "example.com", 443),
     ],
 )
-def test_addresses_that_may_be_asked(uri: str, host: str, port: int) -> None:
+def test_allowed_addresses(uri: str, host: str, port: int) -> None:
     parts, found = address_of(uri)
     assert (parts.hostname, found) == (host, port)
 
@@ -435,7 +436,7 @@ asyncio.run(main())
     subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
 
 
-def test_a_store_without_its_parser_says_which_extra_has_it() -> None:
+def test_the_error_of_a_missing_parser_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['httptools'] = None\n"
         "from storage_backends.open import open_store\n"
@@ -443,5 +444,5 @@ def test_a_store_without_its_parser_says_which_extra_has_it() -> None:
         "except ValueError as error: print(error)"
     )
     command = [sys.executable, "-c", code]
-    said = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
-    assert "extra 's3' (httptools)" in said.stdout
+    printed = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
+    assert "extra 's3' (httptools)" in printed.stdout

@@ -113,7 +113,7 @@ def test_an_endpoint_of_ones_own_has_the_bucket_in_its_path(environment: dict[st
         ("https://h/s3", Addressing.VIRTUAL, Endpoint(True, "bucket.h", 443, "bucket.h", "/s3/")),
     ],
 )
-def test_a_configuration_says_where_requests_name_the_bucket(
+def test_a_configuration_chooses_where_requests_name_the_bucket(
     endpoint_url: str | None, addressing: Addressing, endpoint: Endpoint
 ) -> None:
     assert endpoint_of("bucket", "us-east-1", S3Config(endpoint_url=endpoint_url, addressing=addressing)) == endpoint

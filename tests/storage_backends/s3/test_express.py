@@ -21,7 +21,7 @@ from storage_backends import (
 from storage_backends.s3.signature import Credentials
 from storage_backends.s3.store import S3Store
 from tests.storage_backends.contract import SHORT_PAGE, EveryVersionIsNew, StoreContract
-from tests.storage_backends.s3.express_protocol_fake import ExpressProtocolFake, Refused
+from tests.storage_backends.s3.express_protocol_fake import ExpressProtocolFake, RequestRefused
 from tests.storage_backends.s3.scripted_s3 import Drop, Reply, Step, scripted_s3
 from tests.support.stub_server import stub_server
 from tools.support.s3_servers import S3Server
@@ -49,7 +49,7 @@ async def store(express: ExpressProtocolFake) -> AsyncIterator[ObjectStore]:
 
 
 class TestDirectoryBucketOnOurProtocolFake(StoreContract, EveryVersionIsNew):
-    """A fake that says so: nothing ran on Amazon's own."""
+    """The protocol fake, since these tests can't run on Amazon's own service."""
 
 
 async def test_calls_beside_each_other_share_a_session(store: ObjectStore, express: ExpressProtocolFake) -> None:
@@ -80,7 +80,7 @@ async def test_a_session_near_its_end_serves_while_no_other_is_to_be_had(
 ) -> None:
     express.session_s = 30.0
     await store.put("key", b"one", ABSENT)
-    express.session_refusals = [Refused(503, "ServiceUnavailable")]
+    express.session_refusals = [RequestRefused(503, "ServiceUnavailable")]
 
     assert isinstance(await store.get("key"), Found)
     assert not express.session_refusals
@@ -111,22 +111,22 @@ async def test_a_session_that_is_over_by_this_machines_clock_is_a_failure_in_wor
 async def test_a_write_waits_for_a_session_and_is_then_sent_once(
     store: ObjectStore, express: ExpressProtocolFake, status: int
 ) -> None:
-    """A bucket that nobody used for 90 days answers 503 for minutes."""
-    express.session_refusals = [Refused(status, "ServiceUnavailable")]
+    """A bucket without requests for 90 days answers 503 for minutes."""
+    express.session_refusals = [RequestRefused(status, "ServiceUnavailable")]
 
     assert isinstance(await store.put("key", b"one", ABSENT), Applied)
     assert express.requests == ["PUT"]
 
 
 async def test_without_a_session_a_write_has_not_landed(store: ObjectStore, express: ExpressProtocolFake) -> None:
-    express.session_refusals = [Refused(503, "ServiceUnavailable")] * 100
+    express.session_refusals = [RequestRefused(503, "ServiceUnavailable")] * 100
 
     with pytest.raises(StoreUnavailable, match="session"):
         await store.put("key", b"one", ABSENT)
     assert express.requests == []
 
 
-async def test_a_session_whose_answer_is_lost_is_asked_for_again() -> None:
+async def test_a_session_whose_answer_is_lost_is_created_again() -> None:
     dropped: list[Step] = [Drop(applied=False), Reply(403, "AccessDenied")]
     async with scripted_s3(dropped) as s3:
         store = S3Store(BUCKET, config=S3Server(s3.endpoint).config, sleep=no_pause)
@@ -141,7 +141,7 @@ async def test_a_session_whose_answer_is_lost_is_asked_for_again() -> None:
 async def test_a_write_that_did_not_land_is_sent_again(
     store: ObjectStore, express: ExpressProtocolFake, code: str
 ) -> None:
-    express.refusals = [Refused(409 if code.startswith("Cond") else 503, code)]
+    express.refusals = [RequestRefused(409 if code.startswith("Cond") else 503, code)]
 
     assert isinstance(await store.put("key", b"one", ABSENT), Applied)
     assert express.requests == ["PUT", "PUT"]
@@ -151,7 +151,7 @@ async def test_a_write_that_did_not_land_is_sent_again(
 async def test_a_write_that_may_have_landed_is_unknown_and_not_sent_again(
     store: ObjectStore, express: ExpressProtocolFake, status: int
 ) -> None:
-    express.refusals = [Refused(status, "InternalError")]
+    express.refusals = [RequestRefused(status, "InternalError")]
 
     assert isinstance(await store.put("key", b"one", ABSENT), Unknown)
     assert express.requests == ["PUT"]
@@ -167,7 +167,7 @@ async def test_a_deletion_may_be_of_one_version_alone(store: ObjectStore) -> Non
     assert isinstance(await store.delete("key", Matches(second.version)), Applied)
 
 
-async def test_a_listing_is_asked_for_by_folder(store: ObjectStore, express: ExpressProtocolFake) -> None:
+async def test_a_listing_is_made_by_folder(store: ObjectStore, express: ExpressProtocolFake) -> None:
     """The fake refuses a prefix that ends elsewhere, as the documents say that Amazon does."""
     for key in ("folder/one", "folder/other", "folders"):
         await store.put(key, b"", ABSENT)

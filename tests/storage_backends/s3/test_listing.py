@@ -29,5 +29,5 @@ def calls_for(objects: int) -> int:
 
 
 def test_a_page_is_read_in_one_pass() -> None:
-    """20 calls for each object; 73, when each of its four texts was looked for by a path."""
+    """20 calls for each object; 73, when each of its four texts was searched by a path."""
     assert (calls_for(300) - calls_for(100)) / 200 < 40

@@ -1,4 +1,4 @@
-"""TLS: whom the store trusts."""
+"""TLS: the authorities that the store trusts."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ async def no_pause(_seconds: float) -> None:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> str | None:
-    """Whom the store trusts."""
+    """The authorities that the store trusts."""
     return str(tmp_path / "certificate.pem")
 
 
@@ -59,7 +59,7 @@ async def test_a_bundle_of_ones_own_is_trusted(s3: ScriptedS3, store: S3Store) -
 
 
 @pytest.mark.parametrize("bundle", [None])
-async def test_a_server_that_nobody_vouches_for_is_told_nothing(s3: ScriptedS3, store: S3Store) -> None:
+async def test_an_untrusted_server_gets_no_request(s3: ScriptedS3, store: S3Store) -> None:
     with pytest.raises(StoreUnavailable, match="self-signed"):
         await store.put("key", b"body", ABSENT)
     assert s3.requests == []
@@ -73,7 +73,7 @@ async def test_a_certificate_of_another_address_is_not_enough(s3: ScriptedS3, st
 
 
 @pytest.mark.parametrize("bundle", ["/nowhere/bundle.pem"])
-async def test_a_bundle_that_is_not_there_is_told(s3: ScriptedS3, store: S3Store) -> None:
+async def test_a_bundle_that_is_not_there_is_reported(s3: ScriptedS3, store: S3Store) -> None:
     with pytest.raises(StoreError, match=r"CA bundle '/nowhere/bundle\.pem'"):
         await store.get("key")
     assert s3.requests == []

@@ -1,4 +1,4 @@
-"""Servers on loopback that treat each connection as a test says."""
+"""Servers on loopback that treat each connection as a test defines."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Deletions in batches: what is sent again, what is told of each key, and stores that know no batches."""
+"""Deletions in batches: retries, the outcome of each key, and stores without batches."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Step = Mapping[str, StoreError] | Unknown | StoreError
 
 
 class Server:
-    """Answers batches as told, then that all was deleted."""
+    """Answers batches with the given answers, then that all was deleted."""
 
     def __init__(self, *script: Step) -> None:
         self.script = [*script]
@@ -72,7 +72,7 @@ async def test_a_key_that_stays_busy_is_left_in_the_end() -> None:
     assert len(server.batches) < 20
 
 
-async def test_what_is_said_of_a_key_is_said_of_no_other() -> None:
+async def test_the_outcome_of_a_key_is_not_given_to_another() -> None:
     denied = StoreDenied("not yours")
     server = Server({"a": denied, "b": Ambiguous("a 500"), "c": BUSY})
 
@@ -119,7 +119,7 @@ def test_the_keys_of_a_deletion_are_escaped() -> None:
         ("InvalidObjectState", StoreError),
     ],
 )
-def test_what_s3_says_of_a_key(code: str, meaning: type[StoreError]) -> None:
+def test_the_error_codes_of_s3_for_a_key(code: str, meaning: type[StoreError]) -> None:
     errors = f"<Error><Key>a&amp;b</Key><Code>{code}</Code><Message>why</Message></Error>"
     gone = "<Deleted><Key>c</Key></Deleted><Error><Key>d</Key><Code>NoSuchKey</Code></Error>"
 
@@ -130,7 +130,7 @@ def test_what_s3_says_of_a_key(code: str, meaning: type[StoreError]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<DeleteResult>", b"<Error><Code>InternalError</Code></Error>"])
-def test_what_is_no_whole_answer_says_nothing_was_deleted(body: bytes) -> None:
+def test_an_incomplete_answer_proves_no_deletion(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"XML|root"):
         read_deletion(body)
 
@@ -166,7 +166,7 @@ def test_answers_in_an_answer_are_known_by_their_numbers() -> None:
     }
 
 
-def test_an_answer_of_one_piece_tells_nothing_of_its_keys() -> None:
+def test_an_answer_in_one_part_has_no_outcomes_of_keys() -> None:
     answer = Answer(200, Response(200, {"content-type": "text/html"}, b"<html>"), 7)
 
     assert isinstance(judge_parts(["a"], answer, AzureDialect("container")), Unknown)

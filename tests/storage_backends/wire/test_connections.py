@@ -150,7 +150,7 @@ async def test_an_answer_whose_connection_breaks_is_lost(pool_to: PoolTo) -> Non
 
 
 class Addresses:
-    """A host of one address where nobody answers, and more."""
+    """A host with one address that does not answer, and further addresses."""
 
     def __init__(self) -> None:
         self._listener = socket.socket()
@@ -158,7 +158,7 @@ class Addresses:
         self._listener.listen(0)
         self.dead: Address = (V4, self._listener.getsockname())
         self._clients = [socket.socket() for _ in range(4)]
-        for client in self._clients:  # they fill the queue of those that wait to be accepted; nobody accepts
+        for client in self._clients:  # they fill the queue of connections to accept, and none is accepted
             client.setblocking(False)
             client.connect_ex(self._listener.getsockname())
 
@@ -182,7 +182,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: Address) -> None:
 
 
 @on_both_loops
-async def test_an_address_where_nobody_answers_does_not_keep_from_the_next(
+async def test_an_address_without_an_answer_does_not_block_the_next(
     addresses: Addresses, trust: Trust, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with asyncio.timeout(30), serve(polite, trust.server) as port:
@@ -219,7 +219,7 @@ async def test_a_host_that_refuses_at_each_address_is_given_up_at_once(monkeypat
 async def test_a_host_without_an_address_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving_to(monkeypatch)
     with pytest.raises(OSError, match="no address"):
-        await dial.connect("nobody", 1)
+        await dial.connect("unknown", 1)
 
 
 def test_both_families_are_tried_in_turn() -> None:

@@ -1,4 +1,4 @@
-"""One GET of a small document, and nothing else than was asked for."""
+"""One GET of a small document, and no other request."""
 
 import asyncio
 import ssl
@@ -19,15 +19,15 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def saying(status: int, body: bytes = b"", **headers: str) -> tuple[Handle, list[str]]:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        asked.append(f"{request.method} {request.path_qs} {request.headers.get('x-more', '')}".strip())
+        requests.append(f"{request.method} {request.path_qs} {request.headers.get('x-more', '')}".strip())
         return web.Response(
             status=status, body=body, headers={name.replace("_", "-"): v for name, v in headers.items()}
         )
 
-    return handle, asked
+    return handle, requests
 
 
 async def got(url: str, max_bytes: int = 1000, **headers: str) -> Response:
@@ -35,18 +35,18 @@ async def got(url: str, max_bytes: int = 1000, **headers: str) -> Response:
 
 
 async def test_a_document_is_got_with_its_query_and_headers() -> None:
-    handle, asked = saying(200, b'{"a": 1}')
+    handle, requests = saying(200, b'{"a": 1}')
     async with stub_server(handle) as server:
         answer = await fetch(f"{server.uri}/a/b?c=d", {"x-more": "m"}, system_now_ms, 100, plain_loopback=True)
-    assert (answer.status, answer.body, asked) == (200, b'{"a": 1}', ["GET /a/b?c=d m"])
+    assert (answer.status, answer.body, requests) == (200, b'{"a": 1}', ["GET /a/b?c=d m"])
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_not_followed(status: int) -> None:
-    handle, asked = saying(status, location="/elsewhere")
+    handle, requests = saying(status, location="/elsewhere")
     async with stub_server(handle) as server:
         assert (await got(server.uri)).status == status
-    assert asked == ["GET /"]
+    assert requests == ["GET /"]
 
 
 async def test_an_answer_that_is_too_long_is_refused() -> None:
@@ -56,7 +56,7 @@ async def test_an_answer_that_is_too_long_is_refused() -> None:
             await got(server.uri)
 
 
-async def test_nobody_there_is_unavailable() -> None:
+async def test_a_refused_connection_is_unavailable() -> None:
     handle, _ = saying(200)
     async with stub_server(handle) as server:
         uri = server.uri
@@ -65,7 +65,7 @@ async def test_nobody_there_is_unavailable() -> None:
             await got(uri)
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+async def test_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     certificate, key = tmp_path / "certificate", tmp_path / "key"
     write_certificate(certificate, key, "127.0.0.1")
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -87,7 +87,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) 
         "https://exämple.org", "javascript:alert(1)", "HTTP://example.org", "https://[::1",
     ],
 )  # fmt: skip
-async def test_only_plain_https_is_asked(url: str) -> None:
+async def test_only_plain_https_is_fetched(url: str) -> None:
     with pytest.raises(StoreDenied):
         checked_url(url)
     with pytest.raises(StoreDenied):
@@ -95,7 +95,7 @@ async def test_only_plain_https_is_asked(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:80/x", "http://localhost", "http://[::1]:8080"])
-def test_this_machine_may_be_asked_without_tls_where_that_is_allowed(url: str) -> None:
+def test_this_machine_may_be_called_without_tls_if_that_is_allowed(url: str) -> None:
     assert checked_url(url, plain_loopback=True).scheme == "http"
 
 

@@ -124,7 +124,7 @@ def test_a_head_may_announce_what_a_get_may_not_bring() -> None:
     assert answer is not None
 
 
-def test_the_answer_to_a_head_has_no_body_whatever_its_length_says() -> None:
+def test_the_answer_to_a_head_has_no_body_whatever_its_content_length() -> None:
     reader = ResponseReader("HEAD")
     answer = reader.feed(PLAIN.removesuffix(b"hello world"))
     assert answer == Response(200, {"etag": '"1"', "content-length": "11"}, b"")
@@ -364,8 +364,8 @@ async def test_a_large_body_goes_and_comes_whole(clock: FakeRuntime) -> None:
     assert answer.body == body
 
 
-async def test_nobody_listening_means_never_sent(clock: FakeRuntime) -> None:
-    with socket.socket() as deaf:  # bound, so that nobody else is given its port, and it does not listen
+async def test_an_address_without_a_listener_means_never_sent(clock: FakeRuntime) -> None:
+    with socket.socket() as deaf:  # bound, so that no other socket gets its port, and it does not listen
         deaf.bind(("127.0.0.1", 0))
         pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Timeouts(3.0, 5.0), clock.now_ms)
         with pytest.raises(NeverSent, match="no connection"):

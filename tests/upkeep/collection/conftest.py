@@ -39,9 +39,9 @@ class Collections:
 
     async def collect(self, *, delete: bool = True, steps: int | None = None) -> CollectionStats:
         """What a collector elsewhere does, which is stopped after so many steps."""
-        asked = count()
+        requests = count()
         session = self.fixture.another().session(deadline_ms=DAY_MS)
-        return await collect(session, delete=delete, should_stop=lambda: steps is not None and next(asked) >= steps)
+        return await collect(session, delete=delete, should_stop=lambda: steps is not None and next(requests) >= steps)
 
     async def collected(self, *, delete: bool = True) -> dict[Kind, int]:
         """The counts of a collection."""

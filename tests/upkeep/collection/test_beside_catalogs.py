@@ -140,7 +140,7 @@ async def test_a_task_of_the_service_that_has_not_ended_stays(services: Services
     assert services.store.keys(SERVICE.task(task.id)) != []
 
 
-async def test_what_the_service_does_not_write_at_the_store_s_root_is_told(services: Services) -> None:
+async def test_what_the_service_does_not_write_at_the_store_s_root_is_reported(services: Services) -> None:
     await services.purge(foreign_table(services.folder))
     assert await codes_of_service(services) == []
     for key in (SERVICE.manifest, SERVICE.pointer("x"), f"{SERVICE.markers}aa/bb/no-slot", f"{SERVICE.tasks}no-task"):
@@ -148,7 +148,7 @@ async def test_what_the_service_does_not_write_at_the_store_s_root_is_told(servi
     assert await codes_of_service(services) == [Code.OBJECT_UNKNOWN] * 4
 
 
-async def test_a_task_of_the_service_that_waits_without_a_hint_is_told(services: Services) -> None:
+async def test_a_task_of_the_service_that_waits_without_a_hint_is_reported(services: Services) -> None:
     task = await services.submit(foreign_table(services.folder))
     await services.service.close()
     for key in services.store.keys(SERVICE.open_tasks):

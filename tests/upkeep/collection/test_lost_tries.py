@@ -92,7 +92,7 @@ async def test_what_is_younger_than_a_week_stays(collections: Collections) -> No
     assert {*left} <= {*collections.listed()}
 
 
-async def test_a_dry_run_tells_the_same_and_writes_nothing(collections: Collections) -> None:
+async def test_a_dry_run_counts_the_same_and_writes_nothing(collections: Collections) -> None:
     await collections.lost_try()
     collections.days(8)
     before = collections.listed()
@@ -116,7 +116,7 @@ async def test_a_commit_whose_receipt_is_missing_is_receipted_and_not_taken_for_
     assert await collections.codes() == []
 
 
-async def test_a_lost_file_that_somebody_registered_stays(collections: Collections) -> None:
+async def test_a_lost_file_that_was_registered_stays(collections: Collections) -> None:
     collections = Collections(Settings("wh", allow_location_overlap=True))
     await collections.fixture.namespace("db")
     await collections.fixture.table("t")

@@ -71,7 +71,7 @@ async def test_where_markers_are_not_to_go_they_stay_and_so_does_every_decision(
     assert all(kept)
 
 
-async def test_a_collector_that_dies_between_the_slots_of_a_failure_lets_nobody_carry_it_out(
+async def test_a_failure_is_not_executed_again_when_a_collector_dies_between_its_slots(
     collections: Collections,
 ) -> None:
     """The final slot is gone, the first is there: a retry must not take over what was answered as failed."""
@@ -186,7 +186,7 @@ async def test_intents_of_a_commit_are_settled_before_its_decision_goes(collecti
     assert await value(collections, "u") == "1"
 
 
-async def test_a_transaction_that_nobody_decided_is_aborted_first(collections: Collections) -> None:
+async def test_an_undecided_transaction_is_aborted_first(collections: Collections) -> None:
     await collections.fixture.table("u")
     collections.store.rules = [Rule(swap("/transactions/"), fails=DOWN)]
     with pytest.raises(CommitStateUnknown):

@@ -54,8 +54,8 @@ async def test_a_young_create_is_left_alone(collections: Collections) -> None:
     assert len(collections.listed(PATHS.pointers)) == 2
 
 
-async def test_a_pointer_of_a_name_that_comes_while_it_is_looked_at_stays(collections: Collections) -> None:
-    """The registry is looked at again behind the fence."""
+async def test_a_pointer_of_a_name_that_comes_while_it_is_read_stays(collections: Collections) -> None:
+    """The registry is read again after the fence."""
     await dying_create(collections)
     collections.days(8)
     taken = collections.store
@@ -100,8 +100,8 @@ async def test_the_order_of_notifications_outlives_the_tombstone(collections: Co
     await external.store.put("wh/warehouse/f/1.metadata.json", body, ABSENT)
 
     async def tell(event: Event, at: int) -> None:
-        said = Notification(event, at, str(document["table-uuid"]), "memory:///wh/warehouse/f/1.metadata.json")
-        await notify(external.fixture.another().session(), NS, "f", said)
+        notification = Notification(event, at, str(document["table-uuid"]), "memory:///wh/warehouse/f/1.metadata.json")
+        await notify(external.fixture.another().session(), NS, "f", notification)
 
     await tell(Event.CREATE, 10)
     await tell(Event.DROP, 20)

@@ -22,12 +22,12 @@ async def pipeline_at(collections: Collections, closed_before: str | None, seque
     """The tables of a pipeline that is so far."""
     fixture = collections.fixture
     await create_namespace(fixture.session(), SYSTEM, {})
-    told = [(COMMITS, BATCH, "0"), (CATALOG_EVENTS, REGISTRY_SEQUENCE, str(sequence))]
+    report = [(COMMITS, BATCH, "0"), (CATALOG_EVENTS, REGISTRY_SEQUENCE, str(sequence))]
     if closed_before is not None:
-        told.append((COMMITS, CLOSED_BEFORE, closed_before))
+        report.append((COMMITS, CLOSED_BEFORE, closed_before))
     for name in (COMMITS, CATALOG_EVENTS):
         await create_table(fixture.session(), SYSTEM, {"name": name, "schema": schema("x")})
-    for name, watermark, value in told:
+    for name, watermark, value in report:
         body = set_property(watermark, value)
         await commit_table(fixture.session(body), SYSTEM, name, body)
 

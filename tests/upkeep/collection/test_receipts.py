@@ -197,7 +197,7 @@ async def test_lineage_events_go_with_their_age_alone(collections: Collections) 
     assert await collections.codes() == []
 
 
-async def test_damage_to_lineage_events_is_told(collections: Collections) -> None:
+async def test_damage_to_lineage_events_is_reported(collections: Collections) -> None:
     await receive_event(collections.fixture.session(), EVENT, "spark")
     (key,) = (key for key in collections.listed(PATHS.events) if PATHS.is_lineage_event(key))
     there = await collections.store.get(key)

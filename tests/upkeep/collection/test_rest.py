@@ -43,7 +43,7 @@ async def test_the_task_of_a_purge_that_was_undone_goes_and_so_does_its_hint(col
     await drop_table(collections.fixture.session(), NS, "t", purge=True)
     await undrop(collections.fixture.session(), NS, "t")
     collections.days(7.5)
-    assert Kind.HINT not in await collections.collected()  # its task has a version, which nobody has ended
+    assert Kind.HINT not in await collections.collected()  # its task has a version, and has not ended
     await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
     collections.days(31)
     counts = await collections.collected()
@@ -106,7 +106,7 @@ async def test_two_collectors_at_once_do_no_harm(collections: Collections) -> No
     await collections.commit()
 
 
-async def test_a_run_that_is_stopped_says_so_and_the_next_goes_on(collections: Collections) -> None:
+async def test_a_run_that_is_stopped_reports_it_and_the_next_goes_on(collections: Collections) -> None:
     await collections.commit(key=collections.fixture.key())
     collections.days(100)
     session = collections.fixture.another().session(deadline_ms=DAY_MS)

@@ -43,12 +43,12 @@ class Services:
     folder: Path
     runtime: ShortSleeps = field(default_factory=ShortSleeps)
     allowed: Sequence[str] | None = None
-    most: int = MAX_METADATA_BYTES
+    max_metadata: int = MAX_METADATA_BYTES
     """Bytes of a metadata file."""
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(now_ms=self.runtime.now_ms)
-        settings = Settings("wh", max_metadata_bytes=self.most)
+        settings = Settings("wh", max_metadata_bytes=self.max_metadata)
         self.ours = _WithFiles(self.store, self.runtime, settings, allowed=(f"file:{self.folder}",))
         self.service = self.process()
 

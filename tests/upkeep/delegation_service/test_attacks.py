@@ -34,7 +34,7 @@ async def end(services: Services, payload: JsonObject) -> Task:
 
 
 def renamed(table: ForeignTable, location: str, metadata_location: str | None = None) -> JsonObject:
-    """A payload that says that the table lies somewhere else."""
+    """A payload with a location of the table that is not its own."""
     metadata: JsonObject = {"location": location, "table-uuid": table.uuid, "format-version": 2}
     at = metadata_location or f"{location}/metadata/v1.metadata.json"
     return table.payload(metadata=metadata, metadata_location=at)
@@ -48,8 +48,8 @@ def renamed(table: ForeignTable, location: str, metadata_location: str | None = 
         "ftp://example.com/t",
         "file:///etc",
         "file:///",
-        "s3://somebody-elses/t",
-        "gs://somebody-elses/t",
+        "s3://another-owners/t",
+        "gs://another-owners/t",
         "memory:///wh/warehouse/db/t",
         "/etc/passwd",
         "not a location",
@@ -107,7 +107,7 @@ async def test_files_outside_of_the_table_stay_whatever_its_manifests_name(servi
     (outside / "victim").write_text("theirs")
     kept = neighbour.files()
     own = table.folder / "data/%2e%2e%2fvictim"
-    own.write_text("a name that engines write, and nobody decodes")
+    own.write_text("a name that engines write, and no reader decodes")
     names = [
         *(f"{neighbour.location}/{each}" for each in kept),
         f"{table.location}/../neighbour/{kept[0]}",
@@ -175,7 +175,7 @@ async def test_a_metadata_file_must_be_that_of_the_table(
 
 
 async def test_a_giant_metadata_file_is_not_read(tmp_path: Path) -> None:
-    services = Services(tmp_path, most=1 << 20)
+    services = Services(tmp_path, max_metadata=1 << 20)
     table = foreign_table(tmp_path)
     rewritten(table, properties={"x": "y" * (2 << 20)})
     before = table.files()

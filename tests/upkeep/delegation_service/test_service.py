@@ -116,7 +116,7 @@ async def test_the_same_key_is_executed_again_only_for_lack_of_credentials(servi
 async def test_no_credentials_are_stored_or_logged(
     services: Services, table: ForeignTable, caplog: pytest.LogCaptureFixture
 ) -> None:
-    secret = "a-secret-that-nobody-may-read"
+    secret = "a-secret-that-is-never-printed"
 
     class Telling(MemoryStore):
         async def get_range(self, key: str, start: int, length: int) -> Found | Missing:

@@ -46,7 +46,7 @@ MODEL: JsonObject = {"version": "0.1.1", "semantic_model": '{"datasets": [{"sour
 
 
 @dataclass
-class Stored:
+class StoredCatalog:
     """A catalog with something of everything, an hour after its last request, and all bodies that its objects had."""
 
     fixture: CatalogFixture
@@ -123,7 +123,7 @@ class Remembering(MemoryStore):
 
 
 @pytest.fixture
-async def stored() -> Stored:
+async def stored() -> StoredCatalog:
     """Tables that were committed to under keys, and by a transaction; a view, a table that was registered, dropped
     ones; a spilled index, receipts and checkpoints."""
     clock = FakeRuntime()
@@ -148,8 +148,8 @@ async def stored() -> Stored:
     await register_table(made.session(path="/register"), NS, "r", last.metadata_location, overwrite=False)
     await drop_table(made.session(path="/drop/gone"), NS, "gone", purge=False)
     for name, folder in (("generic", "one"), ("generic-gone", "two")):
-        said = GenericTable(name, "delta", f"memory:///wh/warehouse/generic/{folder}", "what it is", {})
-        await create_generic_table(made.session(path=f"/generic/{name}"), NS, said)
+        generic_table = GenericTable(name, "delta", f"memory:///wh/warehouse/generic/{folder}", "what it is", {})
+        await create_generic_table(made.session(path=f"/generic/{name}"), NS, generic_table)
     await drop_generic_table(made.session(path="/drop/generic"), NS, "generic-gone")
     await follow(made, last)
     await follow(made, last, "followed-once", dropped=True)
@@ -160,7 +160,7 @@ async def stored() -> Stored:
     await made.table("unkeyed")
     await reconcile(made.session())
     clock.ms += HOUR_MS
-    return Stored(made, store.bodies)
+    return StoredCatalog(made, store.bodies)
 
 
 async def tell_lengths(store: MemoryStore, warehouse: str = "wh/warehouse/") -> None:
@@ -179,7 +179,7 @@ async def tell_lengths(store: MemoryStore, warehouse: str = "wh/warehouse/") -> 
 
 
 @pytest.fixture
-async def busy() -> Stored:
+async def busy() -> StoredCatalog:
     """A little catalog in which all that there is has happened: tables with files and statistics, transactions,
     registrations, drops; purges that wait, that are half done, that failed and that succeeded; a walk; an index that is
     spilled. An hour after all of it."""
@@ -233,7 +233,7 @@ async def busy() -> Stored:
     await tell_lengths(store)
     await reconcile(made.session())
     clock.ms += HOUR_MS
-    return Stored(made, store.bodies)
+    return StoredCatalog(made, store.bodies)
 
 
 async def write_statistics(store: MemoryStore, state: TableState) -> str:

@@ -33,7 +33,7 @@ from storage_backends import (
 )
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
-from tests.upkeep.fsck.conftest import Stored
+from tests.upkeep.fsck.conftest import StoredCatalog
 from tools.support.catalog_fixture import CatalogFixture
 
 PATHS = Paths("wh")
@@ -42,7 +42,7 @@ PLACE = "memory:///"
 Roles = Mapping[str, str]
 
 
-async def _history(stored: Stored) -> set[str]:
+async def _history(stored: StoredCatalog) -> set[str]:
     """The commits that were HEAD."""
     state = stored.fixture.another().session().state
     listing = await state.head()
@@ -53,7 +53,7 @@ async def _history(stored: Stored) -> set[str]:
     return found
 
 
-async def roles(stored: Stored) -> Roles:
+async def roles(stored: StoredCatalog) -> Roles:
     """The role of every object that is stored, by its key."""
     examination = Examination(stored.fixture.another().session())
     assert [each async for each in check(examination)] == []
@@ -108,7 +108,7 @@ def _of(relation: Relation, what: str) -> str:
     return f"{what} of a table that is {relation.state}" if relation.state in (PURGING, PURGED) else what
 
 
-async def _task_role(stored: Stored, key: str) -> str:
+async def _task_role(stored: StoredCatalog, key: str) -> str:
     if key.startswith(PATHS.open_tasks):
         return "hint"
     task = Task.parse(await stored.body(key), key)
@@ -120,7 +120,7 @@ async def _task_role(stored: Stored, key: str) -> str:
     return f"{'first' if task.number == 1 else 'further'} version of {of}"
 
 
-async def _files(stored: Stored, examination: Examination) -> Mapping[str, str]:
+async def _files(stored: StoredCatalog, examination: Examination) -> Mapping[str, str]:
     """The roles of files of tables and views."""
     found: dict[str, str] = {}
     for key in stored.store.keys("wh/warehouse/"):
@@ -160,7 +160,7 @@ def _list_role(relation: Relation) -> str:
     return "manifest list" if relation.state == "live" else "manifest list of a dropped table"
 
 
-async def ways(stored: Stored, known: Roles, key: str, way: str) -> Sequence[tuple[str, bytes | None]]:
+async def ways(stored: StoredCatalog, known: Roles, key: str, way: str) -> Sequence[tuple[str, bytes | None]]:
     """What an object may hold after it was damaged in a way, None where it is gone; each with the role that it has
     then. Nothing if it can't be damaged so: it is empty, never had another content, or is the only one of its role."""
     body, role = await stored.body(key), known[key]
@@ -207,7 +207,7 @@ def _named(pointer: bytes) -> str:
     return parsed.resolved(committed=True).metadata.location
 
 
-class Damaged(ObjectStore):
+class DamagedObject(ObjectStore):
     """A store in which one object holds something else, or is gone. Nothing can be written."""
 
     def __init__(self, store: ObjectStore, key: str, body: bytes | None) -> None:
@@ -248,7 +248,7 @@ class Damaged(ObjectStore):
         return None
 
 
-async def diagnosed(stored: Stored, key: str, body: bytes | None) -> frozenset[Code]:
-    """The codes that a check with `--data` tells while an object holds this."""
-    fixture = replace(stored.fixture, store=Damaged(stored.store, key, body))
+async def diagnosed(stored: StoredCatalog, key: str, body: bytes | None) -> frozenset[Code]:
+    """Returns the codes that a check with `--data` reports while an object has this body."""
+    fixture = replace(stored.fixture, store=DamagedObject(stored.store, key, body))
     return frozenset([each.code async for each in check(Examination(fixture.session()), Scope())])

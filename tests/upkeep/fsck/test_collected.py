@@ -63,7 +63,7 @@ async def test_a_receipt_before_the_floor_is_missed(collected: Collections) -> N
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"version": 1, "floors": {"e": "x"}}'])
-async def test_floors_that_cannot_be_read_are_told_and_nothing_is_missed_for_that(
+async def test_floors_that_cannot_be_read_are_reported_and_nothing_is_missed_for_that(
     collected: Collections, body: bytes
 ) -> None:
     for key in collected.listed(f"{PATHS.collector}floors"):
@@ -71,12 +71,12 @@ async def test_floors_that_cannot_be_read_are_told_and_nothing_is_missed_for_tha
     assert await collected.codes() == [Code.FLOOR_UNREADABLE.value]
 
 
-async def test_a_floor_of_the_registry_that_cannot_be_read_is_told(collected: Collections) -> None:
+async def test_a_floor_of_the_registry_that_cannot_be_read_is_reported(collected: Collections) -> None:
     await collected.store.put(PATHS.registry_floor, b'{"version": 1, "sequence": "x"}', ANY)
     assert await collected.codes() == [Code.FLOOR_UNREADABLE.value]
 
 
-async def test_floors_that_are_gone_are_told_by_what_they_hid(collected: Collections) -> None:
+async def test_missing_floors_are_reported_as_missing_receipts_and_commits(collected: Collections) -> None:
     for key in collected.listed(PATHS.collector):
         await collected.store.delete(key)
     assert {*await collected.codes()} == {Code.RECEIPT_MISSING.value, Code.COMMIT_MISSING.value}
@@ -87,7 +87,7 @@ async def test_what_is_no_floor_is_unknown_there(collected: Collections) -> None
     assert await collected.codes() == [Code.OBJECT_UNKNOWN.value]
 
 
-async def test_what_was_collected_is_told_as_such_when_a_time_is_asked_for(collected: Collections) -> None:
+async def test_a_time_before_the_floor_is_reported_as_collected(collected: Collections) -> None:
     session = collected.fixture.another().session()
     long_ago = collected.runtime.ms - 135 * 24 * 60 * 60 * 1000
     with pytest.raises(HistoryCollected):

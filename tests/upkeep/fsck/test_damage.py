@@ -1,4 +1,4 @@
-"""Each kind of object is damaged in each way that it can be, and the check says just that (docs/fsck.md)."""
+"""Each type of object is damaged in each possible way, and the check reports exactly that (docs/fsck.md)."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
 from storage_backends import Found
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
-from tests.upkeep.fsck.conftest import HOUR_MS, LIST, STATE, Stored
+from tests.upkeep.fsck.conftest import HOUR_MS, LIST, STATE, StoredCatalog
 from tools.support.catalog_fixture import CatalogFixture
 
 
-async def test_nothing_is_wrong_with_a_sound_catalog(stored: Stored) -> None:
+async def test_nothing_is_wrong_with_a_sound_catalog(stored: StoredCatalog) -> None:
     for folder in (
         "core/commits/",
         "core/index/",
@@ -36,7 +36,7 @@ async def test_nothing_is_wrong_with_a_sound_catalog(stored: Stored) -> None:
     assert await stored.found() == []
 
 
-async def test_a_check_writes_nothing(stored: Stored) -> None:
+async def test_a_check_writes_nothing(stored: StoredCatalog) -> None:
     before = {key: await stored.body(key) for key in stored.store.keys("")}
 
     await stored.found()
@@ -44,29 +44,29 @@ async def test_a_check_writes_nothing(stored: Stored) -> None:
     assert {key: await stored.body(key) for key in stored.store.keys("")} == before
 
 
-def head(stored: Stored) -> str:
+def head(stored: StoredCatalog) -> str:
     """The registry's HEAD."""
     return stored.keys("core/manifest.json")[0]
 
 
-def commit(stored: Stored) -> str:
+def commit(stored: StoredCatalog) -> str:
     """A commit of the registry's history."""
     return stored.keys("core/commits/")[3]
 
 
-async def segments(stored: Stored) -> Sequence[str]:
+async def segments(stored: StoredCatalog) -> Sequence[str]:
     """The segments that HEAD names."""
     document = loads(await stored.body(head(stored)))
     assert isinstance(document, dict)
     return [f"{STATE}core/index/{ref.id}.json" for ref in Index.parse(mapping(document, "index")).directory.refs]
 
 
-def values(stored: Stored) -> Sequence[str]:
+def values(stored: StoredCatalog) -> Sequence[str]:
     """The values that the namespaces have now: that of `db` was changed once."""
     return stored.keys("core/entities/")[1:]
 
 
-async def pointers(stored: Stored) -> Sequence[str]:
+async def pointers(stored: StoredCatalog) -> Sequence[str]:
     """Pointers of tables: that of `t`, and another."""
     keys = stored.keys("iceberg_pointers/")
     documents = [loads(await stored.body(key)) for key in keys]
@@ -78,28 +78,30 @@ async def pointers(stored: Stored) -> Sequence[str]:
     return tables[:2]
 
 
-async def metadata(stored: Stored) -> Sequence[str]:
+async def metadata(stored: StoredCatalog) -> Sequence[str]:
     """Keys of the current metadata files of these tables."""
     return [
         (await pointer_of(stored, key)).metadata.location.removeprefix("memory:///") for key in await pointers(stored)
     ]
 
 
-async def pointer_of(stored: Stored, key: str) -> Pointer:
+async def pointer_of(stored: StoredCatalog, key: str) -> Pointer:
     """A stored pointer."""
     found = await stored.store.get(key)
     assert isinstance(found, Found)
     return Pointer.parse(found.body, found.version, key)
 
 
-async def current_receipt(stored: Stored) -> str:
+async def current_receipt(stored: StoredCatalog) -> str:
     """The committed receipt of the current file of `t`."""
     pointer = await pointer_of(stored, (await pointers(stored))[0])
     name = commit_key(pointer.entity, pointer.metadata.location)
     return next(key for key in stored.keys("events/") if f"committed/{name}" in key)
 
 
-async def test_head_that_is_gone_is_told_with_the_commit_that_is_known_to_have_been_it(stored: Stored) -> None:
+async def test_head_that_is_gone_is_reported_with_the_commit_that_is_known_to_have_been_it(
+    stored: StoredCatalog,
+) -> None:
     document = loads(await stored.body(head(stored)))
     assert isinstance(document, dict)
     await stored.store.delete(head(stored))
@@ -111,7 +113,7 @@ async def test_head_that_is_gone_is_told_with_the_commit_that_is_known_to_have_b
     assert f"may be HEAD: {document['id']}" in finding.found
 
 
-async def test_head_that_is_cut_is_told_so(stored: Stored) -> None:
+async def test_a_truncated_head_is_reported_as_unreadable(stored: StoredCatalog) -> None:
     await stored.cut(head(stored))
 
     (finding,) = await stored.found()
@@ -121,7 +123,7 @@ async def test_head_that_is_cut_is_told_so(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize("back", [2, 3, 4])
-async def test_an_older_head_is_told_with_the_commit_to_put_there(stored: Stored, back: int) -> None:
+async def test_an_older_head_is_reported_with_the_commit_to_put_there(stored: StoredCatalog, back: int) -> None:
     newest = loads(stored.bodies[head(stored)][-1])
     assert isinstance(newest, dict)
     await stored.put(head(stored), stored.bodies[head(stored)][-1 - back])
@@ -132,7 +134,9 @@ async def test_an_older_head_is_told_with_the_commit_to_put_there(stored: Stored
     assert str(newest["id"]) in found[0].found
 
 
-async def test_a_head_that_is_one_commit_too_old_is_told_by_the_answer_of_its_request(stored: Stored) -> None:
+async def test_a_head_that_is_one_commit_too_old_is_reported_by_the_answer_of_its_request(
+    stored: StoredCatalog,
+) -> None:
     """The last of these commits has no key, that before it has one."""
     before = loads(stored.bodies[head(stored)][-2])
     assert isinstance(before, dict)
@@ -146,7 +150,7 @@ async def test_a_head_that_is_one_commit_too_old_is_told_by_the_answer_of_its_re
     assert any("has the answer of commit" in finding.found for finding in found)
 
 
-async def test_a_commit_on_head_of_which_nothing_else_tells_is_only_pointed_out(stored: Stored) -> None:
+async def test_a_commit_on_head_without_further_evidence_is_only_a_warning(stored: StoredCatalog) -> None:
     await stored.put(head(stored), stored.bodies[head(stored)][-2])
 
     codes = await stored.codes()
@@ -154,7 +158,7 @@ async def test_a_commit_on_head_of_which_nothing_else_tells_is_only_pointed_out(
     assert codes == {Code.COMMIT_UNCONFIRMED, Code.POINTER_STRAY}
 
 
-async def test_head_of_another_catalog_names_commits_that_are_not_there(stored: Stored) -> None:
+async def test_head_of_another_catalog_names_commits_that_are_not_there(stored: StoredCatalog) -> None:
     other = CatalogFixture(MemoryStore(), FakeRuntime(), Settings("wh"))
     other.runtime.ms += 1  # type: ignore[attr-defined]  # ids of its own
     await other.namespace("theirs")
@@ -165,7 +169,7 @@ async def test_head_of_another_catalog_names_commits_that_are_not_there(stored: 
     assert Code.COMMIT_MISSING in await stored.codes()
 
 
-async def test_each_way_to_damage_the_history_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_the_history_is_reported(stored: StoredCatalog) -> None:
     key = commit(stored)
     kept = await stored.body(key)
     await stored.store.delete(key)
@@ -178,7 +182,7 @@ async def test_each_way_to_damage_the_history_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.COMMIT_FOREIGN}
 
 
-async def test_a_copy_of_head_that_differs_is_told(stored: Stored) -> None:
+async def test_a_copy_of_head_that_differs_is_reported(stored: StoredCatalog) -> None:
     document = loads(await stored.body(head(stored)))
     assert isinstance(document, dict)
     await stored.put(f"{STATE}core/commits/{document['id']}.json", dumps({**document, "at_ms": 1}))
@@ -186,7 +190,7 @@ async def test_a_copy_of_head_that_differs_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.COMMIT_FOREIGN}
 
 
-async def test_each_way_to_damage_the_index_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_the_index_is_reported(stored: StoredCatalog) -> None:
     keys = await segments(stored)
     kept = await stored.body(keys[0])
     await stored.store.delete(keys[0])
@@ -199,7 +203,7 @@ async def test_each_way_to_damage_the_index_is_told(stored: Stored) -> None:
     assert Code.SEGMENT_FOREIGN in await stored.codes()
 
 
-async def test_each_way_to_damage_properties_of_a_namespace_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_properties_of_a_namespace_is_reported(stored: StoredCatalog) -> None:
     keys = values(stored)
     kept = await stored.body(keys[0])
     await stored.store.delete(keys[0])
@@ -212,7 +216,7 @@ async def test_each_way_to_damage_properties_of_a_namespace_is_told(stored: Stor
 
 
 @pytest.mark.parametrize("kind", ["generic-table", "semantic-model", "policy"])
-async def test_what_has_a_description_is_looked_at(stored: Stored, kind: str) -> None:
+async def test_described_relations_are_checked(stored: StoredCatalog, kind: str) -> None:
     keys = stored.keys(f"core/entities/{kind}/")
     assert len(keys) == (2 if kind == "generic-table" else 1)  # what was dropped can be restored
     for key in keys:
@@ -225,7 +229,7 @@ async def test_what_has_a_description_is_looked_at(stored: Stored, kind: str) ->
     assert await stored.codes() == set()
 
 
-async def test_each_way_to_damage_a_pointer_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_pointer_is_reported(stored: StoredCatalog) -> None:
     mine, other = await pointers(stored)
     kept = await stored.body(mine)
     await stored.store.delete(mine)
@@ -239,7 +243,7 @@ async def test_each_way_to_damage_a_pointer_is_told(stored: Stored) -> None:
     assert Code.POINTER_OLDER in await stored.codes()
 
 
-async def test_a_pointer_to_which_nothing_leads_is_a_note_once_it_is_old(stored: Stored) -> None:
+async def test_a_pointer_to_which_nothing_leads_is_a_note_once_it_is_old(stored: StoredCatalog) -> None:
     mine, _ = await pointers(stored)
     await stored.swap(f"{STATE}iceberg_pointers/01KAN0Y7Q2M3C4D5E6F7G8H9JK.json", mine)
     assert await stored.codes() == set()
@@ -249,7 +253,7 @@ async def test_a_pointer_to_which_nothing_leads_is_a_note_once_it_is_old(stored:
     assert await stored.codes() == {Code.POINTER_STRAY}
 
 
-async def test_each_way_to_damage_a_metadata_file_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_metadata_file_is_reported(stored: StoredCatalog) -> None:
     mine, other = await metadata(stored)
     kept = await stored.body(mine)
     await stored.store.delete(mine)
@@ -265,7 +269,7 @@ async def test_each_way_to_damage_a_metadata_file_is_told(stored: Stored) -> Non
     assert await stored.codes() == {Code.METADATA_FOREIGN}
 
 
-async def test_a_file_that_is_no_metadata_is_told(stored: Stored) -> None:
+async def test_a_file_that_is_no_metadata_is_reported(stored: StoredCatalog) -> None:
     mine, _ = await metadata(stored)
     await stored.put(mine, b"[]")
     assert await stored.codes() == {Code.METADATA_UNREADABLE}
@@ -273,7 +277,7 @@ async def test_a_file_that_is_no_metadata_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.METADATA_FOREIGN}
 
 
-async def test_a_manifest_list_that_is_gone_is_told_with_the_table(stored: Stored) -> None:
+async def test_a_manifest_list_that_is_gone_is_reported_with_the_table(stored: StoredCatalog) -> None:
     await stored.store.delete(LIST)
 
     (finding,) = await stored.found()
@@ -285,7 +289,7 @@ async def test_a_manifest_list_that_is_gone_is_told_with_the_table(stored: Store
     )
 
 
-async def test_each_way_to_damage_a_receipt_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_receipt_is_reported(stored: StoredCatalog) -> None:
     key = await current_receipt(stored)
     kept = await stored.body(key)
     await stored.store.delete(key)
@@ -297,7 +301,7 @@ async def test_each_way_to_damage_a_receipt_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.RECEIPT_FOREIGN}
 
 
-async def test_each_way_to_damage_a_marker_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_marker_is_reported(stored: StoredCatalog) -> None:
     last = next(key for key in stored.keys("iceberg_idempotency/") if key.endswith("/1.json"))
     first = last.replace("/1.json", "/0.json")
     other = next(key for key in stored.keys("iceberg_idempotency/") if key.endswith("/1.json") and key != last)
@@ -312,7 +316,7 @@ async def test_each_way_to_damage_a_marker_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.MARKER_FOREIGN}
 
 
-async def test_each_way_to_damage_a_transaction_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_transaction_is_reported(stored: StoredCatalog) -> None:
     (key,) = stored.keys("transactions/")
     kept = await stored.body(key)
     await stored.cut(key)
@@ -327,7 +331,7 @@ async def test_each_way_to_damage_a_transaction_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.TRANSACTION_UNDECIDED}
 
 
-async def test_each_way_to_damage_a_claim_is_told(stored: Stored) -> None:
+async def test_each_way_to_damage_a_claim_is_reported(stored: StoredCatalog) -> None:
     (key,) = stored.keys("metadata_claims/")
     kept = await stored.body(key)
     await stored.store.delete(key)
@@ -341,25 +345,25 @@ async def test_each_way_to_damage_a_claim_is_told(stored: Stored) -> None:
     assert await stored.codes() == {Code.CLAIM_FOREIGN}
 
 
-async def test_a_checkpoint_that_is_cut_is_a_note(stored: Stored) -> None:
+async def test_a_checkpoint_that_is_cut_is_a_note(stored: StoredCatalog) -> None:
     await stored.cut(stored.keys("operational/")[0])
 
     assert await stored.codes() == {Code.CHECKPOINT_UNREADABLE}
 
 
 @pytest.mark.parametrize("name", ["stray", "events/2026-01-01/x.txt", "core/else.json", "iceberg_idempotency/ab/x"])
-async def test_what_the_catalog_never_writes_is_told(stored: Stored, name: str) -> None:
+async def test_what_the_catalog_never_writes_is_reported(stored: StoredCatalog, name: str) -> None:
     await stored.put(STATE + name, b"x")
 
     assert await stored.codes() == {Code.OBJECT_UNKNOWN}
 
 
-async def test_entries_that_do_not_fit_are_told(stored: Stored) -> None:
+async def test_entries_that_do_not_fit_are_reported(stored: StoredCatalog) -> None:
     """What no request can bring about, a hand that edits HEAD can."""
     fixture = CatalogFixture(MemoryStore(), FakeRuntime(), Settings("wh"))
     await fixture.namespace("db")
     await fixture.table("t")
-    bare = Stored(fixture, {})
+    bare = StoredCatalog(fixture, {})
     document = loads(await bare.body(head(bare)))
     assert isinstance(document, dict)
     edits = mapping(mapping(document, "index"), "embedded")

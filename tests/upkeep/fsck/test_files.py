@@ -1,4 +1,4 @@
-"""What a check with `--data` says of the files of tables: it follows metadata to manifests, and these to data."""
+"""A check with `--data` checks the files of tables: it follows metadata to manifests, and these to data files."""
 
 import pytest
 
@@ -65,7 +65,7 @@ async def tables() -> Tables:
     return made
 
 
-async def test_nothing_is_wrong_with_sound_files_and_each_is_looked_at(tables: Tables) -> None:
+async def test_nothing_is_wrong_with_sound_files_and_each_is_read(tables: Tables) -> None:
     examination = Examination(tables.fixture.another().session())
     before = Examination(tables.fixture.another().session())
 
@@ -75,7 +75,7 @@ async def test_nothing_is_wrong_with_sound_files_and_each_is_looked_at(tables: T
     assert examination.examined - before.examined == 11
 
 
-async def test_files_are_looked_at_only_where_that_is_asked_for(tables: Tables) -> None:
+async def test_files_are_read_only_where_that_is_requested(tables: Tables) -> None:
     await tables.store.delete(tables.keys("/a.parquet")[0])
 
     examination = Examination(tables.fixture.another().session())
@@ -92,7 +92,7 @@ async def test_files_are_looked_at_only_where_that_is_asked_for(tables: Tables) 
         ("snap-", Code.MANIFEST_LIST_MISSING, Code.MANIFEST_LIST_UNREADABLE),
     ],
 )
-async def test_a_file_that_is_gone_or_cut_is_told(tables: Tables, part: str, gone: Code, cut: Code) -> None:
+async def test_a_file_that_is_gone_or_cut_is_reported(tables: Tables, part: str, gone: Code, cut: Code) -> None:
     key = tables.keys(part)[0]
     whole = await tables.body(key)
     await tables.store.delete(key)
@@ -105,14 +105,14 @@ async def test_a_file_that_is_gone_or_cut_is_told(tables: Tables, part: str, gon
     assert await tables.codes() == []
 
 
-async def test_a_data_file_that_grew_is_told(tables: Tables) -> None:
+async def test_a_data_file_that_grew_is_reported(tables: Tables) -> None:
     key = tables.keys("/a.parquet")[0]
     await tables.store.put(key, b"0123456789+", ANY)
 
     assert await tables.codes() == [Code.DATA_FILE_FOREIGN]
 
 
-async def test_a_manifest_of_another_length_than_its_list_says_is_told(tables: Tables) -> None:
+async def test_a_manifest_of_another_length_than_in_its_list_is_reported(tables: Tables) -> None:
     key = tables.keys("-m0.avro")[0]
     file = f"memory:///{tables.keys('/a.parquet')[0]}"
     await tables.store.put(key, manifest([file]), ANY)
@@ -120,7 +120,7 @@ async def test_a_manifest_of_another_length_than_its_list_says_is_told(tables: T
     assert await tables.codes() == [Code.MANIFEST_FILE_FOREIGN]
 
 
-async def test_an_earlier_metadata_file_that_the_log_names_is_told(tables: Tables) -> None:
+async def test_an_earlier_metadata_file_that_the_log_names_is_reported(tables: Tables) -> None:
     earlier = sorted(tables.keys(".metadata.json"))[0]
     await tables.store.delete(earlier)
 
@@ -145,7 +145,7 @@ async def test_a_file_that_its_snapshot_deleted_may_be_gone(tables: Tables) -> N
     assert await tables.codes() == []
 
 
-async def test_files_outside_of_the_locations_of_a_table_are_told_by_their_folders(tables: Tables) -> None:
+async def test_files_outside_of_the_locations_of_a_table_are_reported_by_their_folders(tables: Tables) -> None:
     other = await tables.fixture.table("other")
     await commit_files(tables.fixture, other, [f"memory:///{key}" for key in tables.keys("/a.parquet")], name="other")
     await tables.tell_lengths()
@@ -156,7 +156,7 @@ async def test_files_outside_of_the_locations_of_a_table_are_told_by_their_folde
     assert finding.found == "table db.other: 1 files"
 
 
-async def test_files_in_no_store_of_the_catalog_are_told_and_not_taken_for_gone(tables: Tables) -> None:
+async def test_files_in_no_store_of_the_catalog_are_reported_and_not_taken_for_gone(tables: Tables) -> None:
     other = await tables.fixture.table("other")
     await commit_files(tables.fixture, other, ["s3://theirs/t/data/x.parquet"], name="other")
     await tables.tell_lengths()
@@ -185,7 +185,7 @@ async def test_many_files_that_are_gone_are_counted(tables: Tables) -> None:
     assert found[-1].found == "table db.other: and 5 more"
 
 
-async def test_only_the_files_of_tables_that_are_asked_for_are_looked_at(tables: Tables) -> None:
+async def test_only_the_files_of_tables_that_are_requested_are_read(tables: Tables) -> None:
     await append(tables.fixture, await tables.fixture.table("u"), "u.parquet", name="u")
     await tables.tell_lengths()
     for key in (*tables.keys("/a.parquet"), *tables.keys("/u.parquet")):
@@ -200,14 +200,14 @@ async def test_only_the_files_of_tables_that_are_asked_for_are_looked_at(tables:
     assert await places(Scope(after="db.t")) == ["u.parquet"]
 
 
-async def test_a_dropped_table_is_not_looked_at(tables: Tables) -> None:
+async def test_a_dropped_table_is_not_read(tables: Tables) -> None:
     await drop_table(tables.fixture.session(), NS, "t", purge=False)
     await tables.store.delete(tables.keys("/a.parquet")[0])
 
     assert await tables.codes() == []
 
 
-async def test_a_table_that_is_changed_meanwhile_is_looked_at_again(tables: Tables) -> None:
+async def test_a_table_that_is_changed_meanwhile_is_read_again(tables: Tables) -> None:
     """A snapshot expires, and its files go, after its metadata was read."""
     manifests = tables.keys("-m0.avro")
 
@@ -224,7 +224,7 @@ async def test_a_table_that_is_changed_meanwhile_is_looked_at_again(tables: Tabl
     assert await tables.codes() == []
 
 
-async def test_a_table_that_is_dropped_meanwhile_is_not_told_of(tables: Tables) -> None:
+async def test_a_table_that_is_dropped_meanwhile_has_no_findings(tables: Tables) -> None:
     async def drop() -> None:
         tables.store.rules = []
         await drop_table(tables.fixture.session(), NS, "t", purge=True)

@@ -1,4 +1,4 @@
-"""What a check says of a realm's own registry, and of the roles and grants in that of a catalog."""
+"""A check of a realm's own registry, and of the roles and grants in that of a catalog."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 STATE = "_realm/"
 
 
-class Checked:
+class CheckedRealm:
     """A realm with a catalog, a principal with roles, and a table."""
 
     def __init__(self, app: RealmApp) -> None:
@@ -86,7 +86,7 @@ class Checked:
 
 
 @pytest.fixture
-async def realm() -> Checked:
+async def realm() -> CheckedRealm:
     app = await RealmApp().start()
     await app.catalog("lake")
     await app.principal("ada", {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}, catalog="lake")
@@ -96,17 +96,17 @@ async def realm() -> Checked:
     table = {"name": "t", "schema": schema("a")}
     assert (await client.post("/v1/lake/namespaces/db/tables", table)).status == 200
     assert (await client.get("/v1/lake/namespaces?pageSize=1&pageToken=")).status == 200
-    checked = Checked(app)
+    checked = CheckedRealm(app)
     checked.clock.ms += HOUR_MS
     return checked
 
 
-async def test_nothing_is_wrong_with_a_sound_realm_and_its_catalogs(realm: Checked) -> None:
+async def test_nothing_is_wrong_with_a_sound_realm_and_its_catalogs(realm: CheckedRealm) -> None:
     assert await realm.found() == []
     assert await realm.found_in_catalogs() == []
 
 
-async def test_the_history_of_a_realm_is_looked_at_as_that_of_a_catalog(realm: Checked) -> None:
+async def test_the_history_of_a_realm_is_read_as_that_of_a_catalog(realm: CheckedRealm) -> None:
     head = f"{STATE}core/manifest.json"
     commit = realm.store.keys(f"{STATE}core/commits/")[1]
     await realm.store.delete(commit)
@@ -120,14 +120,14 @@ async def test_the_history_of_a_realm_is_looked_at_as_that_of_a_catalog(realm: C
 @pytest.mark.parametrize(
     "part", ["has-role\n", "member\n", "principal-id\n", "client\n", "principal\n", "principal-role\n"]
 )
-async def test_a_relation_of_principals_that_is_told_from_one_side_only_is_found(realm: Checked, part: str) -> None:
+async def test_a_relation_of_principals_with_one_of_two_entries_is_found(realm: CheckedRealm, part: str) -> None:
     await realm.edit(STATE, part, None)
 
     assert set(await realm.codes()) == {Code.ROLE_MISFIT}
 
 
-async def test_a_client_id_that_leads_to_another_principal_is_found(realm: Checked) -> None:
-    await realm.edit(STATE, "client\n", {"name": "somebody"})
+async def test_a_client_id_that_leads_to_another_principal_is_found(realm: CheckedRealm) -> None:
+    await realm.edit(STATE, "client\n", {"name": "other"})
 
     [finding] = await realm.found()
     assert finding.code is Code.ROLE_MISFIT
@@ -135,26 +135,26 @@ async def test_a_client_id_that_leads_to_another_principal_is_found(realm: Check
 
 
 @pytest.mark.parametrize("part", ["grant\n", "granted\n", "usage\n", "assignee\n", "catalog-role\n"])
-async def test_a_grant_that_is_told_from_one_side_only_is_found(realm: Checked, part: str) -> None:
+async def test_a_grant_with_one_of_two_entries_is_found(realm: CheckedRealm, part: str) -> None:
     await realm.edit(realm.root_of_catalog(), part, None)
 
     assert {each.code for each in await realm.found_in_catalogs()} == {Code.ROLE_MISFIT}
 
 
-async def test_a_grant_whose_sides_name_other_privileges_is_found(realm: Checked) -> None:
+async def test_a_grant_whose_sides_name_other_privileges_is_found(realm: CheckedRealm) -> None:
     await realm.edit(realm.root_of_catalog(), "grant\n", {"privileges": ["TABLE_DROP"]})
 
     [finding] = await realm.found_in_catalogs()
     assert "have different privileges" in finding.found
 
 
-async def test_a_principal_that_lacks_something_is_found(realm: Checked) -> None:
+async def test_a_principal_that_lacks_something_is_found(realm: CheckedRealm) -> None:
     await realm.edit(STATE, "principal\n", {"client_id": 7})
 
     assert Code.ENTRY_UNREADABLE in await realm.codes()
 
 
-async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(realm: Checked) -> None:
+async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(realm: CheckedRealm) -> None:
     await realm.store.put(f"{STATE}catalogs/01KAN0Y7Q2M3C4D5E6F7G8H9JK/_catalog/core/manifest.json", b"{}", ABSENT)
     assert await realm.codes() == []
     realm.clock.ms += HOUR_MS
@@ -166,7 +166,7 @@ async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(rea
 async def test_a_catalog_whose_drop_ended_half_way_is_found_ten_minutes_later() -> None:
     app = await RealmApp().start()
     await app.catalog("lake")
-    checked = Checked(app)
+    checked = CheckedRealm(app)
     realm = checked.realm()
     [entry] = await list_catalogs(realm.registry.session(checked.request(), ALLOW_ALL))
     await end_catalog(realm.catalog(entry).session(checked.request(), ALLOW_ALL), entry)
@@ -178,17 +178,17 @@ async def test_a_catalog_whose_drop_ended_half_way_is_found_ten_minutes_later() 
     assert finding.found == "catalog lake still has its name"
 
 
-async def test_a_page_key_that_is_damaged_is_found(realm: Checked) -> None:
+async def test_a_page_key_that_is_damaged_is_found(realm: CheckedRealm) -> None:
     keys = [key for key in realm.store.keys("") if key.endswith("/page_key.json")]
     for key in keys:
         await realm.store.put(key, b'{"version":1}', ANY)
 
-    told = [*await realm.found(), *await realm.found_in_catalogs()]
-    assert [each.where for each in told if each.code is Code.PAGE_KEY_UNREADABLE] == keys
+    report = [*await realm.found(), *await realm.found_in_catalogs()]
+    assert [each.where for each in report if each.code is Code.PAGE_KEY_UNREADABLE] == keys
     assert keys
 
 
-async def test_what_a_realm_never_writes_is_found(realm: Checked) -> None:
+async def test_what_a_realm_never_writes_is_found(realm: CheckedRealm) -> None:
     await realm.store.put(f"{STATE}stray", b"x", ABSENT)
     await realm.store.put(f"{STATE}core/else.json", b"x", ABSENT)
 
@@ -196,7 +196,7 @@ async def test_what_a_realm_never_writes_is_found(realm: Checked) -> None:
 
 
 @pytest.mark.parametrize("way", ["gone", "cut"])
-async def test_every_object_of_a_realm_that_is_damaged_is_told(realm: Checked, way: str) -> None:
+async def test_every_object_of_a_realm_that_is_damaged_is_reported(realm: CheckedRealm, way: str) -> None:
     """A page key that is gone is made again."""
     objects = [key for key in realm.store.keys(STATE) if not key.startswith(f"{STATE}catalogs/")]
     unnoticed = []

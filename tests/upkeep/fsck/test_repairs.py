@@ -16,13 +16,13 @@ from storage_backends import ANY
 from tests.operations.test_transactions import change, creation, transact
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
-from tests.upkeep.fsck.conftest import HOUR_MS, STATE, Stored
+from tests.upkeep.fsck.conftest import HOUR_MS, STATE, StoredCatalog
 from tests.upkeep.purge.conftest import Purges
 from tools.support.catalog_fixture import CatalogFixture
 from tools.support.request_bodies import set_property
 
 
-async def snapshot(stored: Stored) -> dict[str, bytes]:
+async def snapshot(stored: StoredCatalog) -> dict[str, bytes]:
     """All objects."""
     return {key: await stored.body(key) for key in stored.store.keys("")}
 
@@ -33,7 +33,7 @@ def passes(fixture: CatalogFixture, ms: int) -> None:
     fixture.runtime.ms += ms
 
 
-async def repair(stored: Stored, mend: object) -> bool:
+async def repair(stored: StoredCatalog, mend: object) -> bool:
     """Carries out one repair, as another process."""
     assert callable(mend)
     done = await mend(stored.fixture.another().session())
@@ -41,21 +41,21 @@ async def repair(stored: Stored, mend: object) -> bool:
     return done
 
 
-async def committed_receipts(stored: Stored) -> list[str]:
+async def committed_receipts(stored: StoredCatalog) -> list[str]:
     return [key for key in stored.keys("events/") if "/committed/" in key]
 
 
-async def test_every_committed_receipt_that_is_gone_is_told_and_written_again(stored: Stored) -> None:
+async def test_every_committed_receipt_that_is_gone_is_reported_and_written_again(stored: StoredCatalog) -> None:
     before = await snapshot(stored)
     for key in await committed_receipts(stored):
         await stored.store.delete(key)
         assert await stored.codes() == {Code.RECEIPT_MISSING}
         assert await stored.mend() == {Code.RECEIPT_MISSING}
         assert await snapshot(stored) == before
-        passes(stored.fixture, HOUR_MS)  # else the receipt just written tells nothing yet of the one before it
+        passes(stored.fixture, HOUR_MS)  # else the receipt just written proves nothing yet about the one before it
 
 
-async def test_a_receipt_of_which_nothing_is_left_is_made_of_the_metadata(stored: Stored) -> None:
+async def test_a_receipt_of_which_nothing_is_left_is_made_of_the_metadata(stored: StoredCatalog) -> None:
     key = (await committed_receipts(stored))[-1]
     await stored.store.delete(key)
     await stored.store.delete(key.replace("/committed/", "/pending/"))
@@ -64,7 +64,7 @@ async def test_a_receipt_of_which_nothing_is_left_is_made_of_the_metadata(stored
     assert await stored.codes() == set()
 
 
-async def test_the_commit_object_of_head_is_copied_from_it(stored: Stored) -> None:
+async def test_the_commit_object_of_head_is_copied_from_it(stored: StoredCatalog) -> None:
     before = await snapshot(stored)
     head = loads(before[f"{STATE}core/manifest.json"])
     assert isinstance(head, dict)
@@ -74,7 +74,7 @@ async def test_the_commit_object_of_head_is_copied_from_it(stored: Stored) -> No
     assert await snapshot(stored) == before
 
 
-async def test_a_commit_that_head_has_left_is_not_made_up(stored: Stored) -> None:
+async def test_a_commit_that_head_has_left_is_not_made_up(stored: StoredCatalog) -> None:
     key = stored.keys("core/commits/")[3]
     await stored.store.delete(key)
     name = key.rpartition("/")[2].removesuffix(".json")
@@ -83,7 +83,7 @@ async def test_a_commit_that_head_has_left_is_not_made_up(stored: Stored) -> Non
     assert not await repair(stored, CopyHead(name))
 
 
-async def test_the_claim_on_a_registered_file_is_made_again(stored: Stored) -> None:
+async def test_the_claim_on_a_registered_file_is_made_again(stored: StoredCatalog) -> None:
     [key] = stored.keys("metadata_claims/")
     await stored.store.delete(key)
 
@@ -91,7 +91,7 @@ async def test_the_claim_on_a_registered_file_is_made_again(stored: Stored) -> N
     assert await stored.codes() == set()
 
 
-async def test_a_file_that_was_claimed_for_its_removal_stays_so(stored: Stored) -> None:
+async def test_a_file_that_was_claimed_for_its_removal_stays_so(stored: StoredCatalog) -> None:
     [key] = stored.keys("metadata_claims/")
     document = loads(await stored.body(key))
     assert isinstance(document, dict)
@@ -102,7 +102,7 @@ async def test_a_file_that_was_claimed_for_its_removal_stays_so(stored: Stored) 
     assert await stored.body(key) == removed
 
 
-async def test_repairs_of_what_is_sound_write_nothing(stored: Stored) -> None:
+async def test_repairs_of_what_is_sound_write_nothing(stored: StoredCatalog) -> None:
     before = await snapshot(stored)
     relation = stored.keys("iceberg_pointers/")[0]
     pointer = loads(await stored.body(relation))
@@ -170,16 +170,16 @@ async def examined(fixture: CatalogFixture) -> Examination:
     return examination
 
 
-async def test_a_transaction_whose_decision_is_gone_is_told_and_left_alone(unsettled: CatalogFixture) -> None:
+async def test_a_transaction_whose_decision_is_gone_is_reported_and_left_alone(unsettled: CatalogFixture) -> None:
     store = unsettled.store
     assert isinstance(store, ScriptedStore)
     [key] = store.keys(f"{STATE}transactions/")
     await store.delete(key)
 
-    told = [each for each in await found(unsettled) if each.code is Code.TRANSACTION_MISSING]
-    assert {each.where for each in told} == {key}
-    assert len(told) == 2  # the name, and the pointer of the other table
-    assert all(each.repair is None for each in told)
+    report = [each for each in await found(unsettled) if each.code is Code.TRANSACTION_MISSING]
+    assert {each.where for each in report} == {key}
+    assert len(report) == 2  # the name, and the pointer of the other table
+    assert all(each.repair is None for each in report)
 
 
 async def test_a_transaction_that_is_not_decided_is_left_to_those_who_may(unsettled: CatalogFixture) -> None:
@@ -196,7 +196,7 @@ async def test_a_transaction_that_is_not_decided_is_left_to_those_who_may(unsett
     assert Code.TRANSACTION_UNDECIDED in {each.code for each in await found(unsettled)}
 
 
-async def test_what_a_finding_repairs_is_told_beside_its_code(stored: Stored) -> None:
+async def test_what_a_finding_repairs_is_reported_beside_its_code(stored: StoredCatalog) -> None:
     """Of each code that is ever found with a repair here, and in the other tests of repairs."""
     for key in [*await committed_receipts(stored), *stored.keys("metadata_claims/")]:
         await stored.store.delete(key)

@@ -1,4 +1,4 @@
-"""What a check keeps of its findings: bounded, and the same whether one process looked at a table or several."""
+"""The findings that a check keeps: a bounded number, and the same for one process as for several."""
 
 import pytest
 

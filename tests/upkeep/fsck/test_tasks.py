@@ -1,4 +1,4 @@
-"""What a check says of tasks, their hints, and the tombstones that wait for them (docs/design/tasks.md)."""
+"""A check of tasks, their hints, and the tombstones that wait for them (docs/design/tasks.md)."""
 
 import pytest
 
@@ -119,7 +119,7 @@ async def test_nothing_is_wrong_with_a_drop_that_was_undone_before_its_task_is_d
     assert await codes(waiting) == []
 
 
-async def test_a_task_that_waits_without_a_hint_is_told_and_mended(waiting: Purges) -> None:
+async def test_a_task_that_waits_without_a_hint_is_reported_and_mended(waiting: Purges) -> None:
     [hint] = waiting.store.keys(f"{TASKS}open/")
     await waiting.store.delete(hint)
 
@@ -129,7 +129,7 @@ async def test_a_task_that_waits_without_a_hint_is_told_and_mended(waiting: Purg
     assert await codes(waiting) == []
 
 
-async def test_a_task_of_which_only_the_registry_tells_is_told_and_mended(waiting: Purges) -> None:
+async def test_a_task_that_only_the_registry_names_is_reported_and_mended(waiting: Purges) -> None:
     for key in waiting.store.keys(TASKS):
         await waiting.store.delete(key)
 
@@ -175,7 +175,7 @@ async def test_the_first_versions_of_a_task_that_has_ended_may_be_collected(ende
 
 
 @pytest.mark.parametrize("place", [0, 2, -1])
-async def test_a_version_that_is_cut_is_told(failed: Purges, place: int) -> None:
+async def test_a_version_that_is_cut_is_reported(failed: Purges, place: int) -> None:
     key = versions(failed)[place]
     whole = await body(failed, key)
     await failed.store.put(key, whole[: len(whole) // 2], ANY)
@@ -183,14 +183,14 @@ async def test_a_version_that_is_cut_is_told(failed: Purges, place: int) -> None
     assert Code.TASK_UNREADABLE in await codes(failed)
 
 
-async def test_a_version_in_the_place_of_another_is_told(failed: Purges) -> None:
+async def test_a_version_in_the_place_of_another_is_reported(failed: Purges) -> None:
     first, *_, last = versions(failed)
     await failed.store.put(last, await body(failed, first), ANY)
 
     assert await codes(failed) == [Code.TASK_FOREIGN]
 
 
-async def test_a_status_that_cannot_follow_the_one_before_is_told(failed: Purges) -> None:
+async def test_a_status_that_cannot_follow_the_one_before_is_reported(failed: Purges) -> None:
     first = versions(failed)[0]
     await failed.store.put(first, (await body(failed, first)).replace(b"SUBMITTED", b"SUCCESS"), ANY)
 
@@ -205,15 +205,15 @@ async def test_a_failed_task_may_be_submitted_again(failed: Purges) -> None:
     assert await codes(failed) == []
 
 
-async def test_a_purge_that_failed_half_way_is_told(failed: Purges) -> None:
-    [told] = await found(failed)
+async def test_a_purge_that_failed_half_way_is_reported(failed: Purges) -> None:
+    [report] = await found(failed)
 
-    assert (told.code, told.where) == (Code.PURGE_FAILED, f"{TASKS}{(await failed.tombstone()).task}/")
-    assert "can't be read" in told.found
-    assert told.repair is None
+    assert (report.code, report.where) == (Code.PURGE_FAILED, f"{TASKS}{(await failed.tombstone()).task}/")
+    assert "can't be read" in report.found
+    assert report.repair is None
 
 
-async def test_the_newest_versions_of_a_task_that_are_gone_are_told_by_its_tombstone(failed: Purges) -> None:
+async def test_the_newest_versions_of_a_task_that_are_gone_are_reported_by_its_tombstone(failed: Purges) -> None:
     fence = (await failed.tombstone()).fence
     for key in versions(failed)[fence - 1 :]:
         await failed.store.delete(key)
@@ -221,14 +221,14 @@ async def test_the_newest_versions_of_a_task_that_are_gone_are_told_by_its_tombs
     assert await codes(failed) == [Code.TASK_OLDER]
 
 
-async def test_a_purge_that_has_begun_without_any_version_of_its_task_is_told(failed: Purges) -> None:
+async def test_a_purge_that_has_begun_without_any_version_of_its_task_is_reported(failed: Purges) -> None:
     for key in versions(failed):
         await failed.store.delete(key)
 
     assert await codes(failed) == [Code.TASK_MISSING]
 
 
-async def test_a_registry_that_does_not_know_of_the_end_of_a_purge_is_told(waiting: Purges) -> None:
+async def test_a_registry_that_does_not_know_of_the_end_of_a_purge_is_reported(waiting: Purges) -> None:
     before = await body(waiting, HEAD)
     waiting.window_passes()
     await waiting.run()
@@ -237,7 +237,7 @@ async def test_a_registry_that_does_not_know_of_the_end_of_a_purge_is_told(waiti
     assert Code.TOMBSTONE_OLDER in await codes(waiting)
 
 
-async def test_a_hint_of_a_task_that_has_ended_is_told_and_mended(ended: Purges) -> None:
+async def test_a_hint_of_a_task_that_has_ended_is_reported_and_mended(ended: Purges) -> None:
     task = (await ended.tombstone()).task
     key = f"{TASKS}open/20990101T000000000Z-{task}"
     await ended.store.put(key, b"", ABSENT)
@@ -267,13 +267,13 @@ async def test_a_task_that_the_registry_does_not_name_is_a_note_once_it_is_due(w
 
 
 @pytest.mark.parametrize("name", ["x", "0197/x.json", "0197/01.json", "open/x"])
-async def test_what_is_no_task_and_no_hint_is_told(waiting: Purges, name: str) -> None:
+async def test_what_is_no_task_and_no_hint_is_reported(waiting: Purges, name: str) -> None:
     await waiting.store.put(TASKS + name, b"x", ABSENT)
 
     assert await codes(waiting) == [Code.OBJECT_UNKNOWN]
 
 
-async def test_entries_of_purges_that_do_not_fit_are_told(waiting: Purges, failed: Purges) -> None:
+async def test_entries_of_purges_that_do_not_fit_are_reported(waiting: Purges, failed: Purges) -> None:
     """What no request can bring about, a hand that edits HEAD can."""
     assert (await failed.tombstone()).state == PURGING
     await edit_index(failed, "location\n", None)
@@ -284,7 +284,7 @@ async def test_entries_of_purges_that_do_not_fit_are_told(waiting: Purges, faile
     assert Code.TASK_MISFIT in await codes(waiting)
 
 
-async def test_a_hold_of_a_purge_that_has_not_begun_is_told(failed: Purges) -> None:
+async def test_a_hold_of_a_purge_that_has_not_begun_is_reported(failed: Purges) -> None:
     await edit_index(failed, "tombstone\n", {"state": "dropped"})
 
     assert await codes(failed) == [Code.HOLD_STRAY]

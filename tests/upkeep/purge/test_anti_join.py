@@ -29,7 +29,7 @@ from tools.support.request_bodies import set_property
 PLACE = "memory:///wh/warehouse/place"
 
 
-class Known:
+class KnownFiles:
     """An anti-join for which all is known: whether others lead to anything."""
 
     def __init__(self, *, shared: bool = True, fails: Exception | None = None) -> None:
@@ -59,7 +59,7 @@ async def overlapping_tables() -> Purges:
     return made
 
 
-async def join(purges: Purges, anti_join: Known) -> int:
+async def join(purges: Purges, anti_join: KnownFiles) -> int:
     return await task_worker(purges.fixture.another().catalog, anti_join=anti_join).run_due(lambda: False)
 
 
@@ -83,7 +83,7 @@ async def test_an_overlap_is_not_in_its_way_and_the_neighbour_goes_on(overlappin
     await submit(overlapping, task, anti_join=True)
     overlapping.store.rules = [Rule(delete("/inner/data/"), first=commit, times=1)]
 
-    assert await join(overlapping, Known()) == 1
+    assert await join(overlapping, KnownFiles()) == 1
 
     left = {*overlapping.files()}
     assert neighbour < left
@@ -99,13 +99,13 @@ async def test_what_it_has_begun_workers_leave_alone(overlapping: Purges) -> Non
     before = overlapping.files()
     assert await overlapping.run() == 0
 
-    assert await join(overlapping, Known(fails=RuntimeError("the driver died"))) == 1
+    assert await join(overlapping, KnownFiles(fails=RuntimeError("the driver died"))) == 1
 
     assert (await overlapping.tombstone()).state == PURGING
     overlapping.runtime.ms += 600_000
     assert await overlapping.run() == 0
     assert overlapping.files() == before
-    assert await join(overlapping, Known()) == 1
+    assert await join(overlapping, KnownFiles()) == 1
     assert (await overlapping.task(task.id)).status is Status.SUCCESS
 
 
@@ -114,7 +114,7 @@ async def test_what_it_was_the_first_to_take_workers_leave_alone(overlapping: Pu
     overlapping.window_passes()
     before = overlapping.files()
 
-    assert await join(overlapping, Known(fails=RuntimeError("the driver died"))) == 1
+    assert await join(overlapping, KnownFiles(fails=RuntimeError("the driver died"))) == 1
 
     assert (await overlapping.tombstone()).state == PURGING
     overlapping.runtime.ms += 600_000
@@ -126,7 +126,7 @@ async def test_when_all_is_deleted_anybody_does_the_rest(overlapping: Purges) ->
     task = await refused(overlapping)
     await submit(overlapping, task, anti_join=True)
     overlapping.store.rules = [Rule(Nth(2, put("/manifest.json")), made=False, fails=RuntimeError("the driver died"))]
-    assert await join(overlapping, Known()) == 1
+    assert await join(overlapping, KnownFiles()) == 1
     assert (await overlapping.tombstone()).state == PURGING
     overlapping.store.rules = []
     overlapping.runtime.ms += 600_000
@@ -139,18 +139,18 @@ async def test_when_all_is_deleted_anybody_does_the_rest(overlapping: Purges) ->
 async def test_a_purge_of_a_place_that_is_being_purged_waits(overlapping: Purges) -> None:
     inner, outer = await refused(overlapping), await refused(overlapping, "outer")
     await submit(overlapping, inner, anti_join=True)
-    await join(overlapping, Known(fails=RuntimeError("the driver died")))
+    await join(overlapping, KnownFiles(fails=RuntimeError("the driver died")))
     await submit(overlapping, outer, anti_join=True)
 
-    await join(overlapping, Known())
+    await join(overlapping, KnownFiles())
 
     waits = await overlapping.task(outer.id)
     assert waits.status is Status.RETRY_SCHEDULED
     assert "which is being purged" in str(waits.summary)
     assert (await overlapping.tombstone("outer")).state == DROPPED
-    for _ in range(2):  # the outer one is looked at before the inner one is done with
+    for _ in range(2):  # the outer one is read before the inner one is finished
         overlapping.runtime.ms += 600_000
-        assert await join(overlapping, Known()) >= 1
+        assert await join(overlapping, KnownFiles()) >= 1
     assert overlapping.files() == []
 
 
@@ -160,7 +160,7 @@ async def test_a_task_that_deleted_nothing_can_be_given_back_to_workers(overlapp
     assert await overlapping.run() == 0
     for _ in range(20):
         overlapping.runtime.ms += 3_600_000
-        await join(overlapping, Known(fails=RuntimeError("no executors")))
+        await join(overlapping, KnownFiles(fails=RuntimeError("no executors")))
         if (await overlapping.task(task.id)).status is Status.FAILURE:
             break
     assert (await overlapping.tombstone()).state == DROPPED
@@ -180,11 +180,11 @@ async def test_a_whole_location_is_emptied_only_if_others_lead_to_nothing_there(
     await purges.drop()
     purges.window_passes()
 
-    assert await join(purges, Known(shared=shared)) == 1
+    assert await join(purges, KnownFiles(shared=shared)) == 1
 
     assert purges.files() == ([key_of(stray)] if shared else [])
-    told = json.loads(str((await purges.task(str((await purges.tombstone()).task))).document["result_extended"]))
-    assert (told["left_behind"], told["kept"], told["kept_for"]) == (int(shared), 0, {})
+    report = json.loads(str((await purges.task(str((await purges.tombstone()).task))).document["result_extended"]))
+    assert (report["left_behind"], report["kept"], report["kept_for"]) == (int(shared), 0, {})
 
 
 @pytest.mark.parametrize("place", [PLACE, f"{PLACE}/inner/more"])
@@ -200,7 +200,7 @@ async def test_a_table_of_another_format_there_ends_the_purge(place: str, *, dro
     before = purges.files()
     await submit(purges, await refused(purges), anti_join=True)
 
-    assert await join(purges, Known()) == 1
+    assert await join(purges, KnownFiles()) == 1
 
     tombstone = await purges.tombstone()
     task = await purges.task(str(tombstone.task))

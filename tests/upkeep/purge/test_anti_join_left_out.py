@@ -46,7 +46,7 @@ def a_place_compared_as_it_is_spelled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(purge_parts, "_keys", keys)
 
 
-def tables_of_other_formats_that_nobody_looks_at(patch: pytest.MonkeyPatch) -> None:
+def tables_of_other_formats_that_are_not_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sharing, "has_pointer", lambda entry: True)
 
 
@@ -124,7 +124,7 @@ LEFT_OUT: Sequence[tuple[Mutation, Test]] = [
         a_place_compared_as_it_is_spelled,
         partial(by_executors, executors.test_another_spelling_of_a_place_is_the_same_file),
     ),
-    (tables_of_other_formats_that_nobody_looks_at, beside_another_format),
+    (tables_of_other_formats_that_are_not_read, beside_another_format),
     (a_place_emptied_though_others_lead_there, of_a_shared_place),
     (a_worker_that_goes_on_with_anything, partial(on_overlapping, driver.test_what_it_has_begun_workers_leave_alone)),
     (

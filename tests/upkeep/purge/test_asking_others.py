@@ -1,4 +1,4 @@
-"""Before its first delete a purge asks every other table whether it leads to files at the place, however many there
+"""Before its first delete a purge checks every other table for references to files at the place, however many there
 are, and whatever happens to them meanwhile (docs/design/purge.md#rule-15)."""
 
 import asyncio
@@ -94,7 +94,7 @@ def behind_the_look_at(key: str, step: Callable[[], Awaitable[object]]) -> Rule:
 
 
 @pytest.mark.parametrize("kind", ["metadata file", "manifest list"])
-async def test_a_neighbour_whose_manifests_are_rewritten_while_it_is_asked_keeps_its_files(
+async def test_a_neighbour_whose_manifests_are_rewritten_during_the_check_keeps_its_files(
     beside: Purges, kind: str
 ) -> None:
     file, read = taken(beside), await led_to(beside, kind)
@@ -179,7 +179,7 @@ async def test_a_client_that_names_files_that_never_were_delays_purges_once(purg
 
 
 async def name_nothing(purges: Purges, name: str, folder: str) -> None:
-    """A table whose snapshot names a manifest list that nobody wrote."""
+    """A table with a snapshot that names a missing manifest list."""
     made = await purges.table(name)
     place = made.metadata_location.rpartition("/")[0] if folder == "its own" else folder
     added: JsonObject = {
@@ -210,7 +210,7 @@ async def test_what_is_gone_of_a_dropped_table_is_no_obstacle(beside: Purges, ki
     assert (await beside.purge()).status is Status.SUCCESS
 
 
-async def test_a_table_that_is_dropped_and_emptied_while_it_is_asked_is_no_obstacle(beside: Purges) -> None:
+async def test_a_table_that_is_dropped_and_emptied_during_the_check_is_no_obstacle(beside: Purges) -> None:
     lists = await led_to(beside, "manifest list")
 
     async def emptied() -> None:
@@ -224,9 +224,7 @@ async def test_a_table_that_is_dropped_and_emptied_while_it_is_asked_is_no_obsta
     assert (await beside.task(due)).status is Status.SUCCESS
 
 
-async def test_what_a_table_will_have_if_a_transaction_commits_is_asked_for_too(
-    many: Purges, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_files_of_an_open_transaction_are_checked_too(many: Purges, monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction has laid its intents, and is not decided."""
     file = taken(many)
 
@@ -283,36 +281,36 @@ async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker
     assert not [key for key in many.files() if key.endswith("a.parquet")]
 
 
-async def test_a_worker_that_is_stopped_before_it_has_asked_anybody_counts_as_lost(many: Purges) -> None:
+async def test_a_worker_that_stops_before_the_first_table_was_read_counts_as_lost(many: Purges) -> None:
     task = await many.make_due()
     for _ in range(12):
         await cut(many, 1)
     assert (await many.task(task)).status is Status.FAILURE
 
 
-async def test_who_was_asked_by_an_earlier_worker_and_has_changed_since_is_asked_again(many: Purges) -> None:
+async def test_a_table_that_has_changed_since_an_earlier_worker_read_it_is_read_again(many: Purges) -> None:
     task = await many.make_due()
     await cut(many, OTHERS)
-    asked = [name for name in (f"n{number}" for number in range(OTHERS)) if await was_asked(many, task, name)]
-    assert 0 < len(asked) < OTHERS
-    await commit_files(many.fixture, await now(many.fixture, asked[0]), [taken(many)], name=asked[0])
+    requests = [name for name in (f"n{number}" for number in range(OTHERS)) if await was_checked(many, task, name)]
+    assert 0 < len(requests) < OTHERS
+    await commit_files(many.fixture, await now(many.fixture, requests[0]), [taken(many)], name=requests[0])
 
     await many.run()
 
     ended = await many.task(task)
     assert ended.status is Status.FAILURE
-    assert f"db.{asked[0]} (entity" in str(ended.summary)
+    assert f"db.{requests[0]} (entity" in str(ended.summary)
     assert taken(many)
 
 
-async def was_asked(purges: Purges, task: str, name: str) -> bool:
-    """Whether the checkpoint says so."""
-    asked = (await purges.task(task)).checkpoint["asked"]
-    assert isinstance(asked, dict)
-    return (await now(purges.fixture, name)).entity <= str(asked["after"])
+async def was_checked(purges: Purges, task: str, name: str) -> bool:
+    """Whether the checkpoint names the table as checked."""
+    requests = (await purges.task(task)).checkpoint["asked"]
+    assert isinstance(requests, dict)
+    return (await now(purges.fixture, name)).entity <= str(requests["after"])
 
 
-async def test_who_was_asked_and_has_not_changed_is_not_read_again(many: Purges) -> None:
+async def test_a_table_that_has_not_changed_is_not_read_again(many: Purges) -> None:
     await many.drop()
     many.window_passes()
     await cut(many, OTHERS)
@@ -339,8 +337,8 @@ async def test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_th
     task = await many.make_due()
     for _ in range(2):
         await cut(many)
-    assert await was_asked(many, task, "n0")
-    assert not await was_asked(many, task, "n9")
+    assert await was_checked(many, task, "n0")
+    assert not await was_checked(many, task, "n9")
     fixture = many.fixture.patient()
     await commit_files(fixture, await now(many.fixture, "n0"), [taken(many)], name="n0")
     await many.run()

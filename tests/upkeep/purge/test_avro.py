@@ -134,7 +134,7 @@ async def test_a_file_that_is_cut_short_is_an_error(cut: int) -> None:
 
 
 @pytest.mark.parametrize("place", [*range(0, 60, 7), -1, -8, -20])
-async def test_a_damaged_byte_is_an_error_or_changes_nothing_that_is_asked_for(place: int) -> None:
+async def test_a_damaged_byte_is_an_error_or_changes_no_field_that_is_read(place: int) -> None:
     sound = manifest(PATHS[:10])
     damaged = bytearray(sound)
     damaged[place] ^= 0xFF

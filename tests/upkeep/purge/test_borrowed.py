@@ -1,4 +1,4 @@
-"""Tables that take files from elsewhere: the registry knows the folders, and nobody purges them under such a table
+"""Tables that refer to files elsewhere: the registry records the folders, and no purge deletes a table's files there
 (docs/design/purge.md#rule-16)."""
 
 import re
@@ -63,7 +63,7 @@ async def borrowed(purges: Purges, name: str = "other") -> tuple[str, ...]:
     index = (await purges.fixture.another().session().state.head()).index
     entry = find_relation(index, NS, name)
     assert entry is not None
-    loans = {key.split("\n")[1] async for key, said in entries_in(purges.fixture.session().state, index, "borrowed\n")}
+    loans = {key.split("\n")[1] async for key, _ in entries_in(purges.fixture.session().state, index, "borrowed\n")}
     assert {f"{folder}/" for folder in entry.borrowed} <= loans
     return entry.borrowed
 
@@ -148,7 +148,7 @@ async def test_a_table_that_a_commit_makes_does_so_too(purges: Purges, in_a_tran
 
 
 async def copied(purges: Purges, state: TableState, location: str, file: str) -> str:
-    """A copy of a table's metadata that says that the table lies elsewhere."""
+    """A copy of a table's metadata with another location of the table."""
     document = loads(state.metadata)
     assert isinstance(document, dict)
     return await write(purges.store, file, dumps({**document, "location": location}))
@@ -199,7 +199,7 @@ async def test_a_renamed_and_restored_table_still_takes_its_files(purges: Purges
     await refused(purges)
 
 
-async def test_files_that_are_being_deleted_are_taken_by_nobody(purges: Purges) -> None:
+async def test_files_that_are_being_deleted_can_not_be_registered(purges: Purges) -> None:
     state = await source(purges)
     elsewhere, met = "memory:///wh/warehouse/elsewhere", list[str]()
     file = await copied(purges, state, elsewhere, f"{elsewhere}/metadata/00000-copy.metadata.json")
@@ -218,8 +218,8 @@ async def test_files_that_are_being_deleted_are_taken_by_nobody(purges: Purges) 
     purges.store.rules = [Rule(delete("/data/"), first=try_all, times=1)]
     assert (await purges.purge()).status is Status.SUCCESS
     folder = f"{place_of(state)}/metadata"
-    told = f"Files in {folder} belong to a dropped table and are being deleted: no table may take them"
-    assert met == [told, told]
+    report = f"Files in {folder} belong to a dropped table and are being deleted: no table may take them"
+    assert met == [report, report]
 
 
 async def test_of_many_folders_in_its_namespace_those_around_them_are_borrowed(purges: Purges) -> None:

@@ -15,12 +15,12 @@ from arco_catalog.upkeep.purge.worker import task_worker
 from tests.support.scripted_store import Rule, put
 from tests.support.table_files import append
 from tests.upkeep.purge.conftest import DAY_MS, Purges
-from tests.upkeep.purge.test_anti_join import Known
+from tests.upkeep.purge.test_anti_join import KnownFiles
 from tests.upkeep.purge.test_borrowed import adding, place_of
 from tools.support.catalog_fixture import NS
 from tools.support.request_bodies import set_property
 
-DIES = Known(fails=RuntimeError("the driver died"))
+DIES = KnownFiles(fails=RuntimeError("the driver died"))
 
 
 @pytest.fixture(name="borrowing")

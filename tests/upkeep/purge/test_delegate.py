@@ -102,7 +102,7 @@ def service(purges: Purges) -> InProcess:
 
 
 async def made(purges: Purges, **changes: JsonValue) -> str:
-    """A table with files, of which the registry says that its location was made for it alone. Returns its location."""
+    """Makes a table with files at a location that the registry records as made for it alone. Returns the location."""
     table = await append(purges.fixture, await append(purges.fixture, await purges.table(), "a", "b"), "c")
     await marked(purges, **{"made": True, **changes})
     return str(table.metadata_location).partition("/metadata/")[0]
@@ -183,7 +183,7 @@ async def test_what_the_service_can_not_know_of_is_deleted_here(purges: Purges, 
 
 
 @pytest.mark.parametrize(
-    "said",
+    "settings",
     [
         {"made": False},
         {"made": "yes"},
@@ -192,9 +192,9 @@ async def test_what_the_service_can_not_know_of_is_deleted_here(purges: Purges, 
     ],
 )
 async def test_what_may_not_be_handed_over_is_purged_here(
-    purges: Purges, service: InProcess, said: dict[str, JsonValue]
+    purges: Purges, service: InProcess, settings: dict[str, JsonValue]
 ) -> None:
-    await made(purges, **said)
+    await made(purges, **settings)
     task = await purges.make_due()
 
     await run(purges, Delegate(service, NEVER))
@@ -203,7 +203,7 @@ async def test_what_may_not_be_handed_over_is_purged_here(
     assert (service.calls, purges.files()) == ([], [])
 
 
-async def test_the_predicate_needs_one_place_that_nobody_has_claimed() -> None:
+async def test_the_predicate_needs_one_unclaimed_place() -> None:
     place = "memory:///wh/t"
     tombstone: JsonObject = {"entity": "E", "locations": [place], "made": True}
     index = Index({})
@@ -257,7 +257,7 @@ async def test_nothing_is_released_before_the_end_of_a_service_is_known(purges: 
     assert set(purges.files()) <= set(left)
 
 
-async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purges, service: InProcess) -> None:
+async def test_a_service_that_refuses_is_retried_and_then_given_up(purges: Purges, service: InProcess) -> None:
     await made(purges)
     task = await purges.make_due()
     before = purges.files()
@@ -278,7 +278,7 @@ async def test_a_service_that_refuses_is_asked_again_and_then_left(purges: Purge
 
 @pytest.mark.parametrize("code", ["TASK_FAILED", "CREDENTIALS_NEEDED"])
 async def test_a_service_that_fails_each_time_is_left_in_the_end(purges: Purges, service: InProcess, code: str) -> None:
-    """That it was asked is written down each time, which gets the purge no further (docs/design/tasks.md#rule-6)."""
+    """Each call of the service is recorded, which is no progress of the purge (docs/design/tasks.md#rule-6)."""
     await made(purges)
     task = await purges.make_due()
     before = purges.files()

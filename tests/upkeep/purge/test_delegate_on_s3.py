@@ -39,7 +39,7 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class OnS3(CatalogFixture):
-    """A catalog whose tables lie on S3; its storage configuration says how credentials are made. Its state is in
+    """A catalog whose tables lie on S3; its storage configuration names the role for credentials. Its state is in
     memory, where the test sets the time."""
 
     server: S3Server | None = None

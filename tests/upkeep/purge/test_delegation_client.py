@@ -21,7 +21,7 @@ KEY = "01890f5e-0000-7000-8000-000000000000"
 TASK = {"delegation_task_id": "t1", "status": "QUEUED", "status_query_url": "/x"}
 
 
-def says(status: int, body: object) -> Callable[[web.BaseRequest], web.Response]:
+def answering(status: int, body: object) -> Callable[[web.BaseRequest], web.Response]:
     return lambda _: web.json_response(body, status=status)
 
 
@@ -69,7 +69,7 @@ async def test_a_task_is_handed_over_with_the_token_of_now(tmp_path: Path) -> No
 async def test_another_answer_is_a_refusal_or_passes(
     status: int, body: object, error: type[Exception], why: str
 ) -> None:
-    answer = says(status, body)
+    answer = answering(status, body)
 
     async def handle(request: web.BaseRequest) -> web.Response:
         return answer(request)
@@ -88,7 +88,7 @@ async def test_a_task_that_the_service_does_not_know_is_none() -> None:
         assert await HttpDelegationClient(server.uri, ClientFiles(), system_now_ms).status("t") is None
 
 
-async def test_files_that_can_not_be_read_are_looked_for_again(tmp_path: Path) -> None:
+async def test_missing_files_are_searched_again(tmp_path: Path) -> None:
     for files in (ClientFiles(token=f"{tmp_path}/none"), ClientFiles(certificate=f"{tmp_path}/none")):
         with pytest.raises(StoreUnavailable, match="can't be read"):
             await HttpDelegationClient("http://127.0.0.1:1", files, system_now_ms).status("t")
@@ -101,15 +101,15 @@ async def test_files_that_can_not_be_read_are_looked_for_again(tmp_path: Path) -
         ({"ARCO_DELEGATION_URL": "http://delegation.example.com"}, "must be an https URL"),
         ({"ARCO_DELEGATION_URL": "file:///etc"}, "must be an https URL"),
         ({"ARCO_DELEGATION_URL": "https://user@example.com"}, "must be a plain URL"),
-        ({"ARCO_PURGE_EXECUTOR": "somebody"}, "expected local or delegated"),
+        ({"ARCO_PURGE_EXECUTOR": "other"}, "expected local or delegated"),
     ],
 )
-def test_variables_that_name_no_service_are_told(variables: dict[str, str], why: str) -> None:
+def test_variables_that_name_no_service_are_reported(variables: dict[str, str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         delegate_from_env({"ARCO_PURGE_EXECUTOR": "delegated", **variables}, FakeRuntime())
 
 
-def test_purges_are_our_own_unless_somebody_says_otherwise() -> None:
+def test_purges_run_here_unless_a_service_is_configured() -> None:
     assert delegate_from_env({"ARCO_DELEGATION_URL": "https://delegation.example.com"}, FakeRuntime()) is None
     named = {"ARCO_PURGE_EXECUTOR": "delegated", "ARCO_DELEGATION_URL": "https://delegation.example.com/"}
     delegate = delegate_from_env(named, FakeRuntime())

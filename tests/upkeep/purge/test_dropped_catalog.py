@@ -1,4 +1,4 @@
-"""A catalog that is dropped before its last purge has ended is refused, or says which purges it cancels
+"""A catalog that is dropped before its last purge has ended is refused, or lists the purges that it cancels
 (docs/design/collection.md#dropped-catalogs)."""
 
 import pytest

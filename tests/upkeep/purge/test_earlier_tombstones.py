@@ -35,7 +35,7 @@ async def dropped_by_an_earlier_version(purges: Purges) -> None:
     await change_registry(purges.fixture.session(), "as of old", {}, edit)
 
 
-async def test_it_is_purged_by_nobody_and_can_be_undone(purges: Purges) -> None:
+async def test_an_earlier_tombstone_is_not_purged_and_can_be_undone(purges: Purges) -> None:
     await dropped_by_an_earlier_version(purges)
     before = purges.files()
     purges.window_passes()

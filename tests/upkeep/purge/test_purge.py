@@ -34,9 +34,9 @@ PLACE = "memory:///wh/warehouse/place"
 
 
 def details(task: Task) -> JsonObject:
-    told = json.loads(str(task.document["result_extended"]))
-    assert isinstance(told, dict)
-    return told
+    report = json.loads(str(task.document["result_extended"]))
+    assert isinstance(report, dict)
+    return report
 
 
 async def filled(purges: Purges, name: str = "t", snapshots: int = 3) -> None:
@@ -46,15 +46,15 @@ async def filled(purges: Purges, name: str = "t", snapshots: int = 3) -> None:
     await purges.fixture.commit(set_property("a", "1"), name)
 
 
-async def test_every_file_goes_and_the_task_tells_how_many(purges: Purges) -> None:
+async def test_every_file_is_deleted_and_the_task_has_the_count(purges: Purges) -> None:
     await filled(purges)
     task = await purges.purge()
     assert purges.files() == []
     assert (task.status, task.attempts) == (Status.SUCCESS, 0)
-    told = details(task)
+    report = details(task)
     # Six data files, three manifests, three manifest lists, five metadata files.
-    assert (told["files_deleted"], told["outside"], told["left_behind"]) == (17, 0, 0)
-    assert told["bytes_deleted"] == 6 * 10 + 3 * 99
+    assert (report["files_deleted"], report["outside"], report["left_behind"]) == (17, 0, 0)
+    assert report["bytes_deleted"] == 6 * 10 + 3 * 99
     assert await purges.hints() == []
     assert (await purges.tombstone()).state == PURGED
     assert await purges.run() == 0
@@ -74,7 +74,7 @@ async def test_nothing_is_deleted_before_the_time_to_undo_has_passed(purges: Pur
     await load_table(purges.fixture.session(), NS, "t")
 
 
-async def test_a_purge_that_was_undone_ends_and_says_so(purges: Purges) -> None:
+async def test_a_purge_that_was_undone_ends_and_reports_it(purges: Purges) -> None:
     await filled(purges)
     await purges.drop()
     task = str((await purges.tombstone()).task)
@@ -203,16 +203,18 @@ async def test_files_that_an_engine_deleted_are_no_obstacle(purges: Purges) -> N
     await purges.run()
     task = await purges.task(str((await purges.tombstone()).task))
     assert task.status is Status.SUCCESS
-    told = details(task)
-    assert (told["left_behind"], told["gone"]) == (3, 5)
-    assert sorted(texts(told, "gone_examples")) == sorted(f"memory:///{key}" for key in metadata)
+    report = details(task)
+    assert (report["left_behind"], report["gone"]) == (3, 5)
+    assert sorted(texts(report, "gone_examples")) == sorted(f"memory:///{key}" for key in metadata)
 
 
 @pytest.mark.parametrize(
     ("missing", "left"), [("/snap-", ["avro", "parquet", "parquet"]), ("-m0.avro", ["parquet", "parquet"])]
 )
-async def test_manifests_and_their_lists_that_are_gone_are_told(purges: Purges, missing: str, left: list[str]) -> None:
-    """What only they led to stays, as a file that nobody names."""
+async def test_manifests_and_their_lists_that_are_gone_are_reported(
+    purges: Purges, missing: str, left: list[str]
+) -> None:
+    """Files that only they named stay, as unreferenced files."""
     await filled(purges)
     await purges.drop()
     [gone, *_] = [key for key in purges.files() if missing in key]
@@ -221,9 +223,9 @@ async def test_manifests_and_their_lists_that_are_gone_are_told(purges: Purges, 
     await purges.run()
     task = await purges.task(str((await purges.tombstone()).task))
     assert task.status is Status.SUCCESS
-    told = details(task)
-    assert (told["gone"], told["gone_examples"]) == (1, [f"memory:///{gone}"])
-    assert sorted(file.rpartition("/")[2].partition(".")[2] for file in texts(told, "left_behind_examples")) == left
+    report = details(task)
+    assert (report["gone"], report["gone_examples"]) == (1, [f"memory:///{gone}"])
+    assert sorted(file.rpartition("/")[2].partition(".")[2] for file in texts(report, "left_behind_examples")) == left
 
 
 async def test_the_metadata_of_a_lost_try_goes_too(purges: Purges) -> None:
@@ -237,7 +239,7 @@ async def test_the_metadata_of_a_lost_try_goes_too(purges: Purges) -> None:
     assert purges.files() == []
 
 
-async def test_files_that_nobody_names_are_reported_and_left(purges: Purges) -> None:
+async def test_unreferenced_files_are_reported_and_left(purges: Purges) -> None:
     state = await purges.table()
     stray = await write(purges.store, state.metadata_location.replace("/metadata/", "/data/stray-"))
     assert details(await purges.purge()) == {
@@ -302,7 +304,7 @@ async def test_a_receipt_that_cannot_be_read_fails_the_purge_before_it_begins(pu
     assert damaged in str(task.summary)
     assert purges.files() == before
     assert (await purges.tombstone()).state == DROPPED
-    # As fsck says: without the receipt the metadata file is asked.
+    # As in fsck: without the receipt the metadata file is read.
     for key in receipts.values():
         await purges.store.delete(key)
     await retry_task(purges.fixture.session(), task.id, purges.runtime)
@@ -400,8 +402,8 @@ async def test_a_worker_whose_time_is_up_leaves_the_rest_to_the_next_at_once(
 
     assert purges.files() == []
     assert (task.status, task.attempts) == (Status.SUCCESS, 0)
-    told = details(task)  # what nobody leads to any more is not missed
-    assert (told["gone"], told["gone_examples"]) == (2, [f"memory:///{key}" for key in (lists[1], manifests[0])])
+    report = details(task)  # files without a reference are not missed
+    assert (report["gone"], report["gone_examples"]) == (2, [f"memory:///{key}" for key in (lists[1], manifests[0])])
     assert done == sorted(done)
     assert len({*done}) > 1
 

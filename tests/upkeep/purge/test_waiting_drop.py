@@ -44,7 +44,7 @@ async def test_a_drop_that_waits_is_answered_when_the_files_are_gone() -> None:
     assert (await purges.tombstone()).state == PURGED
 
 
-async def test_a_purge_that_takes_longer_goes_on_as_a_task_and_the_log_says_so(
+async def test_a_purge_that_takes_longer_goes_on_as_a_task_and_the_log_reports_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     purges = await made()
@@ -148,7 +148,7 @@ async def test_a_plain_drop_is_answered_at_once() -> None:
     assert purges.runtime.ms == began_ms
 
 
-async def test_a_drop_stands_though_nobody_can_tell_what_became_of_its_purge(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_drop_is_committed_though_the_outcome_of_its_purge_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
     purges = await made()
 
     purges.store.rules = [Rule(looks_for_the_task, fails=StoreUnavailable("the store is gone"))]

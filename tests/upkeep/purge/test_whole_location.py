@@ -1,4 +1,4 @@
-"""Which locations are emptied as a whole: those that the catalog made for one table, and that nobody else has named
+"""A purge empties a whole location only if the catalog made it for one table, and no other table has named it
 (docs/design/purge.md#rule-17)."""
 
 import json
@@ -69,7 +69,7 @@ async def test_whatever_lies_where_the_catalog_put_the_table_goes(whole: Purges)
     assert whole.files() == []
 
 
-async def test_unless_the_operator_asks_for_it_what_nobody_names_is_only_reported(purges: Purges) -> None:
+async def test_unreferenced_files_are_only_reported_by_default(purges: Purges) -> None:
     kept = await stray(purges, await append(purges.fixture, await purges.table(), "a"))
     assert left(await purges.purge()) == 1
     assert purges.files() == [kept]
@@ -128,9 +128,9 @@ async def test_a_location_at_which_a_table_was_made_since_is_shared_when_that_ha
     tombstone = await whole.tombstone()
     steps = tombstone.is_shared(index)
     next(steps)
-    with pytest.raises(StopIteration) as told:
+    with pytest.raises(StopIteration) as report:
         steps.send(None)
-    assert told.value.value is True
+    assert report.value.value is True
     assert kept in whole.files()
 
 
@@ -197,7 +197,7 @@ async def run(purges: Purges) -> int:
 
 
 @pytest.mark.parametrize("whole_location", [True, False])
-async def test_a_location_is_looked_at_again_when_no_client_has_credentials_for_it(whole_location: bool) -> None:
+async def test_a_location_is_listed_again_when_no_client_has_credentials_for_it(whole_location: bool) -> None:
     settings = PurgeSettings(undrop_window_ms=0, whole_location=whole_location, vended_ms=12 * HOUR_MS)
     purges = await in_a_realm(settings)
     made = await append(purges.fixture, await purges.table(), "a")
@@ -221,7 +221,7 @@ async def test_a_location_is_looked_at_again_when_no_client_has_credentials_for_
     assert (await purges.tombstone()).state == PURGED
 
 
-async def test_after_a_long_window_nobody_has_credentials() -> None:
+async def test_after_a_long_window_no_client_has_credentials() -> None:
     purges = await in_a_realm(PurgeSettings(vended_ms=12 * HOUR_MS))
     await purges.table()
     await purges.drop()

@@ -245,7 +245,7 @@ async def test_a_purge_that_had_not_begun_is_taken_back(tmp_path: Path) -> None:
 
 
 async def test_a_purge_that_had_begun_goes_on_and_leaves_what_came_to_its_place_since(tmp_path: Path) -> None:
-    """The catalog that was backed up has ended it, and somebody has chosen the place for another table."""
+    """The original catalog has ended the purge, and another table was made at its place."""
     settings = Settings("wh", purge=PurgeSettings(undrop_window_ms=0, whole_location=True))
     fixture = a_catalog(settings)
     await fixture.namespace(*NS)
@@ -280,15 +280,15 @@ async def raises(worker: Worker, execution: object, executor: object, error: Exc
     raise error
 
 
-async def test_what_is_missing_in_the_catalog_is_said_to_be(tmp_path: Path) -> None:
+async def test_what_is_missing_in_the_catalog_is_reported_as_missing(tmp_path: Path) -> None:
     fixture = a_catalog()
     await fixture.namespace(*NS)
     made = await fixture.table("a")
     await fixture.store.delete(f"wh/_catalog/iceberg_pointers/{made.entity}.json")
 
-    told = await backed_up(fixture, tmp_path / "b.tar.gz")
+    report = await backed_up(fixture, tmp_path / "b.tar.gz")
 
-    [held] = sequence(told, "registries")
+    [held] = sequence(report, "registries")
     assert isinstance(held, dict)
     assert held["pointers_missing"] == [made.entity]
 
@@ -316,8 +316,8 @@ SINGLE = ("a", "b", "a", "b", "create")  # what a transaction changes is read ag
 
 @dataclass
 class Writers:
-    """Clients that write on, and what they were told was done: a counter a table, and one of transactions over both;
-    names that were made."""
+    """Clients that keep writing, with the acknowledged results: a counter for each table, one of transactions over
+    both, and the created names."""
 
     fixture: CatalogFixture
     chance: random.Random
@@ -416,7 +416,7 @@ def what_was_done_read_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def transactions_torn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody asks what committed meanwhile."""
+    """No receipt of a commit during the backup is requested."""
 
     async def none(self: CatalogBackup) -> None:
         return None

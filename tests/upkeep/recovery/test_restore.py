@@ -1,4 +1,4 @@
-"""What was lost is restored where it is known what it was; else the operator is asked (docs/recovery.md)."""
+"""Lost records are restored where their content is proven; else the operator has to choose (docs/recovery.md)."""
 
 from dataclasses import dataclass
 
@@ -86,14 +86,14 @@ def candidates(found: object) -> list[JsonObject]:
 # HEAD
 
 
-async def test_a_head_whose_last_change_nothing_tells_of_is_asked_for(lived: Catalog) -> None:
+async def test_a_head_without_evidence_of_its_last_change_needs_a_choice(lived: Catalog) -> None:
     await create_namespace(lived.fixture.session(), ("later",), {})
     head = await lived.head()
     await lived.store.delete(MANIFEST)
 
-    asked = await lived.restore()
-    assert asked["ok"] is False
-    found = candidates(asked["head"])
+    requests = await lived.restore()
+    assert requests["ok"] is False
+    found = candidates(requests["head"])
     assert [[each["kind"] for each in sequence(one, "operations") if isinstance(each, dict)] for one in found] == [
         ["create-namespace"],
         ["create-namespace"],
@@ -135,7 +135,7 @@ async def test_commits_that_raced_to_be_the_first_make_no_head(lived: Catalog) -
     assert (await lived.head()).sequence == 1
 
 
-async def test_a_head_that_is_made_after_it_was_looked_for_is_found() -> None:
+async def test_a_head_that_is_made_after_the_read_is_found() -> None:
     clock = FakeRuntime()
     store = ScriptedStore(clock.now_ms)
     fixture = CatalogFixture(store, clock)
@@ -150,7 +150,7 @@ async def test_a_head_that_is_made_after_it_was_looked_for_is_found() -> None:
     assert (await fixture.another().session().state.head()).sequence == 2
 
 
-async def test_the_answer_that_was_kept_for_a_key_tells(lived: Catalog) -> None:
+async def test_the_stored_answer_of_a_key_is_evidence(lived: Catalog) -> None:
     fixture = lived.fixture
     await create_namespace(fixture.session({}, key=fixture.key(), path="/namespaces"), ("later",), {})
     before = await lived.body(MANIFEST)
@@ -183,7 +183,7 @@ async def test_an_answer_that_changed_nothing_does_not_tell(lived: Catalog) -> N
     assert truth.id in [each["commit"] for each in found]
 
 
-async def test_the_mark_of_a_drop_tells(lived: Catalog) -> None:
+async def test_the_mark_of_a_drop_is_evidence(lived: Catalog) -> None:
     await lived.fixture.table("t")
     await drop_table(lived.fixture.session(), NS, "t", purge=False)
     before = await lived.body(MANIFEST)
@@ -224,18 +224,18 @@ async def test_a_head_that_is_damaged_is_kept_aside(lived: Catalog) -> None:
     before = await lived.body(MANIFEST)
     await lived.store.put(MANIFEST, before[:100], ANY)
 
-    told = await lived.restore(dry=True)
+    planned = await lived.restore(dry=True)
     assert (await lived.body(MANIFEST), lived.kept()) == (before[:100], [])
     done = await lived.restore()
 
-    assert mapping(told, "head")["chosen"] == mapping(done, "head")["chosen"]
+    assert mapping(planned, "head")["chosen"] == mapping(done, "head")["chosen"]
     assert await lived.body(MANIFEST) == before
     [kept] = lived.kept()
     assert mapping(done, "head")["kept"] == kept
     assert await lived.body(kept) == before[:100]
 
 
-async def test_a_head_that_can_be_read_is_replaced_only_if_that_is_said(lived: Catalog) -> None:
+async def test_a_readable_head_is_replaced_only_with_replace(lived: Catalog) -> None:
     older = await lived.body(MANIFEST)
     await create_namespace(lived.fixture.session(), ("later",), {})
     newer = await lived.body(MANIFEST)
@@ -257,7 +257,7 @@ async def test_a_commit_that_does_not_exist_is_refused(lived: Catalog) -> None:
         await lived.restore(Choices(head="01KAN0Y7Q2M3C4D5E6F7G8H9JK"))
 
 
-async def test_somebody_who_writes_meanwhile_is_not_overwritten(lived: Catalog) -> None:
+async def test_a_concurrent_write_is_not_overwritten(lived: Catalog) -> None:
     fixture = lived.fixture
     await fixture.table("t", key=fixture.key())
     await lived.store.put(MANIFEST, b"{", ANY)
@@ -275,7 +275,7 @@ async def test_somebody_who_writes_meanwhile_is_not_overwritten(lived: Catalog) 
 # Pointers
 
 
-async def test_a_pointer_comes_back_with_what_it_told_of_its_table(lived: Catalog) -> None:
+async def test_a_pointer_is_restored_with_the_fields_of_its_table(lived: Catalog) -> None:
     fixture = lived.fixture
     made = await fixture.table("t")
     await fixture.commit(set_property("p", "1"), key=fixture.key())
@@ -292,7 +292,7 @@ async def test_a_pointer_comes_back_with_what_it_told_of_its_table(lived: Catalo
     await fixture.another().commit(set_property("p", "2"), key=fixture.key())
 
 
-async def test_a_commit_of_which_nothing_tells_is_asked_for(lived: Catalog) -> None:
+async def test_a_commit_without_evidence_needs_a_choice(lived: Catalog) -> None:
     fixture = lived.fixture
     made = await fixture.table("t")
     last = await fixture.commit(set_property("p", "1"))
@@ -387,7 +387,7 @@ async def test_a_file_of_another_table_is_not_taken(lived: Catalog) -> None:
     assert lived.pointer_key(made.entity) not in lived.store.keys("")
 
 
-async def test_a_pointer_that_can_be_read_is_replaced_only_if_that_is_said(lived: Catalog) -> None:
+async def test_a_readable_pointer_is_replaced_only_with_replace(lived: Catalog) -> None:
     fixture = lived.fixture
     made = await fixture.table("t")
     await fixture.commit(set_property("p", "1"))
@@ -420,7 +420,7 @@ async def test_a_sound_catalog_is_left_as_it_is(lived: Catalog) -> None:
     assert {key: await lived.body(key) for key in lived.store.keys("")} == before
 
 
-async def test_what_is_said_of_a_table_is_not_lost_with_its_pointer(lived: Catalog) -> None:
+async def test_the_governance_of_a_table_is_not_lost_with_its_pointer(lived: Catalog) -> None:
     await lived.fixture.table("t")
     await govern_relation(lived.fixture.session(), NS, "t", "table", {"arco.owner": "ada"})
     for key in lived.store.keys("wh/_catalog/iceberg_pointers/"):

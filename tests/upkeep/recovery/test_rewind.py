@@ -30,7 +30,7 @@ ENABLE = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfigur
 
 
 def quietly(_: str) -> None:
-    """Tells nobody."""
+    """Ignores the reported change."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Bucket:
     fixture: CatalogFixture
 
     async def instant(self) -> int:
-        """A time by the bucket's clock, after all that was done and before all that will be: it tells seconds."""
+        """Returns a time by the bucket's clock, which has seconds, after all earlier and before all later changes."""
         page = await self.store.list("nothing/")
         for _ in range(600):
             await asyncio.sleep(0.05)
@@ -85,16 +85,16 @@ async def test_what_was_stored_then_is_stored_again_and_no_version_goes(bucket: 
     await drop_table(fixture.session(), NS, "b", purge=False)
     before = await bucket.kept()
     session = fixture.another().session(deadline_ms=DAY_MS)
-    told: list[str] = []
+    printed: list[str] = []
 
-    planned = await rewind(session, bucket.versions, then_ms, dry=True, report=told.append)
+    planned = await rewind(session, bucket.versions, then_ms, dry=True, report=printed.append)
     assert await bucket.kept() == before
     done = await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
 
     assert planned == {**done, "dry_run": True}
     assert done["restored"] == 3, "the pointers of a and b, and HEAD"
-    assert "restore wh/_catalog/core/manifest.json" in told
-    assert len(told) == sum(count for count in (done["restored"], done["hidden"]) if isinstance(count, int))
+    assert "restore wh/_catalog/core/manifest.json" in printed
+    assert len(printed) == sum(count for count in (done["restored"], done["hidden"]) if isinstance(count, int))
     again = await rewind(session, bucket.versions, then_ms, dry=False, report=quietly)
     assert (again["restored"], again["hidden"]) == (0, 0)
     assert await bucket.property_of("a") == made.metadata_location
@@ -108,7 +108,7 @@ async def test_what_was_stored_then_is_stored_again_and_no_version_goes(bucket: 
     await fixture.another().commit(set_property("p", "3"), "a")
 
 
-async def test_a_run_that_was_stopped_serves_nobody_and_goes_on(
+async def test_an_interrupted_rewind_serves_no_client_and_continues(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixture = bucket.fixture
