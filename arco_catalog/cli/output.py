@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from arco_catalog.cli.columns import columns
 from arco_catalog.state.characters import escaped
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # rich is optional
     from rich.console import Console
 
 UNBROKEN = frozenset(

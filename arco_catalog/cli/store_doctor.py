@@ -18,7 +18,7 @@ from storage_backends.conformance.checks import CHECKS
 from storage_backends.conformance.examine import ExaminationReport, examine
 from storage_backends.probe import FOLDER
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imports httptools, which local stores do not need
     from storage_backends.wire.http1 import Response
 
 DIFFERS = "differs"

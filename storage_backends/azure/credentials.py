@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from storage_backends.azure.config import ClientSecret, DefaultChain
 from storage_backends.base import StoreDenied, StoreUnavailable
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # azure-core is optional
     from azure.core.credentials import TokenCredential
 
 SCOPE = "https://storage.azure.com/.default"

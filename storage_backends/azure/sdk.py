@@ -19,7 +19,7 @@ from storage_backends.clock import system_now_ms
 from storage_backends.wire.exchange import Ambiguous, OversizedAnswer, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end, request_head
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the SDK is optional, and imported at the first use
     from aiohttp import ClientResponse
     from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
     from azure.core.pipeline import AsyncPipeline

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from storage_backends.base import Applied, Found, ObjectStore, Outcome, PreconditionFailed, Version, When
 from storage_backends.clock import system_now_ms
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imports httptools, which local stores do not need
     from storage_backends.wire.http1 import Response
 
 

@@ -24,7 +24,7 @@ from storage_backends.base import (
 from storage_backends.conformance.check import Check, Examination, Fault, Finding, Grade
 from storage_backends.conformance.checks import CHECKS, CREATION
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imports httptools, which local stores do not need
     from storage_backends.wire.http1 import Response
 
 CHECK_S = 60.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from storage_backends.base import StoreDenied
 from storage_backends.gcs.config import AccessToken, Anonymous, GcsConfig
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imports google-auth, which is optional
     from storage_backends.gcs.google_credentials import GoogleCredentials
 
 _WITHOUT_GOOGLE_AUTH = (

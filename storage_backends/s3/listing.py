@@ -7,7 +7,7 @@ from storage_backends.base import Listed, Version
 from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a cold start without a listing must not import XML
     from xml.etree.ElementTree import Element
 
 

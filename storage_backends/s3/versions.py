@@ -19,7 +19,7 @@ from storage_backends.wire.client import Client
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.exchange import Request
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a cold start must not import XML
     from xml.etree.ElementTree import Element
 
 

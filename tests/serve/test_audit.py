@@ -68,7 +68,7 @@ def test_a_refusal_for_no_reason_is_found() -> None:
 
 
 def test_a_commit_without_a_request_is_found() -> None:
-    with pytest.raises(AssertionError, match="there is no request for"):
+    with pytest.raises(AssertionError, match="happened without a request"):
         check_answers(HISTORY, REQUESTS[1:])
 
 
