@@ -300,15 +300,19 @@ class Files:
         none of its arrays and objects but those of an outline. A long document is parsed and used by a worker thread.
         Memory is taken for it for so long: of the request, or of all background work. With `current` the file is one
         that `read_current` reads. Raises `UnreadableMetadata`, and as `read` does."""
-        hold = self._hold if self._hold.counts else background_memory().hold()
-        files = Files(self._mounts, self._cache, self._state, self._runtime, self._most, hold)
-        try:
-            body = await (files.read_current(location) if current else files.read(location))
-            await hold.take(await files.parsed_bytes(location, body))
+        if self._hold.counts:
+            body = await (self.read_current(location) if current else self.read(location))
+            await self._hold.take(await self.parsed_bytes(location, body))
             return await off_loop(len(body), partial(_extract, body, location, use))
-        finally:
-            if hold is not self._hold:
-                hold.close()
+        memory = background_memory()
+        with memory.hold() as hold:
+            files = Files(self._mounts, self._cache, self._state, self._runtime, self._most, hold)
+            body = await (files.read_current(location) if current else files.read(location))
+            # Tasks that hold files would wait for memory that the others hold. So one document after the other is
+            # parsed, also where there is not as much.
+            async with memory.parsing:
+                hold.take_now(await files.parsed_bytes(location, body))
+                return await off_loop(len(body), partial(_extract, body, location, use))
 
     async def parsed_bytes(self, location: str, body: bytes) -> int:
         """Memory for parsing and changing the file, which was read."""

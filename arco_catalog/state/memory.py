@@ -161,6 +161,8 @@ class Memory:
 
     def __init__(self, limit: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
+        self.parsing = asyncio.Lock()
+        """Held by the task whose document is parsed, in memory beyond the limit."""
         self._small = _Share(limit // SMALL_SHARE)
         self._large = _Share(limit - limit // SMALL_SHARE)
 
@@ -228,6 +230,13 @@ class Hold:
         taken = Taken(share, size, owner)
         self._taken.append(taken)
         return taken
+
+    def take_now(self, size: int) -> None:
+        """Takes so many bytes if they are there, and waits for none."""
+        if self._memory is not None and size > 0:
+            share = self._memory.share_of(size)
+            if share.take_now(size, self.owner, starts=False):
+                self._taken.append(Taken(share, size, self.owner))
 
     def close(self) -> None:
         """Gives everything back, and takes nothing more."""

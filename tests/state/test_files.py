@@ -3,6 +3,7 @@
 import gzip
 import tracemalloc
 import zlib
+from asyncio import TaskGroup, timeout
 from threading import get_ident
 from traceback import walk_tb
 
@@ -18,6 +19,7 @@ from arco_catalog.state.files import FIRST_BYTES, MAX_MEMBERS, Files, Mount, unp
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import (
     FILE_WEIGHT,
+    MAX_METADATA_BYTES,
     PARSED_WEIGHT,
     VALUE_BYTES,
     VALUES_COUNTED_FROM_BYTES,
@@ -332,3 +334,20 @@ async def test_a_confirmation_is_young_by_both_clocks(passed_ms: int, boot_passe
         return
     with pytest.raises(NotFound):
         await shelf.files().read_written(FILE)
+
+
+async def test_large_files_of_tasks_do_not_wait_for_each_other_in_vain() -> None:
+    """Each is read with as much memory as there is, and keeps what its bytes take while its document is parsed."""
+    shelf = Shelf()
+    document: JsonObject = {"last-updated-ms": 1, "x": "y" * (2 * MB)}
+    names = [f"t/{number}.metadata.json" for number in range(8)]
+    for name in names:
+        await shelf.store.put(name, dumps(document), ABSENT)
+    state = State(shelf.store, Paths("wh"), Caches.of(MB), shelf.runtime)
+    mounts = [Mount(Location.parse(shelf.root), shelf.store)]
+    for cached in (False, True):
+        async with timeout(20), TaskGroup() as group:
+            for name in names:
+                files = Files(mounts, shelf.cache, state, shelf.runtime, MAX_METADATA_BYTES)  # type: ignore[arg-type]
+                group.create_task(files.extract(f"memory:///{name}", lambda found: found["last-updated-ms"]))
+        assert background_memory().used == 0, cached
