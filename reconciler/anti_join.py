@@ -22,8 +22,9 @@ from arco_catalog.tasks.execution import Execution, TaskFailed
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory
 from arco_catalog.upkeep.purge.missing import describe_missing, wait_for_missing
+from arco_catalog.upkeep.purge.other_table import MAX_ROUNDS, has_name
 from arco_catalog.upkeep.purge.reach import ReachedFile
-from arco_catalog.upkeep.purge.sharing import MAX_ROUNDS, has_name, known_tables
+from arco_catalog.upkeep.purge.sharing import known_tables
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     Damaged,

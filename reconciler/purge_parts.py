@@ -20,6 +20,7 @@ from arco_catalog.tasks.execution import TaskFailed, task_session
 from arco_catalog.tasks.followed_lease import FollowedLease
 from arco_catalog.upkeep.purge.reach import Reached, ReachedFile, entries_of, manifests_of, named_by, reached_by
 from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
+from arco_catalog.upkeep.purge.unreadable import UnreadableFile
 from reconciler.catalog_config import CatalogConfig
 
 A = TypeVar("A")
@@ -186,11 +187,12 @@ async def _led_to(
 ) -> AsyncGenerator[Row, None]:
     """What a table leads to by one of its states, and by all before it. What can't be read is reported beside the
     rest."""
-    corrupt: list[str] = []
+    corrupt: list[UnreadableFile] = []
+    damage: list[str] = []
     try:
         reached = await reached_by(reading, pointer, corrupt)
     except TaskFailed as failed:  # how the log goes on is unknown: the state itself is read nevertheless
-        corrupt.append(str(failed))
+        damage.append(str(failed))
         reached = await named_by(reading, [pointer.metadata.location], corrupt)
     for file in (*reached.files, *reached.lists, *reached.statistics):
         if key := own(file):
@@ -209,7 +211,7 @@ async def _led_to(
                 yield manifest.location, Manifest(owner, present)
         for file in gone:
             yield "", Gone(owner, file, present)
-    for why in dict.fromkeys(corrupt):
+    for why in dict.fromkeys((*damage, *(each.reason for each in corrupt))):
         yield "", Damaged(why, owner.name)
 
 

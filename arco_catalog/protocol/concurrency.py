@@ -1,7 +1,7 @@
 """Awaits steps concurrently: each runs at once until it first waits, and the first failure is raised as it is."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar, overload
 
@@ -74,6 +74,18 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitable[None]]) -> None:
+    """Awaits a step for each item, in order and so many concurrently. A slow item delays no other, only the end. The
+    first failure cancels the others, and is raised when they have ended."""
+    rest = iter(items)
+
+    async def work() -> None:
+        for item in rest:
+            await step(item)
+
+    await gather(*(work() for _ in range(at_once)))
 
 
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:

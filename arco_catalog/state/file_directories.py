@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.access import State
 from arco_catalog.state.compare_and_swap import update_until_applied
-from arco_catalog.state.fields import mapping, sequence, text
+from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.listing import list_pages
 from storage_backends import Found, StoreError
 
@@ -25,8 +25,15 @@ _LOG = logging.getLogger(__name__)
 SHARDS = 64
 """How many objects hold the entries."""
 FORMAT = 1
+WHOLE, DAMAGED = "tables", "damaged"
+"""The fields of a shard: tables all of whose files were read, and those with unread files. An earlier version has no
+second field, and reads these tables again."""
 MAX_DIRECTORIES = 64
 """Directories in an entry. Of more, the deepest are replaced by the ones around them."""
+MAX_UNREAD_FILES = 16
+"""Files of a table that could not be read, in an entry. A table with more has no entry."""
+NO_KEY = ""
+"""In place of a version: the catalog has no key for the file."""
 MAX_DIRECTORIES_AT_ONCE = 4_096
 """Directories in memory before the deepest are replaced."""
 TRIES = 3
@@ -34,15 +41,35 @@ TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A metadata file, manifest list or manifest that could not be read: at this version, or at `NO_KEY`. None means
+    that the file was missing."""
+
+    location: str
+    version: str | None
+
+    @classmethod
+    def parse(cls, entry: JsonObject) -> "UnreadFile":
+        """Reads one. Raises `InternalError`."""
+        return cls(text(entry, "location"), optional_text(entry, "version"))
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        version: JsonObject = {} if self.version is None else {"version": self.version}
+        return {"location": self.location, **version}
+
+
+@dataclass(frozen=True, slots=True)
 class FileDirectories:
     """The directories of a table's files, by their normal forms, except in the `locations` of the table.
     `version` is that of its pointer. Where they are `widened`, files may be anywhere below the directories, not
-    directly in them alone."""
+    directly in them alone. Files that only the `unread` files name are not among them."""
 
     version: str
     locations: tuple[str, ...]
     directories: tuple[str, ...]
     widened: bool = False
+    unread: tuple[UnreadFile, ...] = ()
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "FileDirectories":
@@ -50,7 +77,8 @@ class FileDirectories:
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
             raise InternalError("a stored record has 'widened' that is no boolean")
-        return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened)
+        unread = tuple(UnreadFile.parse(each) for each in sequence(entry, "unread") if isinstance(each, dict))
+        return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
     def may_reach(self, places: Collection[str]) -> bool:
         """Whether a file of the table may be in one of these places, given by their normal forms."""
@@ -63,7 +91,9 @@ class FileDirectories:
     def to_json(self) -> JsonObject:
         """The entry."""
         widened: JsonObject = {"widened": True} if self.widened else {}
-        return {"pointer": self.version, "locations": [*self.locations], "directories": [*self.directories], **widened}
+        unread: JsonObject = {"unread": [each.to_json() for each in self.unread]} if self.unread else {}
+        directories: JsonObject = {"locations": [*self.locations], "directories": [*self.directories]}
+        return {"pointer": self.version, **directories, **widened, **unread}
 
 
 class DirectorySet:
@@ -161,8 +191,12 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     """The entries of a shard. Raises `InternalError` for one that is corrupt, or of a later version."""
     if found is None:
         return {}
-    entries = mapping(_document(key, found), "tables")
-    return {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
+    document = _document(key, found)
+    entries = {**mapping(document, DAMAGED), **mapping(document, WHOLE)}
+    parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
+    if any(not parsed[entity].unread for entity in mapping(document, DAMAGED) if entity in parsed):
+        raise InternalError(f"{key} has a damaged table without an unread file")
+    return parsed
 
 
 def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
@@ -198,8 +232,9 @@ def _is_later(found: Found) -> bool:
 
 
 def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
-    tables: JsonObject = {entity: entry.to_json() for entity, entry in entries.items()}
-    return dumps({"version": FORMAT, "tables": tables}, sort_keys=True)
+    whole: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if not entry.unread}
+    damaged: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if entry.unread}
+    return dumps({"version": FORMAT, WHOLE: whole, **({DAMAGED: damaged} if damaged else {})}, sort_keys=True)
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:

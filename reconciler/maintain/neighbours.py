@@ -21,8 +21,8 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.tasks.execution import TaskFailed
+from arco_catalog.upkeep.purge.other_table import MAX_ROUNDS
 from arco_catalog.upkeep.purge.reach import Reached, files_behind
-from arco_catalog.upkeep.purge.sharing import MAX_ROUNDS
 from reconciler.maintain.files_elsewhere import is_inside
 from storage_backends import StoreUnavailable
 

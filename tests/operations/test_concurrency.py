@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from arco_catalog.protocol.concurrency import Superseded, gather
+from arco_catalog.protocol.concurrency import Superseded, for_each, gather
 
 
 async def fail(error: Exception) -> None:
@@ -169,3 +169,39 @@ async def test_what_a_step_sets_for_its_context_stays_with_it() -> None:
 
     assert await gather(set_mark("a"), set_mark("b")) == ("a", "b")
     assert mark.get() == "none"
+
+
+async def test_so_many_items_are_worked_on_and_a_slow_one_delays_no_other() -> None:
+    under_way, maximum, done = 0, 0, list[int]()
+    others_done = asyncio.Event()
+
+    async def step(item: int) -> None:
+        nonlocal under_way, maximum
+        under_way += 1
+        maximum = max(maximum, under_way)
+        await (others_done.wait() if item == 0 else asyncio.sleep(0))
+        under_way -= 1
+        done.append(item)
+        if len(done) == 9:
+            others_done.set()
+
+    async with asyncio.timeout(10):
+        await for_each(range(10), 3, step)
+    assert maximum == 3
+    assert done == [*range(1, 10), 0]
+
+
+async def test_the_first_item_that_fails_ends_the_others() -> None:
+    ended: list[int] = []
+
+    async def step(item: int) -> None:
+        if item == 1:
+            await fail(ValueError("x"))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(item)
+
+    with pytest.raises(ValueError, match="x"):
+        await for_each(range(10), 3, step)
+    assert ended == [0, 2]

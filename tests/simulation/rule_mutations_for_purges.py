@@ -25,11 +25,12 @@ from arco_catalog.state.tombstone import PURGING, Tombstone
 from arco_catalog.tasks.execution import Execution, Executor, NotYet, Sessions, TaskFailed, task_session
 from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
-from arco_catalog.upkeep.purge import executor, reach, sharing
+from arco_catalog.upkeep.purge import executor, other_table, reach, sharing
 from arco_catalog.upkeep.purge.avro import Fields, ReadRange
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory
 from arco_catalog.upkeep.purge.reach import records_of
+from arco_catalog.upkeep.purge.unreadable import UnreadableFile
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -230,14 +231,23 @@ def what_is_damaged_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
 
 def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> None:
     """Whatever it leads to by then."""
-    files_of = sharing._files_of
+    files_of = other_table.files_of
 
     def without(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[UnreadableFile]
     ) -> AsyncGenerator[str, None]:
         return files_of(execution, metadata, [], corrupt)
 
-    patch.setattr(sharing, "_files_of", without)
+    patch.setattr(other_table, "files_of", without)
+
+
+def a_missing_file_that_is_remembered_for_good(patch: pytest.MonkeyPatch) -> None:
+    """A restored file moves no pointer."""
+
+    async def are_unchanged(*_: object) -> bool:
+        return True
+
+    patch.setattr(other_table, "are_unchanged", are_unchanged)
 
 
 def a_file_that_a_neighbour_misses_passed_over_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -303,6 +313,7 @@ BUGS: list[Mutation] = [
     manifests_counted_before_their_files_are_deleted,
     what_is_damaged_taken_for_gone,
     what_is_gone_of_a_neighbour_taken_for_nothing,
+    a_missing_file_that_is_remembered_for_good,
     a_file_that_a_neighbour_misses_passed_over_at_once,
     a_staged_create_that_leaves_no_mark,
     any_first_location_taken_for_one_that_was_made,

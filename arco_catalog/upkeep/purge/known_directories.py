@@ -63,27 +63,35 @@ class KnownDirectories:
         self._places = places
         self._entities: Collection[str] = frozenset()
         self._added: dict[str, FileDirectories] = {}
+        self._damaged: dict[str, FileDirectories] = {}
         self._written_ms = execution.runtime.boot_ms()
 
     async def find_unchanged(
         self, tables: Mapping[str, Collection[str]], versions: Mapping[str, str]
     ) -> Collection[str]:
         """Returns which of these tables, given with their locations, have no file in the places: their pointers still
-        have the versions for which that is recorded. Raises `LeaseLost`, and `StoreError`."""
+        have the versions for which that is recorded, and all their files were read. Raises `LeaseLost`, and
+        `StoreError`."""
         self._entities = versions.keys()
         unchanged: set[str] = set()
 
         async def read(shard: int) -> None:
             entries = await read_shard(self._execution.session().state, shard)
-            unchanged.update(
-                entity
-                for entity, entry in entries.items()
-                if entity in tables and self._is_elsewhere(entry, tables[entity], versions.get(entity))
-            )
+            for entity, entry in entries.items():
+                if entity in tables and self._is_elsewhere(entry, tables[entity], versions.get(entity)):
+                    if entry.unread:
+                        self._damaged[entity] = entry
+                    else:
+                        unchanged.add(entity)
 
         for shards in batches(sorted({shard_of(entity) for entity in tables}), SHARDS_AT_ONCE):
             await gather(*(read(shard) for shard in shards))
         return unchanged
+
+    def damaged(self, entity: str) -> FileDirectories | None:
+        """The record of a table that has not changed, and of which some files could not be read; None for any other
+        table. The files that were read are not in the places."""
+        return self._damaged.get(entity)
 
     def add(self, entity: str, entry: FileDirectories) -> None:
         """Adds the directories of a table that was read."""
@@ -101,9 +109,9 @@ class KnownDirectories:
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry
         self._added = {}
+        self._written_ms = self._execution.runtime.boot_ms()
         for batch in batches(shards.items(), SHARDS_AT_ONCE):
             await gather(*(write_shard(self._execution.session().state, *each, self._entities) for each in batch))
-        self._written_ms = self._execution.runtime.boot_ms()
 
     def _is_elsewhere(self, entry: FileDirectories, locations: Collection[str], version: str | None) -> bool:
         """Whether a record proves that a table has no file in the places. Files in the table's own locations are not

@@ -2,9 +2,10 @@
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from arco_catalog.iceberg import table
@@ -21,6 +22,7 @@ from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions, TaskFailed
 from arco_catalog.upkeep.ensure_receipt import ensure_receipt
 from arco_catalog.upkeep.purge.avro import Fields, ReadRange, Unreadable, read_blocks
+from arco_catalog.upkeep.purge.unreadable import CorruptFile, UnreadableFile
 from storage_backends import Found, InvalidKey, Version
 
 T = TypeVar("T")
@@ -37,10 +39,6 @@ NAME_BYTES = 128
 """Of that memory, for a manifest besides the letters of its name."""
 MAX_QUOTED = 1_000
 """Characters of a location that an error quotes."""
-
-
-class CorruptFile(TaskFailed):
-    """A file exists and can't be read."""
 
 
 @dataclass(slots=True)
@@ -77,7 +75,7 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
-async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[str] | None = None) -> Reached:
+async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[UnreadableFile] | None = None) -> Reached:
     """Reads the names in all metadata files of an entity: those of its log, of other files' logs, and those that
     never became current. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`, as a log
     that can't be followed does."""
@@ -108,7 +106,7 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
     return reached
 
 
-async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[str] | None = None) -> Reached:
+async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[UnreadableFile] | None = None) -> Reached:
     """Reads the names in these metadata files alone, without the files of their logs. Files that can't be read are
     added to `corrupt`; without it they raise `TaskFailed`."""
     reached = Reached()
@@ -134,14 +132,14 @@ async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
 
 
 async def _add_readable(
-    execution: Sessions, file: str, reached: Reached, corrupt: list[str] | None
+    execution: Sessions, file: str, reached: Reached, corrupt: list[UnreadableFile] | None
 ) -> Sequence[str] | None:
     """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone or corrupt.
     Raises `CorruptFile` if there is no list `corrupt`."""
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:
-        _note_corruption(error, corrupt)
+        _note_corruption(error, corrupt, file, partial(_add, execution, file, Reached()))
         return None
 
 
@@ -242,7 +240,7 @@ async def manifests_of(
     execution: Sessions,
     reached: Reached,
     gone: list[str] | None = None,
-    corrupt: list[str] | None = None,
+    corrupt: list[UnreadableFile] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
     """Yields all manifests, each once, in an order that depends on the manifest lists alone. Lists that do not exist
     are added to `gone`. Lists that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
@@ -251,7 +249,7 @@ async def manifests_of(
         try:
             listed = await manifests_in(execution, location, gone)
         except CorruptFile as error:
-            _note_corruption(error, corrupt)
+            _note_corruption(error, corrupt, location, partial(manifests_in, execution, location))
             continue
         for manifest, size in listed.items():
             if manifest not in seen:
@@ -283,7 +281,7 @@ async def entries_of(
 
 
 async def files_behind(
-    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[str] | None = None
+    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[UnreadableFile] | None = None
 ) -> AsyncGenerator[str, None]:
     """Yields the manifests of everything that was reached, and the files in them. Files that do not exist are added to
     `gone`. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
@@ -296,14 +294,24 @@ async def files_behind(
                         for each in files:
                             yield each.location
             except CorruptFile as error:
-                _note_corruption(error, corrupt)
+                read_again = partial(_read_entries, execution, manifest.location)
+                _note_corruption(error, corrupt, manifest.location, read_again)
 
 
-def _note_corruption(error: CorruptFile, corrupt: list[str] | None) -> None:
-    """Adds the error to the list. Raises it if there is no list."""
+async def _read_entries(execution: Sessions, manifest: str) -> None:
+    """Reads a manifest to its end. Raises `CorruptFile`."""
+    async with aclosing(entries_of(execution, manifest)) as blocks:
+        async for _ in blocks:
+            pass
+
+
+def _note_corruption(
+    error: CorruptFile, corrupt: list[UnreadableFile] | None, location: str, read: Callable[[], Awaitable[object]]
+) -> None:
+    """Adds the file with the error to the list. Raises the error if there is no list."""
     if corrupt is None:
         raise error
-    corrupt.append(str(error))
+    corrupt.append(UnreadableFile(location, str(error), read))
 
 
 @asynccontextmanager

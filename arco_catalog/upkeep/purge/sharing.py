@@ -4,37 +4,27 @@ import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.protocol.decisions import read_decision, read_outcome, resolve_for_read
+from arco_catalog.protocol.concurrency import for_each
 from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS
 from arco_catalog.state.entries import has_pointer
-from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
-from arco_catalog.state.file_directories import FileDirectories
+from arco_catalog.state.fields import integer, mapping, text, texts
 from arco_catalog.state.locations import Location
-from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.purge_progress import MISSING_SINCE, UNREAD
-from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.tombstone import PURGED, Tombstone
-from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed
-from arco_catalog.upkeep.purge.known_directories import ComparedFiles, KnownDirectories
-from arco_catalog.upkeep.purge.missing import describe_missing, wait_for_missing, with_unread
-from arco_catalog.upkeep.purge.reach import files_behind, named_by
+from arco_catalog.upkeep.purge.known_directories import KnownDirectories
+from arco_catalog.upkeep.purge.missing import wait_for_missing, with_unread
+from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
 from arco_catalog.upkeep.reconcile import ListedPointer, list_pointers
-from storage_backends import StoreUnavailable
 
 CHECKED = "asked"
 """The field of the checkpoint with a `NeighbourCheck`."""
 _LOG = logging.getLogger(__name__)
-MAX_ROUNDS = 20
-"""Reads of a table that changes while it is read, before the attempt fails."""
 READ_AT_ONCE = 16
 """Tables that are read concurrently."""
 
@@ -71,19 +61,6 @@ class NeighbourCheck:
         return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Other:
-    """Another table with its locations. `live` is whether a name referred to it, and not only a tombstone."""
-
-    entity: str
-    name: str
-    live: bool
-    locations: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name} (entity {self.entity})"
-
-
 async def find_sharer(
     execution: Execution, entity: str, locations: Collection[str], beginning: int | None = None
 ) -> str | None:
@@ -99,15 +76,10 @@ async def find_sharer(
     beginning = execution.number if beginning is None else beginning
     check = NeighbourCheck.parse(execution.checkpoint) or NeighbourCheck(execution.taken_ms, execution.number)
     missing: dict[str, str] = {}
-    sharer: str | None = None
     while True:
         known = KnownDirectories(execution, folders)
-        reading = _Round(execution, folders, check, known, missing)
-        for batch in batches(await _find_unknown(execution, entity, check, known), READ_AT_ONCE):
-            sharer = await reading.read(batch)
-            await known.write_if_due()
-            if sharer is not None:
-                break
+        others = await _find_unknown(execution, entity, check, known)
+        sharer = await _Round(execution, folders, check, known, missing, others).read()
         await known.write()
         if sharer is not None:
             return sharer
@@ -119,16 +91,13 @@ async def find_sharer(
         check = NeighbourCheck(execution.taken_ms, execution.number, since_ms=check.began_ms)
 
 
-class _FileMissing(Exception):
-    """A live table refers to a file that does not exist."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+class _FileInside(Exception):
+    """A table has a file inside the locations: the others need not be read."""
 
 
 class _Round:
-    """One round over the other tables. The checkpoint names the last table up to which all are read."""
+    """One round over the other tables, in the order of their entities. The checkpoint names the last table up to which
+    all are read."""
 
     def __init__(
         self,
@@ -137,48 +106,50 @@ class _Round:
         check: NeighbourCheck,
         known: KnownDirectories,
         missing: dict[str, str],
+        others: Sequence[OtherTable],
     ) -> None:
         self._missing = missing
         self._execution = execution
         self._inside = inside
         self._check = check
         self._known = known
-        self._sharer: str | None = None
+        self._others = others
+        self._read: set[str] = set()
+        self._number_done = 0
+        """The number of tables at the beginning of `others` that are all read."""
 
-    async def read(self, others: Sequence[_Other]) -> str | None:
-        """Reads these tables concurrently, which are in the order of their entities. Returns a clause that names a
-        table with a file inside the locations; None if there is none."""
-        left = dict.fromkeys(other.entity for other in others)
+    async def read(self) -> str | None:
+        """Reads the tables concurrently. Returns a clause that names a table with a file inside the locations; None if
+        there is none."""
+        try:
+            await for_each(self._others, READ_AT_ONCE, self._read_one)
+        except _FileInside as found:
+            return str(found)
+        return None
 
-        async def read(other: _Other) -> None:
-            corrupt: list[str] = []
-            found: str | FileDirectories | None = None
-            try:
-                found = await _file_inside(self._execution, other, self._inside, corrupt)
-            except _FileMissing as missing:
-                self._missing[str(other)] = missing.reason
-                corrupt = [missing.reason, *corrupt]
-            if isinstance(found, str):
-                self._sharer = f"{other} has the file {found}"
-            elif found is not None and not corrupt:
-                self._known.add(other.entity, found)
-            del left[other.entity]
-            await self._note(others, left, other, corrupt)
+    async def _read_one(self, other: OtherTable) -> None:
+        found = await read_table(self._execution, other, self._inside, self._known.damaged(other.entity))
+        if found.inside is not None:
+            raise _FileInside(f"{other} has the file {found.inside}")
+        if found.directories is not None:
+            self._known.add(other.entity, found.directories)
+        if found.missing and found.unread is not None:
+            self._missing[str(other)] = found.unread
+        await self._note(other, found)
+        await self._known.write_if_due()
 
-        await gather(*(read(other) for other in others))
-        return self._sharer
-
-    async def _note(self, others: Sequence[_Other], left: Collection[str], other: _Other, corrupt: list[str]) -> None:
+    async def _note(self, other: OtherTable, found: TableRead) -> None:
         """Records in the checkpoint that a table was read, and what of it is corrupt or missing."""
-        if self._sharer is not None:
-            return
-        before = takewhile(lambda each: each.entity not in left, others)
-        after = max((each.entity for each in before), default=self._check.after)
+        self._read.add(other.entity)
+        while self._number_done < len(self._others) and self._others[self._number_done].entity in self._read:
+            self._read.remove(self._others[self._number_done].entity)
+            self._number_done += 1
+        after = self._others[self._number_done - 1].entity if self._number_done else self._check.after
         checkpoint = {**self._execution.checkpoint, CHECKED: replace(self._check, after=after).to_json()}
-        if corrupt:
-            _LOG.warning("a purge continues although %s can't be read completely: %s", other, corrupt[0])
-            checkpoint = with_unread(checkpoint, {str(other): corrupt[0]})
-        if str(other) in self._missing:
+        if found.unread is not None:
+            _LOG.warning("a purge continues although %s can't be read completely: %s", other, found.unread)
+            checkpoint = with_unread(checkpoint, {str(other): found.unread})
+        if found.missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
         await self._execution.progress(checkpoint, 1)
 
@@ -218,16 +189,16 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
 
 async def _find_unknown(
     execution: Sessions, entity: str, check: NeighbourCheck, known: KnownDirectories
-) -> Sequence[_Other]:
+) -> Sequence[OtherTable]:
     """The tables that this round must still read, in the order of their entities, which renames do not change. Tables
     that are known to have no file in the locations are left out."""
-    others: dict[str, _Other] = {}
+    others: dict[str, OtherTable] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:
             other = text(entry, "entity")
             if entry.get("type") == "table" and other > check.after:
                 live = "state" not in entry
-                others.setdefault(other, _Other(other, name, live, texts(entry, "locations")))
+                others.setdefault(other, OtherTable(other, name, live, texts(entry, "locations")))
     pointers: dict[str, ListedPointer] = {}
     async with aclosing(list_pointers(execution.session(), frozenset())) as pages:  # after the registry was read
         async for page in pages:
@@ -239,79 +210,3 @@ async def _find_unknown(
     locations = {other.entity: other.locations for other in others.values()}
     unchanged = await known.find_unchanged(locations, {each.entity: each.version for each in pointers.values()})
     return [others[other] for other in sorted(others) if other not in unchanged]
-
-
-async def _file_inside(
-    execution: Sessions, other: _Other, folders: Collection[str], corrupt: list[str]
-) -> str | FileDirectories | None:
-    """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
-    inside these folders. Returns that file; if there is none, the directories of the table's files; None if files of a
-    dropped table are missing. Missing files are read again while the table changes, since its manifests may have been
-    rewritten. Files that can't be read are added to `corrupt`. Raises `_FileMissing` if files of a live table stay
-    missing, and `StoreUnavailable` if the table changes faster than it is read."""
-    read: Sequence[str] | None = None
-    gone: list[str] = []
-    for _ in range(MAX_ROUNDS):
-        pointer = await execution.session().state.pointer(other.entity)
-        metadata = await _metadata_files(execution.session(), pointer)
-        if metadata == read:
-            break
-        read, gone = metadata, [] if metadata else [execution.session().state.paths.pointer(other.entity)]
-        corrupt.clear()
-        places = ComparedFiles(folders, other.locations)
-        async with aclosing(_files_of(execution, metadata, gone, corrupt)) as reached_files:
-            async for file in reached_files:
-                if places.add(file):
-                    return file
-        if not gone:
-            return None if pointer is None else places.entry(pointer)
-    else:
-        raise StoreUnavailable(f"{other} changes faster than it can be read")
-    if other.live and await has_name(execution.session(), other.entity):
-        raise _FileMissing(describe_missing(execution.session(), other.entity, gone[0]))
-    return None
-
-
-async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
-    """The metadata file of the current state of a table, or of both possible states while a transaction is undecided;
-    none without a pointer."""
-    if pointer is None:
-        return []
-    if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:
-        return [pointer.resolved(outcome).metadata.location for outcome in (False, True)]
-    return [(await resolve_for_read(session.state, pointer)).metadata.location]
-
-
-async def _files_of(
-    execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
-) -> AsyncGenerator[str, None]:
-    """Yields all files that these metadata files refer to, and the metadata files. Files that do not exist are added to
-    `gone`, and files that can't be read to `corrupt`."""
-    reached = await named_by(execution, metadata, corrupt)
-    gone += reached.gone
-    for each in (*reached.files, *reached.lists, *reached.statistics):
-        yield each
-    async with aclosing(files_behind(execution, reached, gone, corrupt)) as files:
-        async for each in files:
-            yield each
-
-
-async def has_name(session: Session, entity: str) -> bool:
-    """Whether a name refers to a table in HEAD as it is now. Missing files of a dropped table are no obstacle: engines
-    and other purges delete them."""
-    while True:
-        head = await session.state.head()
-        entry = await _entry_of(session, head, entity)
-        transaction = None if entry is None else optional_text(entry, "transaction")
-        outcome = entry is not None if transaction is None else await read_outcome(session.state, transaction)
-        if outcome is None and (await session.state.head()).version != head.version:
-            continue  # the intent was settled, and its decision collected
-        return outcome is True
-
-
-async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
-    async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
-        async for _, entry in entries:
-            if text(entry, "entity") == entity:
-                return entry
-    return None

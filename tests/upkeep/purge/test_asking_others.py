@@ -4,6 +4,7 @@ are, and whatever happens to them meanwhile (docs/design/purge.md#rule-15)."""
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,9 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED
+from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge import sharing
+from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY
 from tests.support.scripted_store import Call, Nth, Rule, get
@@ -348,20 +351,41 @@ async def test_what_took_a_file_behind_a_round_of_several_workers_is_found_by_th
 async def test_others_are_read_beside_each_other(many: Purges, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "READ_AT_ONCE", 16)
     under_way, at_once = 0, list[int]()
-    read = sharing._file_inside
+    read = read_table
 
-    async def counted(*arguments: object) -> object:
+    async def counted(*arguments: Any) -> TableRead:
         nonlocal under_way
         under_way += 1
         at_once.append(under_way)
         try:
-            return await read(*arguments)  # type: ignore[arg-type]
+            return await read(*arguments)
         finally:
             under_way -= 1
 
-    monkeypatch.setattr(sharing, "_file_inside", counted)
+    monkeypatch.setattr(sharing, "read_table", counted)
     assert (await many.purge()).status is Status.SUCCESS
     assert max(at_once) == OTHERS
+
+
+async def test_a_slow_table_delays_no_other(many: Purges, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read when all others are."""
+    monkeypatch.setattr(sharing, "READ_AT_ONCE", 2)
+    others_read, names = asyncio.Event(), list[str]()
+    read = read_table
+
+    async def slow_first(sessions: Sessions, other: OtherTable, *rest: Any) -> TableRead:
+        names.append(other.name)
+        if len(names) == 1:
+            await others_read.wait()
+        found = await read(sessions, other, *rest)
+        if len(names) == OTHERS:
+            others_read.set()
+        return found
+
+    monkeypatch.setattr(sharing, "read_table", slow_first)
+    async with asyncio.timeout(20):
+        assert (await many.purge()).status is Status.SUCCESS
+    assert len({*names}) == OTHERS
 
 
 @pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])

@@ -20,7 +20,7 @@ from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.scripted_store import get
+from tests.support.scripted_store import Rule, get
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge.conftest import DAY_MS, Purges
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -166,13 +166,95 @@ async def test_a_table_that_has_other_locations_than_when_it_was_recorded_is_rea
     assert manifest_lists(purges, "n") > read
 
 
-@pytest.mark.parametrize("kind", ["/snap-", "-m0.avro"])
-async def test_a_table_that_is_damaged_is_read_by_each_purge(purges: Purges, kind: str) -> None:
+KINDS = ["metadata file", "/snap-", "-m0.avro"]
+"""Files of a table that a purge reads."""
+
+
+async def a_file_of_kind(purges: Purges, name: str, kind: str) -> str:
+    """The key of the current metadata file, of the manifest list, or of the first manifest of a table."""
+    if kind == "metadata file":
+        return (await load(purges, name)).metadata_location.removeprefix("memory:///")
+    return min(key for key in purges.files(f"wh/warehouse/db/{name}-") if kind in key)
+
+
+def reads_of(purges: Purges, name: str) -> list[str]:
+    """The objects of a table that were read: its files and its pointer."""
+    return [call.key for call in purges.store.calls if get(f"/db/{name}-")(call)]
+
+
+@pytest.mark.parametrize("damage", ["garbage", "missing"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_of_a_damaged_table_that_has_not_changed_only_the_damaged_file_is_read(
+    purges: Purges, kind: str, damage: str
+) -> None:
     await tables(purges, "t", "u", "n")
-    [key] = [key for key in purges.files("wh/warehouse/db/n-") if kind in key]
-    await purges.store.put(key, b"garbage", ANY)
+    for number in range(5):
+        await commit_files(purges.fixture, await load(purges, "n"), [f"memory:///f{number}"], name="n")
+    key = await a_file_of_kind(purges, "n", kind)
+    if damage == "garbage":
+        await purges.store.put(key, b"garbage", ANY)
+    else:
+        await purges.drop("n", purge=False)
+        await purges.store.delete(key)
+    first = await purges.purge("t")
+    purges.store.calls.clear()
+    second = await purges.purge("u")
+    assert reads_of(purges, "n") == [key]
+    for task in (first, second):
+        assert task.status is Status.SUCCESS
+        assert ("db.n" in str(task.document["result_extended"])) is (damage == "garbage")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_damaged_table_is_read_again_when_its_file_is_restored(purges: Purges, kind: str) -> None:
+    await tables(purges, "t", "u", "n")
+    await commit_files(purges.fixture, await load(purges, "n"), [a_file_of(purges, "t")], name="n")
+    pointer = await load(purges, "n")
+    damaged = await a_file_of_kind(purges, "n", kind)
+    keys = [key for key in purges.files("wh/warehouse/db/n-") if kind in key] if kind != "metadata file" else [damaged]
+    bodies = {key: (await purges.store.get(key)).body for key in keys}  # type: ignore[union-attr]
+    for key in keys:
+        await purges.store.put(key, b"garbage", ANY)
+    assert (await purges.purge("u")).status is Status.SUCCESS
+    for key, body in bodies.items():
+        await purges.store.put(key, body, ANY)
+    task = await purges.purge("t")
+    assert task.status is Status.FAILURE
+    assert f"has the file {a_file_of(purges, 't')}" in str(task.summary)
+    assert (await load(purges, "n")).metadata_location == pointer.metadata_location
+
+
+async def test_a_file_that_is_restored_while_its_table_is_read_is_not_recorded_as_damaged(purges: Purges) -> None:
+    await tables(purges, "t", "u", "n")
+    taken = a_file_of(purges, "t")
+    await commit_files(purges.fixture, await load(purges, "n"), [taken], name="n")
+    keys = [key for key in purges.files("wh/warehouse/db/n-") if "/snap-" in key]
+    bodies = {key: (await purges.store.get(key)).body for key in keys}  # type: ignore[union-attr]
+    for key in keys:
+        await purges.store.put(key, b"garbage", ANY)
+
+    async def restore() -> None:
+        for key, body in bodies.items():
+            await purges.store.put(key, body, ANY)
+
+    purges.store.rules = [Rule(get(keys[-1]), then=restore, times=1)]
+    assert (await purges.purge("u")).status is Status.SUCCESS
+    task = await purges.purge("t")
+    assert task.status is Status.FAILURE
+    assert f"has the file {taken}" in str(task.summary)
+
+
+async def test_a_table_with_too_many_damaged_files_is_read_again(purges: Purges) -> None:
+    await tables(purges, "t", "u", "n")
+    for number in range(file_directories.MAX_UNREAD_FILES):
+        await commit_files(purges.fixture, await load(purges, "n"), [f"memory:///f{number}"], name="n")
+    damaged = [key for key in purges.files("wh/warehouse/db/n-") if "/snap-" in key]
+    for key in damaged:
+        await purges.store.put(key, b"garbage", ANY)
     for name in ("t", "u"):
+        purges.store.calls.clear()
         assert "db.n" in str((await purges.purge(name)).document["result_extended"])
+        assert {*damaged} <= {*reads_of(purges, "n")}
 
 
 async def test_entries_of_tables_that_are_no_more_are_removed(purges: Purges, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,23 @@
 """The rules of how a purge reads the other tables left out, one at a time: each must make a test fail."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from arco_catalog.planning import purge
 from arco_catalog.state.borrowed import borrowed_key
-from arco_catalog.state.file_directories import FileDirectories
+from arco_catalog.state.file_directories import FileDirectories, UnreadFile
 from arco_catalog.state.index import Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.tasks.execution import Sessions
-from arco_catalog.upkeep.purge import sharing
+from arco_catalog.upkeep.purge import other_table, sharing, unreadable
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
 from arco_catalog.upkeep.purge.sharing import NeighbourCheck
+from arco_catalog.upkeep.purge.unreadable import CorruptFile, UnreadableFile
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge import test_asking_others as asking
 from tests.upkeep.purge import test_borrowed as borrowed
@@ -49,23 +51,38 @@ def an_entry_that_is_believed_at_other_locations(patch: pytest.MonkeyPatch) -> N
 
 
 def a_damaged_table_that_is_recorded(patch: pytest.MonkeyPatch) -> None:
-    look = sharing._file_inside
+    """As one all of whose files were read."""
 
-    async def without_corruption(
-        execution: Sessions, other: sharing._Other, folders: Collection[str], corrupt: list[str]
-    ) -> str | FileDirectories | None:
-        found = await look(execution, other, folders, corrupt)
-        corrupt.clear()
-        return found
+    async def find_versions(*_: object) -> tuple[UnreadFile, ...]:
+        return ()
 
-    patch.setattr(sharing, "_file_inside", without_corruption)
+    patch.setattr(other_table, "find_versions", find_versions)
+
+
+def unread_files_whose_versions_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    async def are_unchanged(*_: object) -> bool:
+        return True
+
+    patch.setattr(other_table, "are_unchanged", are_unchanged)
+
+
+def a_version_that_is_recorded_of_a_file_that_was_restored_meanwhile(patch: pytest.MonkeyPatch) -> None:
+    async def not_again() -> None:
+        raise CorruptFile("not read again")
+
+    confirmed = unreadable._corrupt_version
+
+    async def unconfirmed(sessions: Sessions, file: UnreadableFile) -> str | None:
+        return await confirmed(sessions, replace(file, read=not_again))
+
+    patch.setattr(unreadable, "_corrupt_version", unconfirmed)
 
 
 def a_damaged_table_of_which_nothing_else_is_read(patch: pytest.MonkeyPatch) -> None:
-    files_of = sharing._files_of
+    files_of = other_table.files_of
 
     async def until_damage(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[str]
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[UnreadableFile]
     ) -> AsyncGenerator[str, None]:
         found: list[str] = []
         async with aclosing(files_of(execution, metadata, gone, corrupt)) as files:
@@ -74,7 +91,7 @@ def a_damaged_table_of_which_nothing_else_is_read(patch: pytest.MonkeyPatch) -> 
         for file in [] if corrupt else found:
             yield file
 
-    patch.setattr(sharing, "_files_of", until_damage)
+    patch.setattr(other_table, "files_of", until_damage)
 
 
 def a_borrowed_folder_that_only_the_same_location_meets(patch: pytest.MonkeyPatch) -> None:
@@ -109,6 +126,7 @@ async def beside_one(test: Callable[[Purges], Awaitable[None]]) -> None:
     await test(purges)
 
 
+RESTORED = known.test_a_damaged_table_is_read_again_when_its_file_is_restored
 LEFT_OUT: list[tuple[Mutation, Test]] = [
     (
         a_first_round_of_several_leases_that_is_enough,
@@ -128,7 +146,19 @@ LEFT_OUT: list[tuple[Mutation, Test]] = [
     ),
     (
         a_damaged_table_that_is_recorded,
-        partial(in_a_catalog, partial(known.test_a_table_that_is_damaged_is_read_by_each_purge, kind="/snap-")),
+        partial(
+            in_a_catalog, partial(known.test_a_damaged_table_is_read_again_when_its_file_is_restored, kind="/snap-")
+        ),
+    ),
+    (
+        unread_files_whose_versions_are_not_compared,
+        partial(
+            in_a_catalog, partial(known.test_a_damaged_table_is_read_again_when_its_file_is_restored, kind="-m0.avro")
+        ),
+    ),
+    (
+        a_version_that_is_recorded_of_a_file_that_was_restored_meanwhile,
+        partial(in_a_catalog, known.test_a_file_that_is_restored_while_its_table_is_read_is_not_recorded_as_damaged),
     ),
     (
         a_damaged_table_of_which_nothing_else_is_read,

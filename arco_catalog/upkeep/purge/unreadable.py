@@ -1,0 +1,68 @@
+"""Files of tables that exist and can't be read, and the versions at which that is known: while they have these, a
+later purge need not read them again (docs/design/purge.md#rule-27)."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.state.file_directories import MAX_UNREAD_FILES, NO_KEY, UnreadFile
+from arco_catalog.tasks.execution import Sessions, TaskFailed
+from storage_backends import InvalidKey
+
+
+class CorruptFile(TaskFailed):
+    """A file exists and can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file that can't be read, with the reason. `read` reads it again, and raises `CorruptFile`."""
+
+    location: str
+    reason: str
+    read: Callable[[], Awaitable[object]]
+
+
+async def find_versions(
+    sessions: Sessions, corrupt: Sequence[UnreadableFile], missing: Collection[str]
+) -> tuple[UnreadFile, ...] | None:
+    """The versions of files that can't be read, and the missing files, for a record; None if a file has changed
+    meanwhile, or if they are too many for a record. Raises `LeaseLost`, and `StoreError`."""
+    if len(corrupt) + len(missing) > MAX_UNREAD_FILES:
+        return None
+    found = [UnreadFile(location, None) for location in missing]
+    for file in corrupt:
+        version = await _corrupt_version(sessions, file)
+        if version is None:
+            return None
+        found.append(UnreadFile(file.location, version))
+    return tuple(found)
+
+
+async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> bool:
+    """Whether each of these files still has its recorded version, or is still missing. Raises `LeaseLost`, and
+    `StoreError`."""
+    for file in unread:
+        if await _version_of(sessions, file.location) != file.version:
+            return False
+    return True
+
+
+async def _corrupt_version(sessions: Sessions, file: UnreadableFile) -> str | None:
+    """The version at which a file can't be read; None if it has changed since that was found. The file is read again
+    between two looks at its version: another writer may have restored it after the first read."""
+    version = await _version_of(sessions, file.location)
+    try:
+        await file.read()
+    except CorruptFile:
+        return version if await _version_of(sessions, file.location) == version else None
+    return None
+
+
+async def _version_of(sessions: Sessions, location: str) -> str | None:
+    """The version of a file; None if it is missing."""
+    try:
+        found = await sessions.session().files.begin_of(location, 1)
+    except (BadRequest, InvalidKey):
+        return NO_KEY
+    return None if found is None else str(found.version)
