@@ -38,7 +38,7 @@ class Verdict:
 
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
     """Writes two objects into `_probe/`, expects what must be refused to be refused, and cleans up. Their names begin
-    with the nonce, which is no folder: a store of files would keep an empty one of each probe.
+    with the nonce.
 
     A store that accepts the conditions of a PUT and ignores them loses updates silently, so `arco serve` does not write
     to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`.

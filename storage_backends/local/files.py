@@ -24,6 +24,10 @@ FILE_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that open a file, never what a link points to, and without waiting at a pipe."""
 
 
+class FolderGone(Exception):
+    """A folder was removed, because it was empty, while a file was made in it."""
+
+
 class NotInMemory(Exception):
     """A file's bytes are not in the operating system's cache: reading them waits for a disk."""
 
@@ -61,7 +65,8 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
     """A descriptor of the folder at `root/segments`, or None if there is none and it is not to be made.
 
     No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
-    `InvalidKey` for a link, or for a file where a folder is to be made.
+    `InvalidKey` for a link, or for a file where a folder is to be made, and `FolderGone` if a folder is removed while
+    the next one is made in it.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above
@@ -129,10 +134,27 @@ def _step(above: int, segment: str, make: bool) -> int | None:
         if make:
             raise InvalidKey(f"{segment!r} is an object already, so it cannot be a folder too") from error
         return None
-    with suppress(FileExistsError):
-        os.mkdir(segment, dir_fd=above)
-    os.fsync(above)
-    return os.open(segment, FOLDER_ITSELF, dir_fd=above)
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(segment, dir_fd=above)
+        os.fsync(above)
+        return os.open(segment, FOLDER_ITSELF, dir_fd=above)
+    except FileNotFoundError as error:  # this folder, or the one around it
+        raise FolderGone(segment) from error
+
+
+def remove_empty_folders(root: str, segments: Sequence[str]) -> None:
+    """Removes the folder at `root/segments` and those around it, up to the root, as far as they are empty. Follows no
+    symbolic link. A folder that can't be removed stays: it is no object."""
+    for depth in range(len(segments), 0, -1):
+        try:
+            with open_folder_nofollow(root, segments[: depth - 1]) as above:
+                if above is not None:
+                    os.rmdir(segments[depth - 1], dir_fd=above)
+        except FileNotFoundError:  # another thread has removed it
+            continue
+        except (OSError, InvalidKey):
+            return
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:

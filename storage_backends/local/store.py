@@ -40,6 +40,7 @@ from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import (
+    FolderGone,
     NotInMemory,
     exclusive_lock,
     make_folder,
@@ -47,6 +48,7 @@ from storage_backends.local.files import (
     open_folder_nofollow,
     read_from_disk,
     read_from_memory,
+    remove_empty_folders,
     status_of,
     store_error,
     version_of,
@@ -61,6 +63,8 @@ STRIPES = 256
 TICK_NS = 1_000
 """The least by which one version is later than the one before: what any file system that will do can tell apart."""
 REMEMBERED_KEYS = 4_096
+MAKES_OF_A_FOLDER = 1_000
+"""How often a write makes its folder again: each time, a deletion must have found it empty at that moment."""
 
 _Answer = TypeVar("_Answer")
 
@@ -85,6 +89,9 @@ class LocalStore:
     replacing it. A version is the file's modification time, which the store sets: under the lock, always later than
     that of the object replaced, or than that of any object ever deleted under this lock, which the lock file keeps.
     Hence a version never comes back, whatever the clock does.
+
+    A deletion removes the folders that it leaves empty. A write whose folder is removed meanwhile makes it again. Other
+    programs that make a folder and then write into it may find it gone, as long as it is empty.
 
     Keys are paths, so `a` and `a/b` cannot both exist: `InvalidKey`, as for symbolic links and for segments of more
     than 255 bytes. What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands.
@@ -144,7 +151,7 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`. Folders that it leaves empty stay."""
+        """See `ObjectStore.delete`. Removes the folders that it leaves empty."""
         _check_path(key)
         condition = check_deletable(when)
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
@@ -253,6 +260,13 @@ class LocalStore:
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
+        for _ in range(MAKES_OF_A_FOLDER):
+            with suppress(FolderGone):
+                return self._put_once(key, body, when)
+        raise StoreUnavailable(f"{key!r}: its folder was removed, because it was empty, each time it was made")
+
+    def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
+        """Writes an object. Raises `FolderGone` if a deletion removes its folder meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -282,11 +296,21 @@ class LocalStore:
             if current := status_of(folder, name):  # a writer that takes no lock was faster
                 return self._refused(current)
             raise InvalidKey(f"cannot write {key!r}: a folder or a symbolic link has this name") from error
+        except FileNotFoundError as error:
+            if os.path.exists(temporary.path):
+                raise FolderGone(key) from error
+            raise
         except OSError as error:
             return _unknown_if_io(error)
         return Applied(version, self._now_ms())
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
+        outcome = self._delete_file(key, when)
+        if isinstance(outcome, Applied):
+            remove_empty_folders(self._root, key.split("/")[:-1])
+        return outcome
+
+    def _delete_file(self, key: str, when: Matches | Anything) -> Outcome:
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:
@@ -303,7 +327,7 @@ class LocalStore:
             return self._fsync_folder(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
-        """Deletes folder by folder, each of which is fsynced once."""
+        """Deletes folder by folder, each of which is fsynced once, and removed if it is empty then."""
         left: dict[str, Unknown | StoreError] = {}
         by_folder: dict[str, list[str]] = {}
         for key in keys:
@@ -317,6 +341,7 @@ class LocalStore:
                         left |= self._empty(folder, inside, cancelled)
                         if (unsynced := self._fsync_folder(folder, folders)) is not None:
                             left |= dict.fromkeys(inside, unsynced)
+                remove_empty_folders(self._root, folders)
             except OSError as error:
                 left |= dict.fromkeys(inside, store_error(path, error))
             except StoreError as error:

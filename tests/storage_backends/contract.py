@@ -277,6 +277,22 @@ class WriteContract(ConditionalContract):
 
         assert isinstance(await store.get("key"), Missing)
 
+    async def test_a_create_beside_a_deletion_of_all_that_is_beside_it_is_there(self, store: ObjectStore) -> None:
+        """On a store of files the deletion leaves an empty folder."""
+
+        async def come_and_go(name: str) -> None:
+            for number in range(20):
+                key = f"a/b/{number}/{name}"
+                applied(await store.put(key, name.encode(), ABSENT))
+                assert (await found(store, key)).body == name.encode()
+                if name == "many":
+                    assert not (await store.delete_many([key])).left
+                else:
+                    applied(await store.delete(key, ANY))
+
+        await asyncio.gather(*(come_and_go(name) for name in ("one", "two", "three", "many")))
+        assert await listed(store, "a/") == []
+
     async def test_a_deletion_cannot_ask_for_absence(self, store: ObjectStore) -> None:
         with pytest.raises(ValueError, match="ABSENT"):
             await store.delete("key", ABSENT)

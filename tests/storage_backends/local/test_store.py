@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from storage_backends import (
 )
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
+from storage_backends.local.files import remove_empty_folders
 from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
@@ -60,6 +62,10 @@ def paths_below(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
+def top(root: Path) -> set[str]:
+    return {path.name for path in root.iterdir()}
+
+
 def visible(root: Path) -> set[str]:
     """What a program other than ours sees, our own folder aside."""
     files = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
@@ -71,10 +77,81 @@ def temporaries(root: Path) -> list[Path]:
 
 
 class TestFiles:
-    async def test_probes_leave_no_folder_behind_each(self, store: LocalStore, root: Path) -> None:
+    async def test_probes_leave_nothing_behind(self, store: LocalStore, root: Path) -> None:
         for nonce in ("first", "second"):
             assert await honours_conditions(store, nonce)
-        assert paths_below(root / "_probe") == set()
+        assert top(root) == {PRIVATE_FOLDER}
+
+    @pytest.mark.parametrize("many", [False, True])
+    async def test_a_deletion_removes_the_folders_that_it_leaves_empty(
+        self, store: LocalStore, root: Path, many: bool
+    ) -> None:
+        for key in ("db/t/data/a", "db/t/data/b", "db/t/metadata/c", "db/u/d"):
+            await store.put(key, b"", ABSENT)
+
+        async def delete(*keys: str) -> None:
+            if many:
+                assert not (await store.delete_many(keys)).left
+            else:
+                for key in keys:
+                    applied(await store.delete(key))
+
+        await delete("db/t/data/a")
+        assert (root / "db/t/data").is_dir()
+        await delete("db/t/data/b", "db/t/metadata/c")
+        assert paths_below(root / "db") == {root / "db/u", root / "db/u/d"}
+        await delete("db/u/d")
+        assert top(root) == {PRIVATE_FOLDER}
+
+    async def test_a_folder_with_a_file_that_is_no_object_stays(self, store: LocalStore, root: Path) -> None:
+        await store.put("db/t/a", b"", ABSENT)
+        (root / "db/t/no\nkey").write_bytes(b"")
+        await store.delete("db/t/a")
+        assert (root / "db/t/no\nkey").exists()
+
+    async def test_a_write_whose_folder_is_removed_at_each_point_makes_it_again(
+        self, store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Before each call of the operating system that the write makes in turn, until it makes no more."""
+        calls = ("mkdir", "open", "fsync", "stat", "link", "replace")
+        for condition in (ABSENT, ANY):
+            number, left = 0, 0
+            while left <= 0:
+                number += 1
+                left = number
+                with monkeypatch.context() as patch:
+                    for name in calls:
+                        real = getattr(os, name)
+
+                        def removing(*arguments: Any, real: Any = real, **more: Any) -> Any:
+                            nonlocal left
+                            left -= 1
+                            if left == 0:
+                                remove_empty_folders(str(root), ("a", "b"))
+                            return real(*arguments, **more)
+
+                        patch.setattr(os, name, removing)
+                    assert isinstance(await store.put("a/b/key", b"x", condition), Applied)
+                assert (root / "a/b/key").read_bytes() == b"x"
+                await store.delete("a/b/key")
+            assert number > 8
+
+    async def test_folders_that_come_and_go_in_threads_of_several_stores_lose_nothing(self, root: Path) -> None:
+        stores = [LocalStore(root) for _ in range(4)]
+
+        async def come_and_go(store: LocalStore, name: str) -> None:
+            for _ in range(100):
+                version = applied(await store.put(f"a/b/c/{name}", b"1", ABSENT))
+                version = applied(await store.put(f"a/b/c/{name}", b"2", Matches(version)))
+                assert (await found(store, f"a/b/c/{name}")).version == version
+                applied(await store.delete(f"a/b/c/{name}", Matches(version)))
+
+        await asyncio.gather(
+            *(come_and_go(store, f"{number}{name}") for number, store in enumerate(stores) for name in "xy")
+        )
+        assert top(root) == {PRIVATE_FOLDER}
+        for store in stores:
+            await store.close()
 
     async def test_an_object_is_the_plain_file_that_its_key_names(self, store: LocalStore, root: Path) -> None:
         await store.put("warehouse/a table/metadata.json", b"{}", ABSENT)
