@@ -101,6 +101,11 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault]]] = [
         (),
     ),
     (
+        rule_mutations_for_purges.a_missing_file_that_is_remembered_for_good,
+        purging_beside_neighbours.a_purge_and_a_neighbour_whose_manifest_is_restored,
+        (),
+    ),
+    (
         rule_mutations_for_purges.a_file_that_a_neighbour_misses_passed_over_at_once,
         purging_beside_neighbours.a_purge_and_a_neighbour_whose_manifest_is_restored,
         (),
