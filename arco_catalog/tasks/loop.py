@@ -20,8 +20,10 @@ CATALOGS_A_SECOND = 1.0
 """How many catalogs are looked into on average, where there are so many that a pause would not do for all."""
 SOON_SECONDS = 1.5
 """After a look that was asked for: times of stores are whole seconds, so what is due now may look so only then."""
-AT_ONCE = 4
-"""How many catalogs are worked on at the same time."""
+AT_ONCE = 8
+"""How many looks are under way at the same time."""
+LOOKS_AT_ONCE = 2
+"""How many of them are into one catalog: while one executes a long task, the other finds what has become due since."""
 
 Workers = Callable[[], Awaitable[Mapping[str, Worker]]]
 """The worker of each catalog that there is now, by the catalog's root: the same one each time. Raises `StoreError`, and
@@ -57,17 +59,18 @@ class WakeUp:
 
 async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, report: Report) -> NoReturn:
     """Does what is due in every catalog until it is cancelled: then each worker gives back what it is at. A long task
-    of one catalog holds up no other."""
-    at_it: dict[str, asyncio.Task[None]] = {}
+    holds up no other, of this catalog or of another."""
+    under_way: dict[str, set[asyncio.Task[None]]] = {}
     slots = asyncio.Semaphore(AT_ONCE)
     woken: set[str] = set()
     async with asyncio.TaskGroup() as group:
         while True:
             there = await _there(workers)
-            at_it = {root: task for root, task in at_it.items() if not task.done()}
+            under_way = {root: {look for look in looks if not look.done()} for root, looks in under_way.items()}
             for root, worker in there.items():
-                if root not in at_it and (not woken or root in woken):
-                    at_it[root] = group.create_task(_work(root, worker, slots, report))
+                looks = under_way.setdefault(root, set())
+                if len(looks) < LOOKS_AT_ONCE and (not woken or root in woken):
+                    looks.add(group.create_task(_work(root, worker, slots, report)))
             pause = poll_pause_s(runtime.random(), max(PAUSE_SECONDS, len(there) / CATALOGS_A_SECOND))
             woken = await wake_up.wait(SOON_SECONDS if woken else pause)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.concurrency import for_each
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.state.task import ENDED, LEASED, Status, Task, name_in_log
 from arco_catalog.state.task_log import (
@@ -48,6 +49,8 @@ ROUNDED_MS = 1_000
 """Times of stores are whole seconds."""
 SHORT_WAIT_MS = 60_000
 """How long whoever is to do one task waits for it."""
+TASKS_AT_ONCE = 2
+"""Tasks that are executed concurrently: one that takes hours, and the others, one after the other."""
 GIVE_BACK_SECONDS = 5.0
 """What a worker that is stopped may take to give its task back."""
 
@@ -68,10 +71,11 @@ class Worker:
         self._submission = submission
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
-        self._met: Task | None = None
-        """The task that it read last, whose name is logged if the rest fails."""
-        self._waits_until_ms: int | None = None
-        """Until when the task that it was at last has to wait for earlier leases, if that is soon."""
+        self._slots = asyncio.Semaphore(TASKS_AT_ONCE)
+        self._read: dict[str, Task] = {}
+        """Tasks of hints that are being followed, whose names are logged if the rest fails."""
+        self._waits_until_ms: dict[str, int] = {}
+        """Until when tasks have to wait for earlier leases, where that is soon."""
         self.stats = WorkStats()
 
     @property
@@ -92,26 +96,39 @@ class Worker:
         return executed
 
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
-        """Meets every task that is due, the oldest first, one after the other. Returns how many executions it made.
-        Raises `StoreError` if the hints can't be listed; what is wrong with one task is logged."""
-        executed, due = 0, await due_hints(self._session("open").state)
-        while True:
-            for hint in due.hints:
-                if should_stop():
-                    return executed
-                if hint in self._left:
-                    self.stats.waits(hint.now_ms - hint.not_before_ms)
-                    continue
-                try:
-                    executed += await self.meet(hint)
-                except (StoreError, CatalogError) as error:
-                    self.stats.waits(hint.now_ms - hint.not_before_ms)
-                    met = self._met if self._met is not None and self._met.id == hint.task else None
-                    name = f"task {hint.task}" if met is None else name_in_log(met)
-                    _LOG.warning("%s is left for later: %s", name, error)
-            if due.after is None:
-                return executed
+        """Meets every task that is due, the oldest first, and `TASKS_AT_ONCE` of them concurrently: a long task delays
+        no other. Returns how many executions it made. Raises `StoreError` if the hints can't be listed; what is wrong
+        with one task is logged."""
+        executed = 0
+
+        async def follow(hint: Hint) -> None:
+            nonlocal executed
+            if not should_stop() and await self._follow(hint):
+                executed += 1
+
+        due = await due_hints(self._session("open").state)
+        await for_each(due.hints, TASKS_AT_ONCE, follow)
+        while due.after is not None and not should_stop():
             due = await due_hints(self._session("open").state, due.after)
+            await for_each(due.hints, TASKS_AT_ONCE, follow)
+        return executed
+
+    async def _follow(self, hint: Hint) -> bool:
+        """Meets the task of a hint, unless it is left to others. Returns whether it was executed. Logs what is wrong
+        with the task."""
+        if hint in self._left:
+            self.stats.waits(hint.now_ms - hint.not_before_ms)
+            return False
+        try:
+            async with self._slots:
+                return await self.meet(hint)
+        except (StoreError, CatalogError) as error:
+            self.stats.waits(hint.now_ms - hint.not_before_ms)
+            read = self._read.get(hint.task)
+            _LOG.warning("%s is left for later: %s", f"task {hint.task}" if read is None else name_in_log(read), error)
+            return False
+        finally:
+            self._read.pop(hint.task, None)
 
     async def run_task(self, task: str) -> bool:
         """Does one task now, if it may be done; where what is left has to wait a short while for earlier leases, it is
@@ -122,7 +139,7 @@ class Worker:
             if stored is None or stored.task.status in ENDED or not await self._take(stored):
                 return executed
             executed = True
-            if (until_ms := self._waits_until_ms) is None:
+            if (until_ms := self._waits_until_ms.pop(task, None)) is None:
                 return executed
             await self._runtime.sleep(max(0, until_ms - self._session(task).now_ms()) / 1000)
 
@@ -141,7 +158,7 @@ class Worker:
             if stored is None:
                 await remove_hint(session.state, hint.key)
                 return False
-        self._met = stored.task
+        self._read[hint.task] = stored.task
         if stored.task.status in ENDED:
             if hint.is_of_the_past(stored.task):
                 await remove_hint(session.state, hint.key)
@@ -185,7 +202,7 @@ class Worker:
         if taken_ms is None:
             return False
         self.stats.executed += 1
-        self._waits_until_ms = None
+        self._waits_until_ms.pop(task.id, None)
         if taken.status is task.status:
             self.stats.leases_lost += 1
             _LOG.warning("%s is taken over: its worker's lease has run out", name_in_log(task))
@@ -227,7 +244,7 @@ class Worker:
             await self._schedule(execution, early.when_ms, execution.task.attempts, str(early), None)
             in_ms = early.when_ms - self._session(execution.task.id).now_ms()
             if isinstance(early, EarlierLeases) and in_ms <= SHORT_WAIT_MS:
-                self._waits_until_ms = early.when_ms
+                self._waits_until_ms[execution.task.id] = early.when_ms
             await self._notify(in_ms)
         except TaskFailed as failed:
             await self._fail(execution, executor, str(failed), None)

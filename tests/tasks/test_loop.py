@@ -14,7 +14,7 @@ from arco_catalog.tasks.loop import WakeUp, keep_working
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.tasks.worker import Worker
 from tests.support.scripted_store import DOWN, Rule, anything
-from tests.tasks.test_worker import Tasks
+from tests.tasks.test_worker import OTHER, Tasks, never
 
 SECONDS = 60
 
@@ -80,6 +80,27 @@ async def test_a_long_task_of_one_catalog_holds_up_no_other(tasks: Tasks) -> Non
         assert (await tasks.task()).status is Status.SUCCESS
         assert [(name, stats.completed) for name, stats in reports.told] == [("wh", 1)]
     assert (await busy.task()).status is Status.RETRY_SCHEDULED
+
+
+async def test_a_long_task_holds_up_no_task_of_its_catalog_that_becomes_due_later(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, wake_up = asyncio.Event(), WakeUp()
+
+    async def starts_and_stands_still(execution: Execution) -> None:
+        started.set()
+        await stands_still(execution)
+
+    monkeypatch.setattr(tasks.runtime, "sleep", never)
+    tasks.executor.steps = [starts_and_stands_still]
+    await tasks.hint()
+    async with running(of(one=tasks), tasks, wake_up) as reports, asyncio.timeout(SECONDS):
+        await started.wait()
+        await tasks.hint(OTHER)
+        await wake_up.task_due("one", 0)
+        await reports.until(1)
+        assert (await tasks.task(OTHER)).status is Status.SUCCESS
+        assert (await tasks.task()).status is Status.RUNNING
 
 
 async def test_a_task_that_is_due_now_ends_the_pause_for_its_catalog_alone(tasks: Tasks) -> None:

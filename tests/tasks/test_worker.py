@@ -14,13 +14,14 @@ from arco_catalog.state.task_log import all_hints, append_task, put_hint, read_t
 from arco_catalog.tasks.execution import Execution, Finished, NotYet, TaskFailed
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.tasks.retry import TaskPolicies
-from arco_catalog.tasks.worker import Worker
+from arco_catalog.tasks.worker import TASKS_AT_ONCE, Worker
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
 from tools.support.catalog_fixture import CatalogFixture
 
 KIND = TABLE_MAINTENANCE
 ID = "00000000-0000-4000-8000-000000000001"
+OTHER = "00000000-0000-4000-8000-000000000002"
 MINUTE = 60_000
 POLICIES = TaskPolicies.parse({"delegation.retry.default.max-attempts": "3"})
 
@@ -89,14 +90,14 @@ class Tasks:
             self.runtime.ms = max(self.runtime.ms, task.next_run_ms)
         assert (await self.task()).status is Status.SUCCESS
 
-    async def hint(self, in_ms: int = 0) -> None:
-        await put_hint(self.fixture.session().state, ID, self.runtime.ms + in_ms)
+    async def hint(self, task: str = ID, in_ms: int = 0) -> None:
+        await put_hint(self.fixture.session().state, task, self.runtime.ms + in_ms)
 
     async def hints(self) -> list[int]:
         return [hint.not_before_ms - self.runtime.ms async for hint in all_hints(self.fixture.session().state)]
 
-    async def task(self) -> Task:
-        stored = await read_task(self.fixture.session().state, ID)
+    async def task(self, task: str = ID) -> Task:
+        stored = await read_task(self.fixture.session().state, task)
         assert stored is not None
         return stored.task
 
@@ -120,6 +121,49 @@ async def test_a_task_is_not_looked_at_before_its_time(tasks: Tasks) -> None:
     assert await tasks.run() == 0
     tasks.runtime.ms += 1
     assert await tasks.run() == 1
+
+
+async def never(seconds: float) -> None:
+    """A sleep in place of the runtime's, which moves the time: no lease is renewed."""
+    await asyncio.Event().wait()
+
+
+async def test_a_long_task_delays_no_other_task_of_its_catalog(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.runtime, "sleep", never)
+    others_done = asyncio.Event()
+
+    async def waits(execution: Execution) -> None:
+        await others_done.wait()
+
+    async def ends(execution: Execution) -> None:
+        if len(tasks.executor.executed) == 5:
+            others_done.set()
+
+    tasks.executor.steps = [waits, *[ends] * 4]
+    for number in range(5):
+        await tasks.hint(f"{ID[:-1]}{number}")
+    async with asyncio.timeout(10):
+        assert await tasks.run() == 5
+
+
+async def test_so_many_tasks_of_a_catalog_are_executed_concurrently(tasks: Tasks) -> None:
+    under_way, maximum = 0, 0
+
+    async def counted(execution: Execution) -> None:
+        nonlocal under_way, maximum
+        under_way += 1
+        maximum = max(maximum, under_way)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        under_way -= 1
+
+    tasks.executor.steps = [counted] * 6
+    for number in range(6):
+        await tasks.hint(f"{ID[:-1]}{number}")
+    worker = tasks.worker()
+    await asyncio.gather(*(worker.run_due(lambda: False) for _ in range(3)))
+    assert len(tasks.executor.executed) == 6
+    assert maximum == TASKS_AT_ONCE
 
 
 async def test_two_workers_that_meet_a_task_do_it_once(tasks: Tasks) -> None:
