@@ -37,9 +37,10 @@ class CountingStore:
         self._inner = inner
 
     @contextmanager
-    def measure(self) -> Iterator[Measurement]:
-        """Counts the calls made inside, in this task and in the tasks that it starts. May be nested."""
-        measurement = Measurement()
+    def measure(self, measurement: Measurement | None = None) -> Iterator[Measurement]:
+        """Counts the calls made inside, in this task and in the tasks that it starts, by default in a new measurement.
+        May be nested."""
+        measurement = Measurement() if measurement is None else measurement
         token = _measuring.set((*_measuring.get(), (self, measurement)))
         try:
             yield measurement

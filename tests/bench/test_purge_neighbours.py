@@ -9,7 +9,7 @@ OTHER_CALLS = 110
 
 
 async def test_a_purge_costs_no_more_than_reading_the_tables_that_have_changed() -> None:
-    first, second, third = [purge.calls.calls for purge in await measure(TABLES, MANIFESTS, CHANGED)]
+    first, second, third = [purge.calls for purge in await measure(TABLES, MANIFESTS, CHANGED)]
 
     of_a_table = MANIFESTS + 3  # pointer, metadata file and manifest list
     assert first > TABLES * of_a_table
