@@ -9,7 +9,7 @@ import gzip
 import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -39,6 +39,8 @@ from storage_backends import Cursor, Found, InvalidKey, Missing, ObjectStore, St
 T = TypeVar("T")
 
 GZIP = b"\x1f\x8b"
+MAX_EXAMPLES = 20
+"""Objects without valid keys that a listing names; all are counted."""
 FIRST_BYTES = 1 << 20
 """How much of a file is read at first: hardly one is larger."""
 MAX_MEMBERS = 1_000
@@ -75,6 +77,20 @@ class CachedFile:
         """The bytes of all its forms."""
         parts = (self.deflated, self.deflated_visible)
         return len(self.body) + len(self.visible or b"") + sum(len(part.data) for part in parts if part is not None)
+
+
+@dataclass(slots=True)
+class OtherObjects:
+    """Objects in a folder whose names are not valid keys: their number, and the first of them."""
+
+    number: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, location: str) -> None:
+        """Counts one."""
+        self.number += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(location)
 
 
 class FileCache(ByteCache[str, CachedFile]):
@@ -219,7 +235,7 @@ class Files:
             raise _no_such(location)
         return found
 
-    async def listed(self, folder: str, others: list[str] | None = None) -> AsyncGenerator[tuple[str, int], None]:
+    async def listed(self, folder: str, others: OtherObjects | None = None) -> AsyncGenerator[tuple[str, int], None]:
         """The files in a folder, and in all folders inside it, with their sizes. Objects whose names are not valid
         keys are added to `others`. Raises `BadRequest` as `exists` does."""
         place = Location.parse(folder)
@@ -230,7 +246,8 @@ class Files:
             for each in page.entries:
                 yield place.below(each.key.removeprefix(key)).uri, each.size
             if others is not None:
-                others += (f"{place.uri.rstrip('/')}/{name.removeprefix(f'{key}/')}" for name in page.others)
+                for name in page.others:
+                    others.add(f"{place.uri.rstrip('/')}/{name.removeprefix(f'{key}/')}")
             after = page.after
             if after is None:
                 return

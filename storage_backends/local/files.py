@@ -166,6 +166,15 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
     return status if S_ISREG(status.st_mode) else None
 
 
+def exists(folder: int, name: str) -> bool:
+    """Whether anything has this name, be it a link that leads nowhere."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
     """So much of a file from `start` on, if the operating system holds it in memory. Raises `NotInMemory` if it does
     not, or can't tell."""

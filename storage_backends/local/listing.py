@@ -7,12 +7,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from storage_backends.base import Listed
-from storage_backends.local.files import FOLDER_ITSELF, status_of, version_of, written_ms_of
+from storage_backends.local.files import FOLDER_ITSELF, exists, status_of, version_of, written_ms_of
 from storage_backends.validation import is_key
 
 PAUSED_WALKS = 4
 
-Walk = Generator[Listed, None, None]
+Walk = Generator[Listed | str, None, None]
+"""Objects, and the names of what is no object."""
 
 
 class PausedWalks:
@@ -53,8 +54,8 @@ class PausedWalks:
 class Listing:
     """Objects whose keys start with `prefix` and come after `after`, without those in the root's `hidden` folder.
 
-    Only folders on the way to such keys are read. Links, devices and names that
-    are not valid keys are skipped.
+    Only folders on the way to such keys are read. Of links, devices, and files and folders whose names are not valid
+    keys, only the names are yielded; such a folder is not read.
     """
 
     prefix: str
@@ -65,11 +66,13 @@ class Listing:
         """Yields what is in and under an open folder; `path` is its key prefix, empty or ending in `/`."""
         for name in self._names(folder, path):
             if not is_key(path + name.rstrip("/")):
-                continue
-            if name.endswith("/"):
+                yield path + name
+            elif name.endswith("/"):
                 yield from self._walk_below(folder, path, name)
             elif status := status_of(folder, name):
                 yield Listed(path + name, version_of(status), status.st_size, written_ms_of(status))
+            elif exists(folder, name):
+                yield path + name
 
     def _walk_below(self, folder: int, path: str, name: str) -> Walk:
         try:
@@ -92,7 +95,7 @@ class Listing:
                 if entry.is_dir(follow_symlinks=False):
                     if self._wants_folder(key):
                         names.append(entry.name + "/")
-                elif key > self.after and key.startswith(self.prefix) and entry.is_file(follow_symlinks=False):
+                elif key > self.after and key.startswith(self.prefix):
                     names.append(entry.name)
         return sorted(names)
 

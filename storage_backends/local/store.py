@@ -24,6 +24,7 @@ from storage_backends.base import (
     Deleted,
     Found,
     InvalidKey,
+    Listed,
     Matches,
     Missing,
     Outcome,
@@ -374,11 +375,14 @@ class LocalStore:
         if not self._root_seen:
             return Page((), None, self._now_ms(), in_order=True)
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
-        entries = tuple(itertools.islice(walk, PAGE_SIZE))
-        if len(entries) < PAGE_SIZE:
-            return Page(entries, None, self._now_ms(), in_order=True)
-        self._walks.keep(prefix, entries[-1].key, walk)
-        return Page(entries, Cursor(entries[-1].key), self._now_ms(), in_order=True)
+        met = tuple(itertools.islice(walk, PAGE_SIZE))
+        entries = tuple(each for each in met if isinstance(each, Listed))
+        others = tuple(each.encode(errors="backslashreplace").decode() for each in met if isinstance(each, str))
+        if len(met) < PAGE_SIZE:
+            return Page(entries, None, self._now_ms(), in_order=True, others=others)
+        last = met[-1].key if isinstance(met[-1], Listed) else met[-1]
+        self._walks.keep(prefix, last, walk)
+        return Page(entries, Cursor(last), self._now_ms(), in_order=True, others=others)
 
     def _walk(self, prefix: str, after: str) -> Walk:
         folders = prefix.split("/")[:-1]

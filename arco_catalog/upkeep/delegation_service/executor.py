@@ -10,6 +10,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.outline import outline
 from arco_catalog.iceberg.parsing import UnreadableMetadata
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.files import OtherObjects
 from arco_catalog.state.locations import Location, outermost
 from arco_catalog.state.purge_progress import Phase, Progress
 from arco_catalog.state.task import Task
@@ -140,11 +141,11 @@ async def _count_left(execution: Execution, locations: list[Location]) -> int:
     """Counts the files that are left at the table's locations."""
     count = 0
     for location in locations:
-        others: list[str] = []
+        others = OtherObjects()
         async with aclosing(execution.session().files.listed(location.uri, others)) as found_there:
             async for _ in found_there:
                 count += 1
-        count += len(others)
+        count += others.number
     return count
 
 

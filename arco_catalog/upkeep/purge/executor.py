@@ -283,6 +283,8 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
         result |= {"kept": progress.kept, "kept_for": {**progress.kept_for}}
     if progress.kept:
         summary += f", and kept {progress.kept} that other tables refer to"
+    if isinstance(left_behind := left.get("left_behind"), int) and left_behind > progress.kept:
+        summary += f"; {left_behind - progress.kept} other objects are left at its locations"
     return Finished(summary, {**result, **left})
 
 

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from contextlib import aclosing
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.files import MAX_EXAMPLES, OtherObjects
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.tasks.execution import Execution, TaskFailed
 from arco_catalog.upkeep.purge.reach import ReachedFile
 from arco_catalog.upkeep.purge.removal import Removal
 
-MAX_EXAMPLES = 20
-"""Files that the audit names; all are counted."""
 AT_A_TIME = 1_000
 """Files in a batch to delete."""
 
@@ -20,14 +19,14 @@ async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
     """Counts the files at these locations, with some examples. Raises `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
-        others: list[str] = []
+        others = OtherObjects()
         async with aclosing(execution.session().files.listed(location, others)) as found_there:
             async for file, _ in found_there:
                 count += 1
                 if len(examples) < MAX_EXAMPLES:
                     examples.append(file)
-        count += len(others)
-        examples += others[: MAX_EXAMPLES - len(examples)]
+        count += others.number
+        examples += others.examples[: MAX_EXAMPLES - len(examples)]
     return {"left_behind": count, "left_behind_examples": examples}
 
 

@@ -252,6 +252,7 @@ async def test_a_listing_has_keys_and_the_versions_that_headers_have(play: Play)
         second = await played.store.list("x y", first.after)
 
         assert [entry.key for entry in first.entries] == ["a&b", "\ufffe+"]
+        assert first.others == ("folder/", "a//b")
         assert {(entry.version, entry.size, entry.written_ms) for entry in first.entries} == {('"0x8D1"', 1, DATE_MS)}
         assert (second.entries, second.after) == ((), None)
         query = {"restype": "container", "comp": "list", "maxresults": "1000", "prefix": "some/prefix/x y"}

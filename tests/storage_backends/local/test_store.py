@@ -31,6 +31,7 @@ from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import remove_empty_folders
 from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
+from storage_backends.validation import PAGE_SIZE
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
 
 
@@ -345,12 +346,30 @@ class TestPaths:
 
         assert isinstance(await store.get("pipe"), Missing)
         assert await listed(store) == []
+        assert (await store.list("")).others == ("pipe",)
 
-    async def test_files_whose_names_are_no_keys_are_not_listed(self, store: LocalStore, made_root: Path) -> None:
-        (made_root / "control\x01").write_bytes(b"")
-        (made_root / os.fsdecode(b"not-utf8-\xff")).write_bytes(b"")
+    async def test_what_is_no_object_is_named_in_listings(self, store: LocalStore, made_root: Path) -> None:
+        (made_root / "a").mkdir()
+        (made_root / "a/control\x01").write_bytes(b"")
+        (made_root / os.fsdecode(b"a/not-utf8-\xff")).write_bytes(b"")
+        (made_root / "a/link").symlink_to(made_root / "nowhere")
+        (made_root / "a/no\nkey").mkdir()
+        (made_root / "a/no\nkey/file").write_bytes(b"")
+        (made_root / "b").write_bytes(b"")
 
-        assert await listed(store) == []
+        assert await listed(store, "a/") == []
+        assert (await store.list("a/")).others == ("a/control\x01", "a/link", "a/no\nkey/", "a/not-utf8-\\udcff")
+        assert [entry.key for entry in await listed(store)] == ["b"]
+
+    async def test_pages_go_on_behind_what_is_no_object(self, store: LocalStore, made_root: Path) -> None:
+        (made_root / "a").mkdir()
+        for number in range(PAGE_SIZE + 1):
+            (made_root / f"a/{number:05}\x01").write_bytes(b"")
+        (made_root / "b").write_bytes(b"")
+        first = await store.list("")
+        second = await store.list("", first.after)
+        assert (len(first.entries), len(first.others), len(second.others)) == (0, PAGE_SIZE, 1)
+        assert [entry.key for entry in second.entries] == ["b"]
 
 
 class TestVersions:

@@ -330,6 +330,7 @@ async def test_objects_that_are_no_keys_are_not_listed(play: Play) -> None:
         page = await played.store.list("")
 
         assert [(entry.key, entry.version, entry.written_ms) for entry in page.entries] == [("key", '"1"', DATE_MS)]
+        assert page.others == ("", "a//b", "folder/")
         assert page.after is None
 
 

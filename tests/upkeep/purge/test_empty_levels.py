@@ -70,3 +70,15 @@ async def test_markers_of_folders_are_counted_as_left_behind() -> None:
     assert task.status is Status.SUCCESS
     details = json.loads(str(task.document["result_extended"]))
     assert (details["left_behind"], details["left_behind_examples"]) == (2, [f"{place}/data/", f"{place}/data//b"])
+    assert str(task.summary).endswith("; 2 other objects are left at its locations")
+
+
+async def test_of_many_markers_all_are_counted_and_few_are_named() -> None:
+    purges = Purges()
+    purges.store = store = MarkedStore(purges.runtime.now_ms)
+    purges.fixture = type(purges.fixture)(store, purges.runtime, purges.fixture.settings)
+    await purges.fixture.namespace("db")
+    place = (await purges.table()).metadata_location.partition("/metadata/")[0]
+    store.markers = tuple(f"{key_of(place)}/data//{number}" for number in range(5_000))
+    details = json.loads(str((await purges.purge()).document["result_extended"]))
+    assert (details["left_behind"], len(details["left_behind_examples"])) == (5_000, 20)
