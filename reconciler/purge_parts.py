@@ -18,9 +18,9 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.tasks.execution import TaskFailed, task_session
 from arco_catalog.tasks.followed_lease import FollowedLease
+from arco_catalog.upkeep.purge.corruption import Corruption
 from arco_catalog.upkeep.purge.reach import Reached, ReachedFile, entries_of, manifests_of, named_by, reached_by
 from arco_catalog.upkeep.purge.removal import AT_ONCE, Removal
-from arco_catalog.upkeep.purge.unreadable import UnreadableFile
 from reconciler.catalog_config import CatalogConfig
 
 A = TypeVar("A")
@@ -187,7 +187,7 @@ async def _led_to(
 ) -> AsyncGenerator[Row, None]:
     """What a table leads to by one of its states, and by all before it. What can't be read is reported beside the
     rest."""
-    corrupt: list[UnreadableFile] = []
+    corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
         reached = await reached_by(reading, pointer, corrupt)

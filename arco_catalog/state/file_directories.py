@@ -25,9 +25,9 @@ _LOG = logging.getLogger(__name__)
 SHARDS = 64
 """How many objects hold the entries."""
 FORMAT = 1
-WHOLE, DAMAGED = "tables", "damaged"
-"""The fields of a shard: tables all of whose files were read, and those with unread files. An earlier version has no
-second field, and reads these tables again."""
+WHOLE, INCOMPLETE = "tables", "incomplete"
+"""The fields of a shard: tables all of whose files were read, and those with unread files. Without the second field,
+as in an old version, these tables are read."""
 MAX_DIRECTORIES = 64
 """Directories in an entry. Of more, the deepest are replaced by the ones around them."""
 MAX_UNREAD_FILES = 16
@@ -63,7 +63,7 @@ class UnreadFile:
 class FileDirectories:
     """The directories of a table's files, by their normal forms, except in the `locations` of the table.
     `version` is that of its pointer. Where they are `widened`, files may be anywhere below the directories, not
-    directly in them alone. Files that only the `unread` files name are not among them."""
+    directly in them alone. Files that only the `unread` files name are left out."""
 
     version: str
     locations: tuple[str, ...]
@@ -192,10 +192,10 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     if found is None:
         return {}
     document = _document(key, found)
-    entries = {**mapping(document, DAMAGED), **mapping(document, WHOLE)}
+    entries = {**mapping(document, INCOMPLETE), **mapping(document, WHOLE)}
     parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
-    if any(not parsed[entity].unread for entity in mapping(document, DAMAGED) if entity in parsed):
-        raise InternalError(f"{key} has a damaged table without an unread file")
+    if any(not parsed[entity].unread for entity in mapping(document, INCOMPLETE) if entity in parsed):
+        raise InternalError(f"{key} has an incomplete table without an unread file")
     return parsed
 
 
@@ -233,8 +233,8 @@ def _is_later(found: Found) -> bool:
 
 def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
     whole: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if not entry.unread}
-    damaged: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if entry.unread}
-    return dumps({"version": FORMAT, WHOLE: whole, **({DAMAGED: damaged} if damaged else {})}, sort_keys=True)
+    rest: JsonObject = {entity: entry.to_json() for entity, entry in entries.items() if entry.unread}
+    return dumps({"version": FORMAT, WHOLE: whole, **({INCOMPLETE: rest} if rest else {})}, sort_keys=True)
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:

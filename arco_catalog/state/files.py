@@ -81,7 +81,7 @@ class CachedFile:
 
 @dataclass(slots=True)
 class OtherObjects:
-    """Objects in a folder whose names are not valid keys: their number, and the first of them."""
+    """Objects whose names are not valid keys: their number, and the first of them."""
 
     number: int = 0
     examples: list[str] = field(default_factory=list)

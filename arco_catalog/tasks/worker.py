@@ -75,7 +75,7 @@ class Worker:
         self._read: dict[str, Task] = {}
         """Tasks of hints that are being followed, whose names are logged if the rest fails."""
         self._waits_until_ms: dict[str, int] = {}
-        """Until when tasks have to wait for earlier leases, where that is soon."""
+        """Until when tasks wait before their release, where that is soon."""
         self.stats = WorkStats()
 
     @property

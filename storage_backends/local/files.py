@@ -24,8 +24,8 @@ FILE_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that open a file, never what a link points to, and without waiting at a pipe."""
 
 
-class FolderGone(Exception):
-    """A folder was removed, because it was empty, while a file was made in it."""
+class ParentRemoved(Exception):
+    """A directory was removed, because it was empty, while something was made in it."""
 
 
 class NotInMemory(Exception):
@@ -65,7 +65,7 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
     """A descriptor of the folder at `root/segments`, or None if there is none and it is not to be made.
 
     No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
-    `InvalidKey` for a link, or for a file where a folder is to be made, and `FolderGone` if a folder is removed while
+    `InvalidKey` for a link, or for a file where a folder is to be made, and `ParentRemoved` if one is removed while
     the next one is made in it.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -139,13 +139,13 @@ def _step(above: int, segment: str, make: bool) -> int | None:
             os.mkdir(segment, dir_fd=above)
         os.fsync(above)
         return os.open(segment, FOLDER_ITSELF, dir_fd=above)
-    except FileNotFoundError as error:  # this folder, or the one around it
-        raise FolderGone(segment) from error
+    except FileNotFoundError as error:
+        raise ParentRemoved(segment) from error
 
 
-def remove_empty_folders(root: str, segments: Sequence[str]) -> None:
-    """Removes the folder at `root/segments` and those around it, up to the root, as far as they are empty. Follows no
-    symbolic link. A folder that can't be removed stays: it is no object."""
+def prune_empty(root: str, segments: Sequence[str]) -> None:
+    """Removes the directory at `root/segments` and the parents, up to the root, as far as they are empty. Follows no
+    symbolic link. One that can't be removed stays: it is no object."""
     for depth in range(len(segments), 0, -1):
         try:
             with open_folder_nofollow(root, segments[: depth - 1]) as above:
@@ -166,10 +166,10 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
     return status if S_ISREG(status.st_mode) else None
 
 
-def exists(folder: int, name: str) -> bool:
+def exists(parent: int, name: str) -> bool:
     """Whether anything has this name, be it a link that leads nowhere."""
     try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return True

@@ -54,8 +54,8 @@ class PausedWalks:
 class Listing:
     """Objects whose keys start with `prefix` and come after `after`, without those in the root's `hidden` folder.
 
-    Only folders on the way to such keys are read. Of links, devices, and files and folders whose names are not valid
-    keys, only the names are yielded; such a folder is not read.
+    Only folders on the way to such keys are read. Of links, devices, and what has no valid
+    key as a name, only the name is yielded.
     """
 
     prefix: str

@@ -41,15 +41,15 @@ from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import (
-    FolderGone,
     NotInMemory,
+    ParentRemoved,
     exclusive_lock,
     make_folder,
     open_file_nofollow,
     open_folder_nofollow,
+    prune_empty,
     read_from_disk,
     read_from_memory,
-    remove_empty_folders,
     status_of,
     store_error,
     version_of,
@@ -64,8 +64,8 @@ STRIPES = 256
 TICK_NS = 1_000
 """The least by which one version is later than the one before: what any file system that will do can tell apart."""
 REMEMBERED_KEYS = 4_096
-MAKES_OF_A_FOLDER = 1_000
-"""How often a write makes its folder again: each time, a deletion must have found it empty at that moment."""
+WRITE_TRIES = 1_000
+"""How often a write is tried: before each further time, a deletion found the directory empty at that moment."""
 
 _Answer = TypeVar("_Answer")
 
@@ -91,8 +91,8 @@ class LocalStore:
     that of the object replaced, or than that of any object ever deleted under this lock, which the lock file keeps.
     Hence a version never comes back, whatever the clock does.
 
-    A deletion removes the folders that it leaves empty. A write whose folder is removed meanwhile makes it again. Other
-    programs that make a folder and then write into it may find it gone, as long as it is empty.
+    A deletion removes the directories that it leaves empty. A write whose directory is removed meanwhile is repeated.
+    Other programs that make one and then write into it may find it gone, as long as it is empty.
 
     Keys are paths, so `a` and `a/b` cannot both exist: `InvalidKey`, as for symbolic links and for segments of more
     than 255 bytes. What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands.
@@ -152,7 +152,7 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`. Removes the folders that it leaves empty."""
+        """See `ObjectStore.delete`. Removes the directories that it leaves empty."""
         _check_path(key)
         condition = check_deletable(when)
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
@@ -261,13 +261,13 @@ class LocalStore:
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
-        for _ in range(MAKES_OF_A_FOLDER):
-            with suppress(FolderGone):
+        for _ in range(WRITE_TRIES):
+            with suppress(ParentRemoved):
                 return self._put_once(key, body, when)
-        raise StoreUnavailable(f"{key!r}: its folder was removed, because it was empty, each time it was made")
+        raise StoreUnavailable(f"{key!r}: the directory was removed, because it was empty, at each try")
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object. Raises `FolderGone` if a deletion removes its folder meanwhile."""
+        """Writes an object. Raises `ParentRemoved` if a deletion removes the directory meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -299,7 +299,7 @@ class LocalStore:
             raise InvalidKey(f"cannot write {key!r}: a folder or a symbolic link has this name") from error
         except FileNotFoundError as error:
             if os.path.exists(temporary.path):
-                raise FolderGone(key) from error
+                raise ParentRemoved(key) from error
             raise
         except OSError as error:
             return _unknown_if_io(error)
@@ -308,7 +308,7 @@ class LocalStore:
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
         outcome = self._delete_file(key, when)
         if isinstance(outcome, Applied):
-            remove_empty_folders(self._root, key.split("/")[:-1])
+            prune_empty(self._root, key.split("/")[:-1])
         return outcome
 
     def _delete_file(self, key: str, when: Matches | Anything) -> Outcome:
@@ -342,7 +342,7 @@ class LocalStore:
                         left |= self._empty(folder, inside, cancelled)
                         if (unsynced := self._fsync_folder(folder, folders)) is not None:
                             left |= dict.fromkeys(inside, unsynced)
-                remove_empty_folders(self._root, folders)
+                prune_empty(self._root, folders)
             except OSError as error:
                 left |= dict.fromkeys(inside, store_error(path, error))
             except StoreError as error:

@@ -27,10 +27,10 @@ from arco_catalog.tasks.lease import Lease
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge import executor, other_table, reach, sharing
 from arco_catalog.upkeep.purge.avro import Fields, ReadRange
+from arco_catalog.upkeep.purge.corruption import Corruption
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory
 from arco_catalog.upkeep.purge.reach import records_of
-from arco_catalog.upkeep.purge.unreadable import UnreadableFile
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -234,7 +234,7 @@ def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> 
     files_of = other_table.files_of
 
     def without(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[UnreadableFile]
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
     ) -> AsyncGenerator[str, None]:
         return files_of(execution, metadata, [], corrupt)
 

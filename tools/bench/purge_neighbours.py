@@ -48,7 +48,7 @@ class CountedCalls(Measurement):
 
 @dataclass(frozen=True)
 class MeasuredPurge:
-    """The calls of a purge, the round trips that it waited for, its seconds, the longest step of the event loop in CPU
+    """The calls of a purge, the round trips that it waited for, the seconds, the longest step of the event loop in CPU
     time, and the peak of memory."""
 
     calls: int

@@ -284,7 +284,7 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
     if progress.kept:
         summary += f", and kept {progress.kept} that other tables refer to"
     if isinstance(left_behind := left.get("left_behind"), int) and left_behind > progress.kept:
-        summary += f"; {left_behind - progress.kept} other objects are left at its locations"
+        summary += f"; {left_behind - progress.kept} other objects are left at the locations"
     return Finished(summary, {**result, **left})
 
 

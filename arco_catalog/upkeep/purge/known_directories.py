@@ -63,7 +63,7 @@ class KnownDirectories:
         self._places = places
         self._entities: Collection[str] = frozenset()
         self._added: dict[str, FileDirectories] = {}
-        self._damaged: dict[str, FileDirectories] = {}
+        self._incomplete: dict[str, FileDirectories] = {}
         self._written_ms = execution.runtime.boot_ms()
 
     async def find_unchanged(
@@ -80,7 +80,7 @@ class KnownDirectories:
             for entity, entry in entries.items():
                 if entity in tables and self._is_elsewhere(entry, tables[entity], versions.get(entity)):
                     if entry.unread:
-                        self._damaged[entity] = entry
+                        self._incomplete[entity] = entry
                     else:
                         unchanged.add(entity)
 
@@ -88,10 +88,10 @@ class KnownDirectories:
             await gather(*(read(shard) for shard in shards))
         return unchanged
 
-    def damaged(self, entity: str) -> FileDirectories | None:
+    def incomplete(self, entity: str) -> FileDirectories | None:
         """The record of a table that has not changed, and of which some files could not be read; None for any other
         table. The files that were read are not in the places."""
-        return self._damaged.get(entity)
+        return self._incomplete.get(entity)
 
     def add(self, entity: str, entry: FileDirectories) -> None:
         """Adds the directories of a table that was read."""

@@ -14,10 +14,10 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.execution import Sessions
+from arco_catalog.upkeep.purge.corruption import Corruption, are_unchanged, find_versions
 from arco_catalog.upkeep.purge.known_directories import ComparedFiles
 from arco_catalog.upkeep.purge.missing import describe_missing
 from arco_catalog.upkeep.purge.reach import files_behind, named_by
-from arco_catalog.upkeep.purge.unreadable import UnreadableFile, are_unchanged, find_versions
 from storage_backends import StoreUnavailable
 
 MAX_ROUNDS = 20
@@ -26,7 +26,7 @@ MAX_ROUNDS = 20
 
 @dataclass(frozen=True, slots=True)
 class OtherTable:
-    """Another table with its locations. `live` is whether a name referred to it, and not only a tombstone."""
+    """Another table and the locations of it. `live` is whether a name referred to it, and not only a tombstone."""
 
     entity: str
     name: str
@@ -53,25 +53,29 @@ async def read_table(
 ) -> TableRead:
     """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
     inside these places. `known` is the record of a table with unread files, which has not changed since: if these
-    files have not changed either, nothing is read. Missing files are read again while the table changes, since its
+    files have not changed either, nothing is read. Missing files are read again while the table changes, since
     manifests may have been rewritten. Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the
     table changes faster than it is read."""
     if known is not None and await are_unchanged(sessions, known.unread):
         missing = [file.location for file in known.unread if file.version is None]
-        corrupt = [file.location for file in known.unread if file.version is not None]
-        reasons = [f"the file {each} can't be read, and has not changed since an earlier purge" for each in corrupt]
+        reasons = [
+            f"the file {file.location} can't be read, and has not changed since the last purge"
+            for file in known.unread
+            if file.version is not None
+        ]
         return await _described(sessions, other, reasons, missing, None)
     read: Sequence[str] | None = None
     gone: list[str] = []
+    corrupt: list[Corruption] = []
     for _ in range(MAX_ROUNDS):
         pointer = await sessions.session().state.pointer(other.entity)
         metadata = await _metadata_files(sessions.session(), pointer)
         if metadata == read:
             break
         read, gone = metadata, [] if metadata else [sessions.session().state.paths.pointer(other.entity)]
-        unreadable: list[UnreadableFile] = []
+        corrupt = []
         files = ComparedFiles(places, other.locations)
-        async with aclosing(files_of(sessions, metadata, gone, unreadable)) as reached_files:
+        async with aclosing(files_of(sessions, metadata, gone, corrupt)) as reached_files:
             async for file in reached_files:
                 if files.add(file):
                     return TableRead(inside=file)
@@ -81,9 +85,9 @@ async def read_table(
         raise StoreUnavailable(f"{other} changes faster than it can be read")
     directories = None if pointer is None else files.entry(pointer)
     if directories is not None:
-        unread = await find_versions(sessions, unreadable, dict.fromkeys(gone))
+        unread = await find_versions(sessions, corrupt, dict.fromkeys(gone))
         directories = None if unread is None else replace(directories, unread=unread)
-    return await _described(sessions, other, [each.reason for each in unreadable], gone, directories)
+    return await _described(sessions, other, [each.reason for each in corrupt], gone, directories)
 
 
 async def _described(
@@ -112,7 +116,7 @@ async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence
 
 
 async def files_of(
-    sessions: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[UnreadableFile]
+    sessions: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
 ) -> AsyncGenerator[str, None]:
     """Yields all files that these metadata files refer to, and the metadata files. Files that do not exist are added to
     `gone`, and files that can't be read to `corrupt`."""

@@ -22,7 +22,7 @@ from arco_catalog.state.refused_files import RefusedFiles
 from arco_catalog.tasks.execution import Sessions, TaskFailed
 from arco_catalog.upkeep.ensure_receipt import ensure_receipt
 from arco_catalog.upkeep.purge.avro import Fields, ReadRange, Unreadable, read_blocks
-from arco_catalog.upkeep.purge.unreadable import CorruptFile, UnreadableFile
+from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
 from storage_backends import Found, InvalidKey, Version
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
-async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[UnreadableFile] | None = None) -> Reached:
+async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corruption] | None = None) -> Reached:
     """Reads the names in all metadata files of an entity: those of its log, of other files' logs, and those that
     never became current. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`, as a log
     that can't be followed does."""
@@ -106,7 +106,7 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
     return reached
 
 
-async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[UnreadableFile] | None = None) -> Reached:
+async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[Corruption] | None = None) -> Reached:
     """Reads the names in these metadata files alone, without the files of their logs. Files that can't be read are
     added to `corrupt`; without it they raise `TaskFailed`."""
     reached = Reached()
@@ -132,7 +132,7 @@ async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
 
 
 async def _add_readable(
-    execution: Sessions, file: str, reached: Reached, corrupt: list[UnreadableFile] | None
+    execution: Sessions, file: str, reached: Reached, corrupt: list[Corruption] | None
 ) -> Sequence[str] | None:
     """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone or corrupt.
     Raises `CorruptFile` if there is no list `corrupt`."""
@@ -240,7 +240,7 @@ async def manifests_of(
     execution: Sessions,
     reached: Reached,
     gone: list[str] | None = None,
-    corrupt: list[UnreadableFile] | None = None,
+    corrupt: list[Corruption] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
     """Yields all manifests, each once, in an order that depends on the manifest lists alone. Lists that do not exist
     are added to `gone`. Lists that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
@@ -281,7 +281,7 @@ async def entries_of(
 
 
 async def files_behind(
-    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[UnreadableFile] | None = None
+    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[Corruption] | None = None
 ) -> AsyncGenerator[str, None]:
     """Yields the manifests of everything that was reached, and the files in them. Files that do not exist are added to
     `gone`. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
@@ -299,19 +299,19 @@ async def files_behind(
 
 
 async def _read_entries(execution: Sessions, manifest: str) -> None:
-    """Reads a manifest to its end. Raises `CorruptFile`."""
+    """Reads a whole manifest. Raises `CorruptFile`."""
     async with aclosing(entries_of(execution, manifest)) as blocks:
         async for _ in blocks:
             pass
 
 
 def _note_corruption(
-    error: CorruptFile, corrupt: list[UnreadableFile] | None, location: str, read: Callable[[], Awaitable[object]]
+    error: CorruptFile, corrupt: list[Corruption] | None, location: str, read: Callable[[], Awaitable[object]]
 ) -> None:
     """Adds the file with the error to the list. Raises the error if there is no list."""
     if corrupt is None:
         raise error
-    corrupt.append(UnreadableFile(location, str(error), read))
+    corrupt.append(Corruption(location, str(error), read))
 
 
 @asynccontextmanager

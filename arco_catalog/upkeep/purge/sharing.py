@@ -128,7 +128,7 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
-        found = await read_table(self._execution, other, self._inside, self._known.damaged(other.entity))
+        found = await read_table(self._execution, other, self._inside, self._known.incomplete(other.entity))
         if found.inside is not None:
             raise _FileInside(f"{other} has the file {found.inside}")
         if found.directories is not None:

@@ -28,7 +28,7 @@ from storage_backends import (
 )
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
-from storage_backends.local.files import remove_empty_folders
+from storage_backends.local.files import prune_empty
 from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
 from storage_backends.validation import PAGE_SIZE
@@ -128,7 +128,7 @@ class TestFiles:
                             nonlocal left
                             left -= 1
                             if left == 0:
-                                remove_empty_folders(str(root), ("a", "b"))
+                                prune_empty(str(root), ("a", "b"))
                             return real(*arguments, **more)
 
                         patch.setattr(os, name, removing)

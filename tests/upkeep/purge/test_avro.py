@@ -18,8 +18,8 @@ from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge import avro, reach
 from arco_catalog.upkeep.purge.avro import Fields, Unreadable, read_blocks
 from arco_catalog.upkeep.purge.avro_codecs import unpack_with
+from arco_catalog.upkeep.purge.corruption import CorruptFile
 from arco_catalog.upkeep.purge.reach import ENTRY_FIELDS, MANIFEST_FIELDS, manifests_in
-from arco_catalog.upkeep.purge.unreadable import CorruptFile
 from storage_backends import Found, Version
 from tools.support import worst_avro
 from tools.support.avro_files import avro_file, varint

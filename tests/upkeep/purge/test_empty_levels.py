@@ -70,7 +70,7 @@ async def test_markers_of_folders_are_counted_as_left_behind() -> None:
     assert task.status is Status.SUCCESS
     details = json.loads(str(task.document["result_extended"]))
     assert (details["left_behind"], details["left_behind_examples"]) == (2, [f"{place}/data/", f"{place}/data//b"])
-    assert str(task.summary).endswith("; 2 other objects are left at its locations")
+    assert str(task.summary).endswith("; 2 other objects are left at the locations")
 
 
 async def test_of_many_markers_all_are_counted_and_few_are_named() -> None:

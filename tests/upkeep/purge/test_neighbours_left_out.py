@@ -14,10 +14,10 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.tasks.execution import Sessions
-from arco_catalog.upkeep.purge import other_table, sharing, unreadable
+from arco_catalog.upkeep.purge import corruption, other_table, sharing
+from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
 from arco_catalog.upkeep.purge.sharing import NeighbourCheck
-from arco_catalog.upkeep.purge.unreadable import CorruptFile, UnreadableFile
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge import test_asking_others as asking
 from tests.upkeep.purge import test_borrowed as borrowed
@@ -70,19 +70,19 @@ def a_version_that_is_recorded_of_a_file_that_was_restored_meanwhile(patch: pyte
     async def not_again() -> None:
         raise CorruptFile("not read again")
 
-    confirmed = unreadable._corrupt_version
+    confirmed = corruption._corrupt_version
 
-    async def unconfirmed(sessions: Sessions, file: UnreadableFile) -> str | None:
+    async def unconfirmed(sessions: Sessions, file: Corruption) -> str | None:
         return await confirmed(sessions, replace(file, read=not_again))
 
-    patch.setattr(unreadable, "_corrupt_version", unconfirmed)
+    patch.setattr(corruption, "_corrupt_version", unconfirmed)
 
 
 def a_damaged_table_of_which_nothing_else_is_read(patch: pytest.MonkeyPatch) -> None:
     files_of = other_table.files_of
 
     async def until_damage(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[UnreadableFile]
+        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
     ) -> AsyncGenerator[str, None]:
         found: list[str] = []
         async with aclosing(files_of(execution, metadata, gone, corrupt)) as files:

@@ -1,5 +1,5 @@
 """Files of tables that exist and can't be read, and the versions at which that is known: while they have these, a
-later purge need not read them again (docs/design/purge.md#rule-27)."""
+later purge need not read them (docs/design/purge.md#rule-27)."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class CorruptFile(TaskFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableFile:
-    """A file that can't be read, with the reason. `read` reads it again, and raises `CorruptFile`."""
+class Corruption:
+    """A file that can't be read, with the reason. `read` repeats the read, and raises `CorruptFile`."""
 
     location: str
     reason: str
@@ -24,7 +24,7 @@ class UnreadableFile:
 
 
 async def find_versions(
-    sessions: Sessions, corrupt: Sequence[UnreadableFile], missing: Collection[str]
+    sessions: Sessions, corrupt: Sequence[Corruption], missing: Collection[str]
 ) -> tuple[UnreadFile, ...] | None:
     """The versions of files that can't be read, and the missing files, for a record; None if a file has changed
     meanwhile, or if they are too many for a record. Raises `LeaseLost`, and `StoreError`."""
@@ -40,7 +40,7 @@ async def find_versions(
 
 
 async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> bool:
-    """Whether each of these files still has its recorded version, or is still missing. Raises `LeaseLost`, and
+    """Whether each of these files still has the recorded version, or is still missing. Raises `LeaseLost`, and
     `StoreError`."""
     for file in unread:
         if await _version_of(sessions, file.location) != file.version:
@@ -48,9 +48,9 @@ async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> boo
     return True
 
 
-async def _corrupt_version(sessions: Sessions, file: UnreadableFile) -> str | None:
-    """The version at which a file can't be read; None if it has changed since that was found. The file is read again
-    between two looks at its version: another writer may have restored it after the first read."""
+async def _corrupt_version(sessions: Sessions, file: Corruption) -> str | None:
+    """The version at which a file can't be read; None if it has changed since that was found. The file is read once
+    more between two calls for the version: another writer may have restored it after the first read."""
     version = await _version_of(sessions, file.location)
     try:
         await file.read()
