@@ -32,7 +32,7 @@ from arco_catalog.protocol.decisions import abort_if_undecided, read_decision, r
 from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
-from arco_catalog.upkeep.purge.sharing import has_name
+from arco_catalog.upkeep.purge.other_table import has_name
 from storage_backends import ABSENT, ANY, StoreDenied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
