@@ -170,9 +170,9 @@ class RegistryState:
         """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, `spilled`
         is what `index_after` made of them."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
-        recent = [made, *sequence(self.document, "recent")]
-        listed = _listed(recent)
-        before = _commit_id(recent[listed]) if listed < len(recent) else self.before
+        commits = [made, *sequence(self.document, "recent")]
+        listed = _listed(commits)
+        before = _commit_id(commits[listed]) if listed < len(commits) else self.before
         index, segments = (self.index.edited(edits), ()) if spilled is None else spilled
         stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
         document: JsonObject = {
@@ -182,7 +182,7 @@ class RegistryState:
             "sequence": self.sequence + 1,
             "at_ms": at_ms,
             "operations": [operation.to_json() for operation in operations],
-            "recent": recent[:listed],
+            "recent": commits[:listed],
             "before": before,
             "index": {**stored, **index.to_json()},
         }
@@ -206,14 +206,14 @@ class RegistryState:
         return integer(self.document, "at_ms")
 
 
-def _listed(recent: Sequence[JsonValue]) -> int:
+def _listed(commits: Sequence[JsonValue]) -> int:
     """How many of these commits, each in its stored form, a new one lists; it always lists itself."""
     operations = 0
-    for place, item in enumerate(recent):
+    for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0
         if place and (place == RECENT_COMMITS or operations > RECENT_OPERATIONS):
             return place
-    return len(recent)
+    return len(commits)
 
 
 def _commit_id(item: JsonValue) -> str | None:

@@ -19,7 +19,7 @@ from tools.support.request_bodies import append, set_property
 TABLE = "/v1/wh/namespaces/db/tables/t"
 
 
-class Counted:
+class FormCounter:
     """Counts how often the forms of table metadata are made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +44,8 @@ class Counted:
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    return Counted(monkeypatch)
+def counted(monkeypatch: pytest.MonkeyPatch) -> FormCounter:
+    return FormCounter(monkeypatch)
 
 
 async def table_of(service: HttpService, size: int) -> HttpService:
@@ -76,7 +76,7 @@ async def test_a_compressed_load_is_the_plain_one(snapshots: str, service_with: 
 
 
 async def test_each_form_is_made_once_for_a_metadata_file(
-    service_with: Callable[..., HttpService], counted: Counted
+    service_with: Callable[..., HttpService], counted: FormCounter
 ) -> None:
     client = (await table_of(service_with(), ALWAYS_BYTES)).client
 
