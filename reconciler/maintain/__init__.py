@@ -1,2 +1,2 @@
-"""The job `maintain`: carries out the policies that apply to tables, by Iceberg's own procedures on Spark
+"""The job `maintain`: executes the maintenance policies of tables with Iceberg's procedures on Spark
 (docs/maintenance.md)."""

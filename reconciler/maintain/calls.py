@@ -1,4 +1,4 @@
-"""Calls of Iceberg's procedures as values, and as SQL of Spark's."""
+"""Calls of Iceberg's procedures as values, and as Spark SQL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ from arco_catalog.iceberg.json import JsonObject
 
 
 class Procedure(StrEnum):
-    """Iceberg's procedures that maintain tables, in the order in which they make each other's work least."""
+    """Iceberg's maintenance procedures, in the order in which a run calls them: a rewrite leaves files for an expiry
+    to delete, and not the other way round."""
 
     REWRITE_DATA_FILES = "rewrite_data_files"
     REWRITE_POSITION_DELETE_FILES = "rewrite_position_delete_files"
@@ -20,13 +21,13 @@ class Procedure(StrEnum):
 
     @property
     def deletes(self) -> bool:
-        """Whether it deletes files."""
+        """Whether the procedure deletes files."""
         return self in (Procedure.EXPIRE_SNAPSHOTS, Procedure.REMOVE_ORPHAN_FILES)
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time, in milliseconds since 1970."""
+    """A time, in milliseconds since 1970 in UTC."""
 
     ms: int
 
@@ -36,21 +37,22 @@ Argument: TypeAlias = str | int | bool | Time | Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A procedure and its arguments, but for the table."""
+    """A procedure and its arguments without the table."""
 
     procedure: Procedure
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
     def statement(self, catalog: str, table: Sequence[str]) -> str:
-        """The call for a table, given by the levels of its namespace and its name, of a catalog of Spark's."""
-        named = ".".join(_identifier(part) for part in (catalog, *table))
-        arguments = {"table": named, **self.arguments}
-        said = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
-        return f"CALL {_identifier(catalog)}.system.{self.procedure}({said})"
+        """The SQL statement that calls the procedure for a table. `catalog` is the name of a Spark catalog, `table` the
+        levels of the namespace followed by the name. Every name and text is quoted."""
+        identifier = ".".join(_identifier(part) for part in (catalog, *table))
+        arguments = {"table": identifier, **self.arguments}
+        argument_list = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
+        return f"CALL {_identifier(catalog)}.system.{self.procedure}({argument_list})"
 
     def to_json(self) -> JsonObject:
-        """For a row of `system.maintenance`."""
-        return {name: _plain(value) for name, value in self.arguments.items()}
+        """The arguments as JSON for a row of `system.maintenance`, times as text in UTC."""
+        return {name: _json_value(value) for name, value in self.arguments.items()}
 
 
 def _identifier(name: str) -> str:
@@ -71,7 +73,7 @@ def _literal(value: Argument) -> str:
             return f"map({', '.join(_text(part) for item in value.items() for part in item)})"
 
 
-def _plain(value: Argument) -> str | int | bool | JsonObject:
+def _json_value(value: Argument) -> str | int | bool | JsonObject:
     match value:
         case Time(ms):
             return _utc(ms)

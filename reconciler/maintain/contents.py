@@ -1,4 +1,4 @@
-"""What a snapshot holds: its manifests, its data files by partition, and what is deleted of each."""
+"""The contents of a snapshot: its manifests, its data files by partition, and the deletes that apply to each."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -10,7 +10,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.upkeep.purge.avro import Fields
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.live_files import live_entries, manifests_in
-from reconciler.maintain.deletes import EQUALITY_DELETES, POSITION_DELETES, Applied, DeleteFile, DeleteIndex
+from reconciler.maintain.deletes import EQUALITY_DELETES, POSITION_DELETES, AppliedDeletes, DeleteFile, DeleteIndex
 from reconciler.maintain.files_elsewhere import FilesElsewhere
 
 FILE_FIELDS: Fields = dict.fromkeys(
@@ -24,21 +24,22 @@ DELETE_FIELDS: Fields = {
 PATH_ID = 2**31 - 1 - 101
 """The id of the column `file_path` in files of position deletes (Iceberg specification, "Reserved Field IDs")."""
 
-UNDELETED = Applied()
+NO_DELETES = AppliedDeletes()
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file: its bytes, its rows, and what is deleted of it."""
+    """A data file: its size in bytes, its number of rows, and the deletes that apply to it."""
 
     size: int
     records: int = 0
-    deletes: Applied = UNDELETED
+    deletes: AppliedDeletes = NO_DELETES
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The files of one partition that may be rewritten together; of position deletes the bytes of each."""
+    """The files of one partition, which may be rewritten together: its data files, and the size in bytes of each file
+    of position deletes."""
 
     data: tuple[DataFile, ...] = ()
     position_deletes: tuple[int, ...] = ()
@@ -46,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """The sizes of a snapshot's manifests: of data files, and of delete files."""
+    """The sizes in bytes of a snapshot's manifests: those of data files, and those of delete files."""
 
     data: tuple[int, ...] = ()
     deletes: tuple[int, ...] = ()
@@ -60,8 +61,9 @@ NO_MANIFESTS = Manifests()
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All of it; `delete_files` counts deletion vectors and equality deletes, too, and `records` deleted rows.
-    `elsewhere` has the files that do not lie below the table's location, one for each folder."""
+    """The contents of a snapshot. `delete_files` counts position deletes, deletion vectors and equality deletes;
+    `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file for each folder that
+    has files outside of the table's location."""
 
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()
@@ -71,8 +73,8 @@ class Contents:
 
 
 async def read_contents(session: Session, document: JsonObject, snapshot: JsonObject) -> Contents:
-    """What a snapshot of a table holds. Deletes are read first, then which of them apply to each data file. Raises
-    `Refusal`, `Unreadable` and `StoreError`."""
+    """Read all manifests of a table's snapshot. Manifests of deletes are read first, so that each data file is known
+    with the deletes that apply to it. Raises `Refusal`, `Unreadable` and `StoreError`."""
     listed = await manifests_in(session, snapshot)
     data = [each for each in listed if not each.get("content")]  # v1 has none
     deletes = [each for each in listed if each.get("content")]
@@ -110,7 +112,7 @@ class _Reading:
     records: int = 0
 
     async def read_deletes(self, manifest: JsonObject) -> None:
-        """Takes note of delete files."""
+        """Add the delete files of a manifest."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:
@@ -134,15 +136,17 @@ class _Reading:
                 )
 
     async def read_data(self, manifest: JsonObject, index: DeleteIndex) -> None:
-        """Takes note of data files. Those of another spec than the table's may hold rows of any partition: Iceberg
-        rewrites them together."""
+        """Add the data files of a manifest to their partitions' groups. Files of another partition spec than the
+        table's form one group: Iceberg rewrites them together, since they may hold rows of any partition."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DATA_FIELDS)) as entries:
             async for entry in entries:
                 file = object_of(entry.get("data_file"))
                 self.elsewhere.add(str(file.get("file_path")))
                 partition, records = repr(file.get("partition")), long_of(file.get("record_count")) or 0
-                applied = index.to(str(file.get("file_path")), f"{spec} {partition}", _sequence(entry, manifest))
+                applied = index.deletes_of(
+                    str(file.get("file_path")), f"{spec} {partition}", _sequence(entry, manifest)
+                )
                 found = DataFile(long_of(file.get("file_size_in_bytes")) or 0, records, applied)
                 self._group(partition if spec == self.spec else repr({}))[0].append(found)
                 self.records += records
@@ -151,12 +155,12 @@ class _Reading:
         return self.groups.setdefault(partition, ([], []))
 
     def _spec(self, manifest: JsonObject) -> int:
-        said = long_of(manifest.get("partition_spec_id"))
-        return self.spec if said is None else said
+        spec_id = long_of(manifest.get("partition_spec_id"))
+        return self.spec if spec_id is None else spec_id
 
 
 def _unpartitioned(document: JsonObject) -> frozenset[int]:
-    """The specs by which a table has no partitions."""
+    """The ids of the partition specs without partition fields, or with void ones alone."""
     return frozenset(
         long_of(spec.get("spec-id")) or 0
         for spec in objects_of(document.get("partition-specs"))
@@ -165,22 +169,23 @@ def _unpartitioned(document: JsonObject) -> frozenset[int]:
 
 
 def _sequence(entry: JsonObject, manifest: JsonObject) -> int:
-    """An entry's sequence number: without one it has its manifest's, and in v1 there is none."""
-    said = long_of(entry.get("sequence_number"))
-    return (long_of(manifest.get("sequence_number")) or 0) if said is None else said
+    """The sequence number of a manifest entry: its own, or that of its manifest; 0 in format v1, which has none."""
+    number = long_of(entry.get("sequence_number"))
+    return (long_of(manifest.get("sequence_number")) or 0) if number is None else number
 
 
 def _data_file_of(deletes: JsonObject) -> str | None:
-    """The only data file that position deletes are of, where they say so, or where the bounds of their paths do."""
-    said = text_of(deletes.get("referenced_data_file"))
-    if said is not None:
-        return said
+    """The path of the only data file that a file of position deletes refers to, by its `referenced_data_file`, or by
+    equal bounds of its column of paths; None if it may refer to several."""
+    referenced = text_of(deletes.get("referenced_data_file"))
+    if referenced is not None:
+        return referenced
     lower, upper = _bound(deletes.get("lower_bounds")), _bound(deletes.get("upper_bounds"))
     return lower.decode(errors="replace") if lower is not None and lower == upper else None
 
 
 def _bound(bounds: object) -> bytes | None:
-    """Of the column of paths: writers make a list of pairs of the map."""
+    """The bound of the column of paths. Avro has no maps with integer keys: Iceberg writes a list of pairs."""
     pairs = bounds if isinstance(bounds, list) else []
     return next((each["value"] for each in pairs if each.get("key") == PATH_ID), None)
 

@@ -1,6 +1,7 @@
-"""Which delete files apply to a data file: as Iceberg's `DeleteFileIndex` finds them, by what manifests tell.
+"""Finds the delete files that apply to a data file, by the rules of Iceberg's `DeleteFileIndex`, from manifests alone.
 
-It differs in one thing: Iceberg leaves out equality deletes whose keys lie outside of a data file's bounds.
+It differs from Iceberg's in one point: Iceberg leaves out equality deletes whose keys lie outside of a data file's
+bounds.
 """
 
 from bisect import bisect_left
@@ -13,21 +14,22 @@ POSITION_DELETES, EQUALITY_DELETES = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A delete file. `partition` is None for equality deletes of a spec without partitions: they apply to all files.
-    `of` is the only data file whose rows it deletes, where that is known."""
+    """A delete file. `partition` is None for equality deletes of an unpartitioned spec, which apply to all data files.
+    `data_file` is the path of the only data file whose rows it deletes; None if there may be several. `vector` marks a
+    deletion vector."""
 
     content: int
     sequence: int
     records: int
     partition: str | None = None
-    of: str | None = None
+    data_file: str | None = None
     vector: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """What is deleted of a data file: by how many delete files, and how many rows at least. Rows are known of delete
-    files that are of this data file alone."""
+class AppliedDeletes:
+    """The deletes of a data file: how many delete files apply to it, and how many of its rows are deleted at least.
+    Only delete files that refer to this data file alone count towards `records`."""
 
     files: int = 0
     records: int = 0
@@ -35,8 +37,9 @@ class Applied:
 
 @dataclass(slots=True)
 class DeleteIndex:
-    """Delete files by where they apply. Of those that apply to a partition the sequence numbers are kept, sorted; of
-    those of one data file these and the rows."""
+    """The delete files of a snapshot by what they apply to. `everywhere`, `equality` and `positions` (both by
+    partition) have sorted sequence numbers. `of_file` has sequence number and rows of the position deletes of one data
+    file, `vectors` the rows of its deletion vector, both by the data file's path."""
 
     everywhere: Sequence[int] = ()
     equality: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class DeleteIndex:
 
     @classmethod
     def of(cls, files: Iterable[DeleteFile]) -> "DeleteIndex":
-        """Of the delete files of a snapshot."""
+        """Index the delete files of a snapshot."""
         everywhere: list[int] = []
         equality: dict[str, list[int]] = {}
         positions: dict[str, list[int]] = {}
@@ -56,28 +59,28 @@ class DeleteIndex:
             if file.content == EQUALITY_DELETES:
                 same = everywhere if file.partition is None else equality.setdefault(file.partition, [])
                 same.append(file.sequence)
-            elif file.of is None:
+            elif file.data_file is None:
                 positions.setdefault(str(file.partition), []).append(file.sequence)
             elif file.vector:
-                vectors[file.of] = file.records
+                vectors[file.data_file] = file.records
             else:
-                of_file.setdefault(file.of, []).append((file.sequence, file.records))
+                of_file.setdefault(file.data_file, []).append((file.sequence, file.records))
         for sequences in (everywhere, *equality.values(), *positions.values()):
             sequences.sort()
         return cls(everywhere, equality, positions, of_file, vectors)
 
-    def to(self, path: str, partition: str, sequence: int) -> Applied:
-        """What applies to a data file: equality deletes that are newer than it, and position deletes that are not
-        older. A deletion vector stands for all position deletes."""
+    def deletes_of(self, path: str, partition: str, sequence: int) -> AppliedDeletes:
+        """The deletes that apply to a data file of this sequence number: equality deletes with a greater one, position
+        deletes with one that is not less. A deletion vector replaces all position deletes."""
         newer = sequence + 1
-        equality = _from(self.everywhere, newer) + _from(self.equality.get(partition, ()), newer)
+        equality = _count_from(self.everywhere, newer) + _count_from(self.equality.get(partition, ()), newer)
         vector = self.vectors.get(path)
         if vector is not None:
-            return Applied(equality + 1, vector)
+            return AppliedDeletes(equality + 1, vector)
         own = [records for at, records in self.of_file.get(path, ()) if at >= sequence]
-        return Applied(equality + _from(self.positions.get(partition, ()), sequence) + len(own), sum(own))
+        return AppliedDeletes(equality + _count_from(self.positions.get(partition, ()), sequence) + len(own), sum(own))
 
 
-def _from(sequences: Sequence[int], least: int) -> int:
-    """How many are not less."""
+def _count_from(sequences: Sequence[int], least: int) -> int:
+    """How many of these sorted numbers are `least` or greater."""
     return len(sequences) - bisect_left(sequences, least)

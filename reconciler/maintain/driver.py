@@ -1,7 +1,7 @@
-"""The driver of `maintain`: looks at every table to which a policy applies, the worst first, and has each maintained
-under the lease of its task (docs/design/pipeline.md#maintenance).
+"""The driver of `maintain`: plans the maintenance of every table that has policies, and executes it under the lease of
+the table's task, beginning with the table that gains most (docs/design/pipeline.md#maintenance).
 
-It may die anywhere and be run again, and twice at once.
+It may be killed at any point and started again, and two drivers may run at once.
 """
 
 import asyncio
@@ -21,31 +21,32 @@ from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge.avro import Unreadable
 from reconciler.maintain.budget import Budget
-from reconciler.maintain.looking import Looked, Named, look, own_tables, policies_of
+from reconciler.maintain.outcome_rows import OutcomeRows
 from reconciler.maintain.planning import HeldBack, Now, Step
-from reconciler.maintain.policies import PolicyUnclear
+from reconciler.maintain.policies import InvalidPolicy
 from reconciler.maintain.procedures import Procedures
-from reconciler.maintain.progress import Told
+from reconciler.maintain.progress import ProcedureOutcome
+from reconciler.maintain.table_plans import PlannedTable, TableRef, own_tables, plan_table, policies_of
 from reconciler.maintain.tasks import open_task, table_of
-from reconciler.maintain.telling import Rows
-from reconciler.maintain.work import Maintain, WorkObserver
+from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 
 
 class Observer(WorkObserver, Protocol):
-    """Is told what a run finds and does."""
+    """Receives the events of a run, besides those of the work on each table."""
 
-    def planned(self, looked: Looked) -> None:
-        """A table to which policies apply, with what is due and what is held back."""
+    def on_plan(self, planned: PlannedTable) -> None:
+        """A table that has policies was planned: the steps that are due, and those that are held back."""
         ...
 
-    def left(self, table: Named, reason: str) -> None:
-        """A table for which something is due is left for another time."""
+    def on_skip(self, table: TableRef, reason: str) -> None:
+        """A table for which a step is due is left to a later run."""
         ...
 
 
 @dataclass
-class MaintainStats:
-    """What a run found and did."""
+class MaintenanceStats:
+    """The counts of a run. `outcomes` counts procedures by outcome, `left` tables that are left to a later run;
+    `unreadable` has a line for each table or task that could not be read."""
 
     tables: int = 0
     with_policies: int = 0
@@ -56,7 +57,7 @@ class MaintainStats:
     unreadable: list[str] = field(default_factory=list)
 
     def to_json(self) -> JsonObject:
-        """For the last line of a run."""
+        """The counts as JSON, for the last line of a run."""
         return {
             "tables": self.tables,
             "with_policies": self.with_policies,
@@ -70,78 +71,84 @@ class MaintainStats:
 
 @dataclass
 class Maintenance:
-    """One run over one catalog."""
+    """One run over all tables of a catalog."""
 
     session: Session
-    rows: Rows
+    rows: OutcomeRows
     budget: Budget
     observer: Observer
-    stats: MaintainStats = field(default_factory=MaintainStats)
+    stats: MaintenanceStats = field(default_factory=MaintenanceStats)
 
-    async def plan(self) -> Sequence[Looked]:
-        """What is due in each table to which policies apply, the worst first, within the budget. Writes nothing."""
-        removed = await asyncio.to_thread(self.rows.orphans_removed)
-        found: list[Looked] = []
+    async def plan(self) -> Sequence[PlannedTable]:
+        """Plan every table that has policies, within the bytes of the budget; the table that loses most files,
+        manifests and snapshots comes first. Writes nothing. Tables that cannot be read are in `stats.unreadable`."""
+        removed = await asyncio.to_thread(self.rows.last_orphan_removals)
+        found: list[PlannedTable] = []
         async with aclosing(own_tables(self.session)) as tables:
             async for table in tables:
                 self.stats.tables += 1
-                looked = await self._look(table, removed)
-                if looked is not None:
-                    found.append(looked)
+                planned = await self._plan_table(table, removed)
+                if planned is not None:
+                    found.append(planned)
         found.sort(key=lambda each: (-each.plan.fewer, each.table.parts))
-        planned: list[Looked] = []
-        left = self.budget.max_bytes
-        for looked in found:
-            within = looked.within(left)
-            left = None if left is None else max(0, left - within.plan.bytes)
-            planned.append(within)
-            self.stats.due += bool(within.plan.steps)
-            self.stats.held_back += len(within.plan.held_back)
-            self.observer.planned(within)
-        return planned
+        within_budget: list[PlannedTable] = []
+        bytes_left = self.budget.max_bytes
+        for each in found:
+            planned = each.limited_to(bytes_left)
+            bytes_left = None if bytes_left is None else max(0, bytes_left - planned.plan.bytes)
+            within_budget.append(planned)
+            self.stats.due += bool(planned.plan.steps)
+            self.stats.held_back += len(planned.plan.held_back)
+            self.observer.on_plan(planned)
+        return within_budget
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
-        """Goes on with what earlier runs left, then maintains what is due. Raises `StoreError`, and what the catalog
-        raises when it is told; `CatalogIsCopy` on a copy of another catalog, whose files an expiry would delete."""
+        """Finish the tasks that earlier runs left, then plan all tables and maintain those for which a step is due.
+        Raises `CatalogIsCopy` on a copy of another catalog, whose files an expiry would delete; `StoreError`; and the
+        errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
-        removed = await asyncio.to_thread(self.rows.orphans_removed)
-        executor = Maintain(procedures, self.rows, self.budget, removed, _Counting(self.observer, self.stats))
+        removed = await asyncio.to_thread(self.rows.last_orphan_removals)
+        executor = MaintenanceExecutor(
+            procedures, self.rows, self.budget, removed, _OutcomeCounter(self.observer, self.stats)
+        )
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
-        for table, stored in await self._left_behind():
-            await self._work(worker, table, stored)
-        for looked in await self.plan():
-            if looked.plan.steps:
-                await self._maintain(worker, looked.table)
+        for table, stored in await self._unfinished_tasks():
+            await self._run_task(worker, table, stored)
+        for planned in await self.plan():
+            if planned.plan.steps:
+                await self._maintain(worker, planned.table)
 
-    async def _look(self, table: Named, removed: Mapping[str, int]) -> Looked | None:
-        """What is due; None for a table without policies, and for one that can't be read, which is told."""
+    async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> PlannedTable | None:
+        """The plan of a table; None for a table without policies, a dropped one, and one that cannot be read, which is
+        added to `stats.unreadable`."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:
                 return None
             self.stats.with_policies += 1
-            return await look(self.session, table, policies, Now(self.session.now_ms(), removed.get(table.entity)))
-        except (CatalogError, MalformedJson, Unreadable, PolicyUnclear) as error:
+            now = Now(self.session.now_ms(), removed.get(table.entity))
+            return await plan_table(self.session, table, policies, now)
+        except (CatalogError, MalformedJson, Unreadable, InvalidPolicy) as error:
             self.stats.unreadable.append(f"{table}: {error}")
             return None
 
-    async def _maintain(self, worker: Worker, table: Named) -> None:
+    async def _maintain(self, worker: Worker, table: TableRef) -> None:
         if self.budget.is_over():
-            return self._left(table, "the time of this run is over")
+            return self._skip(table, "the time of this run is over")
         last = await asyncio.to_thread(self.rows.last_task, table.entity)
-        await self._work(worker, table, await open_task(self.session, table, last))
+        await self._run_task(worker, table, await open_task(self.session, table, last))
 
-    async def _work(self, worker: Worker, table: Named, stored: StoredTask) -> None:
+    async def _run_task(self, worker: Worker, table: TableRef, stored: StoredTask) -> None:
         if stored.is_held:
-            return self._left(table, "another run is at it, or one that died a moment ago was")
+            return self._skip(table, "its task is leased by another run, or by one that ended a moment ago")
         await worker.run_task(stored.task.id)
         now = await read_task(self.session.state, stored.task.id)
         if now is not None and now.task.status not in ENDED:
-            self._left(table, now.task.summary or "another run was first")
+            self._skip(table, now.task.summary or "another run took its task first")
 
-    async def _left_behind(self) -> list[tuple[Named, StoredTask]]:
-        """Tasks that earlier runs began, and did not end."""
-        found: list[tuple[Named, StoredTask]] = []
+    async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
+        """The maintenance tasks that earlier runs started and did not finish, with their tables."""
+        found: list[tuple[TableRef, StoredTask]] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
             stored = await read_task(self.session.state, task)
@@ -153,29 +160,29 @@ class Maintenance:
                 self.stats.unreadable.append(f"task {task}: {failed}")
         return found
 
-    def _left(self, table: Named, reason: str) -> None:
+    def _skip(self, table: TableRef, reason: str) -> None:
         self.stats.left += 1
-        self.observer.left(table, reason)
+        self.observer.on_skip(table, reason)
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
-    """Counts what is told on."""
+class _OutcomeCounter:
+    """Counts outcomes, and passes each event on to another observer."""
 
     observer: WorkObserver
-    stats: MaintainStats
+    stats: MaintenanceStats
 
-    def begins(self, table: Named, step: Step) -> None:
-        self.observer.begins(table, step)
+    def on_start(self, table: TableRef, step: Step) -> None:
+        self.observer.on_start(table, step)
 
-    def ended(self, table: Named, told: Told) -> None:
-        self.stats.outcomes[told.outcome] = self.stats.outcomes.get(told.outcome, 0) + 1
-        self.observer.ended(table, told)
+    def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
+        self.stats.outcomes[outcome.outcome] = self.stats.outcomes.get(outcome.outcome, 0) + 1
+        self.observer.on_end(table, outcome)
 
-    def held_back(self, table: Named, held: HeldBack) -> None:
-        self.observer.held_back(table, held)
+    def on_held_back(self, table: TableRef, held: HeldBack) -> None:
+        self.observer.on_held_back(table, held)
 
 
 async def _never_submitted(session: Session, task: str) -> Task | None:
-    """Tasks of maintenance exist from their first version: no registry names them."""
+    """None: a maintenance task is never in the registry alone, since `open_task` writes its first version itself."""
     return None

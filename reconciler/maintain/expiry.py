@@ -1,25 +1,28 @@
-"""Which snapshots an expiry takes away: the rule of Iceberg's `RemoveSnapshots`, foreseen."""
+"""Predicts which snapshots an expiry removes, by the rule of Iceberg's `RemoveSnapshots`."""
 
 from collections.abc import Mapping
 
 from reconciler.maintain.figures import Figures, Ref, Snapshot
 
 
-def expired(figures: Figures, older_than_ms: int, keep: int, now_ms: int) -> frozenset[int]:
-    """The snapshots that are older, and that no branch or tag keeps: of a branch its head and the `keep` newest stay,
-    and those that are not older. A branch's own retention goes before these."""
+def expired_snapshots(figures: Figures, older_than_ms: int, keep: int, now_ms: int) -> frozenset[int]:
+    """The ids of the snapshots that an expiry with `older_than` and `retain_last` removes.
+
+    A tag keeps its snapshot. A branch keeps its last `keep` snapshots, the head included, and those that are not older
+    than `older_than_ms`; the retention of the branch itself, where it is set, replaces both limits. A snapshot that no
+    branch or tag leads to stays until it is older than `older_than_ms`."""
     snapshots = {snapshot.id: snapshot for snapshot in figures.snapshots}
     kept: set[int] = set()
-    led_to: set[int] = set()
+    reachable: set[int] = set()
     for ref in figures.refs:
-        led_to |= _ancestors(ref, snapshots)
+        reachable |= _ancestors(ref, snapshots)
         if not ref.branch:
             kept.add(ref.snapshot)
             continue
         before_ms = older_than_ms if ref.max_age_ms is None else now_ms - ref.max_age_ms
         kept |= _kept_of(ref, snapshots, before_ms, ref.min_to_keep or keep)
-    strays = {each.id for each in figures.snapshots if each.id not in led_to and each.at_ms >= older_than_ms}
-    return frozenset(snapshots) - kept - strays
+    unreachable = {each.id for each in figures.snapshots if each.id not in reachable and each.at_ms >= older_than_ms}
+    return frozenset(snapshots) - kept - unreachable
 
 
 def _ancestors(ref: Ref, snapshots: Mapping[int, Snapshot]) -> set[int]:

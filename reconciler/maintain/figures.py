@@ -1,7 +1,7 @@
-"""The figures of a table by which maintenance decides: what its metadata and its manifests list.
+"""The figures of a table from which maintenance is planned, read from its metadata file and its manifests.
 
-They are read from the files themselves. `system.files_health` tells of the snapshot that a run of `compact` met, knows
-neither a policy's own file size nor which small files lie together, and a writer may have added thousands since.
+`system.files_health` would not do: it describes the snapshot that the last run of `compact` found, without a policy's
+own file size and without the partition of each small file, and writers may have added thousands of files since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,18 +22,18 @@ __all__ = ["DataFile", "Figures", "Group", "Manifests", "Ref", "Snapshot", "read
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot that the table keeps."""
+    """A snapshot in the table's metadata."""
 
     id: int
     parent: int | None
     at_ms: int
     operation: str = ""
-    """By which it came: `append`, `replace` (a rewrite), `overwrite` or `delete`."""
+    """The operation that made it: `append`, `replace` (a rewrite), `overwrite` or `delete`; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag, with its own retention where it has one."""
+    """A branch or tag of the table. `max_age_ms` and `min_to_keep` are its own retention, None where it has none."""
 
     name: str
     snapshot: int
@@ -44,37 +44,37 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A table as it is in one metadata file."""
+    """The figures of a table at one metadata file and its current snapshot."""
 
     metadata_location: str
     location: str
     format_version: int
     properties: Mapping[str, str] = field(default_factory=dict)
     sorted: bool = False
-    """Whether it has a sort order of its own."""
+    """Whether the table has a default sort order."""
     snapshot_id: int | None = None
     snapshots: Sequence[Snapshot] = ()
     refs: Sequence[Ref] = ()
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()
     delete_files: int = 0
-    """All of them: deletion vectors and equality deletes, too."""
+    """The number of files of position deletes and equality deletes, and of deletion vectors."""
     records: int = 0
     elsewhere: Sequence[str] = ()
-    """Files of the current snapshot that do not lie below `location`, one for each folder."""
+    """Files of the current snapshot that lie outside of `location`, one for each folder."""
 
     @property
     def data_files(self) -> int:
-        """Live data files."""
+        """The number of live data files."""
         return sum(len(group.data) for group in self.groups)
 
     @property
     def bytes(self) -> int:
-        """Of data files."""
+        """The size of all live data files."""
         return sum(file.size for group in self.groups for file in group.data)
 
     def summary(self) -> JsonObject:
-        """What a task and a report keep of it."""
+        """The counts that a task's checkpoint and a row of `system.maintenance` contain."""
         return {
             "snapshot_id": self.snapshot_id,
             "data_files": self.data_files,
@@ -87,8 +87,8 @@ class Figures:
 
 
 async def read_figures(session: Session, entity: str) -> Figures | None:
-    """A table as it is now; None where it has no pointer any more. Raises `NotFound` for one whose metadata file is
-    gone, `Refusal`, `Unreadable` and `StoreError`."""
+    """Read the current metadata file and manifests of a table. Returns None if the table has no pointer. Raises
+    `NotFound` if the metadata file does not exist, `Refusal`, `Unreadable` and `StoreError`."""
     found = await current_file(session, entity)
     if found is None:
         return None
@@ -119,12 +119,12 @@ async def read_figures(session: Session, entity: str) -> Figures | None:
     )
 
 
-def _snapshot(said: JsonObject) -> Snapshot:
+def _snapshot(snapshot: JsonObject) -> Snapshot:
     return Snapshot(
-        long_of(said.get("snapshot-id")) or 0,
-        long_of(said.get("parent-snapshot-id")),
-        long_of(said.get("timestamp-ms")) or 0,
-        text_of(object_of(said.get("summary")).get("operation")) or "",
+        long_of(snapshot.get("snapshot-id")) or 0,
+        long_of(snapshot.get("parent-snapshot-id")),
+        long_of(snapshot.get("timestamp-ms")) or 0,
+        text_of(object_of(snapshot.get("summary")).get("operation")) or "",
     )
 
 
@@ -132,13 +132,13 @@ def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
     refs = [
         Ref(
             name,
-            long_of(said.get("snapshot-id")) or 0,
-            said.get("type") == "branch",
-            long_of(said.get("max-snapshot-age-ms")),
-            long_of(said.get("min-snapshots-to-keep")),
+            long_of(ref.get("snapshot-id")) or 0,
+            ref.get("type") == "branch",
+            long_of(ref.get("max-snapshot-age-ms")),
+            long_of(ref.get("min-snapshots-to-keep")),
         )
-        for name, said in ((name, object_of(said)) for name, said in object_of(document.get("refs")).items())
+        for name, ref in ((name, object_of(ref)) for name, ref in object_of(document.get("refs")).items())
     ]
     if current is None or any(ref.name == "main" for ref in refs):
         return refs
-    return [*refs, Ref("main", current, branch=True)]  # of a writer that knows no refs
+    return [*refs, Ref("main", current, branch=True)]  # writers of format v1 may write no refs

@@ -1,4 +1,4 @@
-"""Files outside of the locations that a table holds."""
+"""Finds files that lie outside of a table's locations."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,7 +6,7 @@ from arco_catalog.state.locations import Location
 
 
 class FilesElsewhere:
-    """Collects files that do not lie below a location, one for each folder: most tables have none."""
+    """Collects the files that lie outside of a location, one for each folder."""
 
     def __init__(self, location: str) -> None:
         self._prefix = f"{location.rstrip('/')}/"
@@ -14,24 +14,24 @@ class FilesElsewhere:
 
     @property
     def files(self) -> Sequence[str]:
-        """One file for each folder."""
+        """The collected files, in the order in which they were added."""
         return [*self._found.values()]
 
     def add(self, file: str) -> None:
-        """Adds a file, unless it lies below the location, or that folder has one."""
+        """Add a file, unless it lies inside the location, or another file of its folder was added before."""
         if file.startswith(self._prefix) and not has_dots(file):
             return
-        # A name of dots leaves the folder: each such file counts by itself.
+        # `..` in a path leads out of the folder that the path begins with, so such files are not grouped by folder.
         self._found.setdefault(file if has_dots(file) else file.rpartition("/")[0], file)
 
 
 def is_inside(file: str, locations: Collection[str]) -> bool:
-    """Whether a file lies in one of these locations, given by their normal forms, for every reader: some resolve
-    `..` in a path."""
+    """Whether a file lies in one of these locations, which are in normal form. False for a path with `.` or `..`: some
+    readers resolve these, and others do not."""
     location = None if has_dots(file) else Location.of_file(file)
     return location is not None and location.inside_any(locations)
 
 
 def has_dots(file: str) -> bool:
-    """Whether a level of a path is `.` or `..`."""
+    """Whether a segment of a path is `.` or `..`."""
     return "/." in file and not {".", ".."}.isdisjoint(file.split("/"))

@@ -1,33 +1,37 @@
-"""Which Iceberg Spark has: its procedures are called by arguments that older ones don't know."""
+"""Checks the version of Iceberg in Spark: older procedures lack arguments that `maintain` calls them with."""
 
 import re
 
 from pyspark import SparkContext
 
-OLDEST = (1, 10)
-"""The first whose `remove_orphan_files` takes `prefix_listing`, and so lists as the catalog's file access allows."""
+MIN_VERSION = (1, 10)
+"""The first version whose `remove_orphan_files` has the argument `prefix_listing`, which lists files with the table's
+vended credentials."""
 
 
-class IcebergUnfit(Exception):
-    """Spark has no Iceberg, or one that is too old."""
+class UnsupportedIceberg(Exception):
+    """Spark has no Iceberg, or one older than `MIN_VERSION`."""
 
 
 def require_iceberg(spark: SparkContext) -> None:
-    """Raises `IcebergUnfit`. Before anything is begun: a task of a table would be told as failed, one after another."""
+    """Raise `UnsupportedIceberg` unless Spark has Iceberg of `MIN_VERSION` or newer. A run checks this first: without
+    Iceberg, every procedure of every table would be reported as failed."""
     check_version(_version(spark))
 
 
 def check_version(version: str | None) -> None:
-    """The same, by what Iceberg says of itself; None where there is none. Vendors' builds have a suffix, and a build
-    that does not know its version is let pass. Raises `IcebergUnfit`."""
+    """Raise `UnsupportedIceberg` if `version` is None, which means that Spark has no Iceberg, or older than
+    `MIN_VERSION`. Suffixes of vendors' builds are ignored. A version that does not begin with two numbers is accepted,
+    since some builds report `unknown`."""
     needed = (
-        f"maintain needs Iceberg {OLDEST[0]}.{OLDEST[1]} or newer: say which by --jars or --packages of spark-submit"
+        f"maintain needs Iceberg {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer: add it by --jars or --packages of "
+        "spark-submit"
     )
     if version is None:
-        raise IcebergUnfit(f"Spark has no Iceberg. {needed}")
+        raise UnsupportedIceberg(f"Spark has no Iceberg. {needed}")
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST:
-        raise IcebergUnfit(f"Spark has Iceberg {version}. {needed}")
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < MIN_VERSION:
+        raise UnsupportedIceberg(f"Spark has Iceberg {version}. {needed}")
 
 
 def _version(spark: SparkContext) -> str | None:

@@ -1,5 +1,5 @@
-"""Who else may have files where a table's lie: nothing that deletes files runs then
-(docs/design/pipeline.md#rule-11)."""
+"""Finds other entities that may have files at a table's locations. No procedure that deletes files is called while
+there are any (docs/design/pipeline.md#rule-11)."""
 
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -26,75 +26,80 @@ from arco_catalog.upkeep.purge.reach import Reached, files_behind
 from reconciler.maintain.files_elsewhere import is_inside
 from storage_backends import StoreUnavailable
 
-UNKNOWN_PLACE = "{} is not among the locations that the registry knows for the table"
+UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the table"
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another entity, and how it comes to have files there. `entity` None: whose they are is not known."""
+    """Another entity that may have files at a table's locations. `entity` is None where it is not known which; `how`
+    completes a sentence whose subject is the entity."""
 
     entity: str | None
     how: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Alone:
-    """One session for whoever reads a table's files, who would take a fresh one for each call."""
+class _SharedSession:
+    """Gives `files_behind` one session, where it would open a new one for each call."""
 
-    of: Session
+    shared: Session
 
     def session(self) -> Session:
-        return self.of
+        return self.shared
 
 
-async def file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
-    """A file outside of the table's own places that one of its snapshots names; None if there is none. All manifests
-    are read, as they are when snapshots expire. Where something is gone the table is read again, if it has another
-    state by then: its manifests may have been rewritten. Raises `TaskFailed` for what can't be read, or is gone of a
-    state that stays; and `StoreError`, which a table raises as well that changes all the time."""
+async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
+    """Find a file outside of the table's locations that one of its snapshots refers to; None if there is none.
+
+    All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
+    metadata file by then, the table is read again, since a writer may have rewritten its manifests. Raises `TaskFailed`
+    if a file cannot be read, or is missing though the table did not change; `StoreUnavailable` if the table changes
+    during each of `MAX_ROUNDS` readings; and other `StoreError`s."""
     own, read, gone = frozenset(entry.locations), "", list[str]()
     for _ in range(MAX_ROUNDS):
         try:
             found = await current_file(session, entry.entity)
         except NotFound as missing:
-            raise TaskFailed(f"its metadata file is gone: {missing.message}") from missing
+            raise TaskFailed(f"its metadata file does not exist: {missing.message}") from missing
         if found is None:
             return None
         file, body = found
         session.files.forget(file.location)
         if file.location == read:
-            raise TaskFailed(f"{gone[0]} is gone, so nobody knows which files its snapshots have")
+            raise TaskFailed(f"{gone[0]} does not exist, so the files of its snapshots are not known")
         read, gone = file.location, []
         reached = Reached()
         reached.add(await off_loop(len(body), partial(parse_metadata, body, file.location)))
-        async with aclosing(files_behind(_Alone(session), reached, gone)) as files:
+        async with aclosing(files_behind(_SharedSession(session), reached, gone)) as files:
             async for each in files:
                 if not is_inside(each, own):
                     return each
         if not gone:
             return None
-    raise StoreUnavailable(f"entity {entry.entity} changes faster than it can be read")
+    raise StoreUnavailable(f"entity {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests")
 
 
-async def told_neighbour(session: Session, entry: RelationEntry, location: str) -> str | None:
-    """Who stands in the way of deleting files of a table that lies at `location`, as a report tells it; None if nobody
-    does. Raises `StoreError`."""
+async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:
+    """The reason, for a report, why files of a table at `location` must not be deleted: it names the other entity that
+    may have files there. None if no entity has. Raises `StoreError`."""
     index = (await session.state.head()).index
-    found = await carry_out(session.state, index, neighbour_of(index, entry, location))
+    found = await carry_out(session.state, index, find_neighbour(index, entry, location))
     if found is None or found.entity is None:
         return None if found is None else found.how
     name = await _name_of(session, index, found.entity)
     return f"{name or 'another'} (entity {found.entity}) {found.how}"
 
 
-def neighbour_of(index: Index, entry: RelationEntry, location: str) -> Steps[Neighbour | None]:
-    """Another entity whose locations equal, contain or lie inside those of this one, be it live, dropped or being
-    purged; one that borrows from there; or one from which this table borrows. A table that lies outside of the places
-    that the registry knows for it is nobody's to clean, either."""
+def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[Neighbour | None]:
+    """Find an entity that may have files at a table's locations, or None.
+
+    It is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of the
+    table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without an
+    entity is returned if `location` lies outside of the locations that the registry has for the table."""
     places = [Location.of_normal(normal) for normal in entry.locations]
-    lies = Location.of_file(location)
-    if lies is None or not lies.inside_any([place.normal for place in places]):
-        return Neighbour(None, UNKNOWN_PLACE.format(location))
+    cleaned = Location.of_file(location)
+    if cleaned is None or not cleaned.inside_any([place.normal for place in places]):
+        return Neighbour(None, UNKNOWN_LOCATION.format(location))
     for place in places:
         found = yield from _holder_at(index, place, entry.entity)
         if found is not None:
@@ -135,7 +140,8 @@ def _how(hold: JsonObject) -> str:
 
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
-    """What an entity is, or was, called. All names are looked at: it is asked for a refusal alone."""
+    """The name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of the
+    catalog, which is slow, and is called for a refusal alone."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

@@ -1,7 +1,7 @@
-"""What the policies that apply to a table ask for, as values (docs/maintenance.md#policies).
+"""Parses the maintenance policies that apply to a table (docs/maintenance.md#policies).
 
-A policy with a setting that is not known here asks for nothing: whoever misspells how long snapshots are kept must not
-lose them by a default.
+A policy with an unknown setting is invalid, and none of it is executed: a misspelt retention would otherwise be
+replaced by a default, and snapshots that were to be kept would expire.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +18,11 @@ SNAPSHOT_EXPIRY = "system.snapshot-expiry"
 ORPHAN_FILE_REMOVAL = "system.orphan-file-removal"
 
 DAY_MS = 24 * 60 * 60 * 1000
-MOST_DAYS = 1_000_000
-LEAST_ORPHAN_AGE_DAYS = 1.0
-"""Below, Iceberg's procedure refuses: writers may be at work on files that no metadata names yet."""
+MAX_DAYS = 1_000_000
+MIN_ORPHAN_AGE_DAYS = 1.0
+"""Iceberg's procedure refuses a lower age: a running writer has files that no metadata refers to yet."""
 ORPHAN_AGE_DAYS = 3.0
-"""Where the policy says nothing, as Iceberg's procedure has it."""
+"""The default of Iceberg's procedure, where the policy sets no age."""
 REWRITE_OPTIONS = frozenset(
     {
         *("max-concurrent-file-group-rewrites", "max-file-group-size-bytes", "rewrite-job-order"),
@@ -32,8 +32,8 @@ REWRITE_OPTIONS = frozenset(
         *("compression-factor", "shuffle-partitions-per-file", "var-length-contribution", "max-output-size"),
     }
 )
-"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not among them, since it is never done, nor
-`use-starting-sequence-number`, without which a writer's equality deletes miss what is rewritten meanwhile."""
+"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not among them, since each run would rewrite
+the whole table; nor is `use-starting-sequence-number`, which keeps equality deletes of concurrent writers in effect."""
 STRATEGIES: Mapping[str, str] = {
     **dict.fromkeys(("binpack", "bin-pack"), "binpack"),
     "sort": "sort",
@@ -43,13 +43,13 @@ STRATEGIES: Mapping[str, str] = {
 T = TypeVar("T")
 
 
-class PolicyUnclear(ValueError):
-    """The policy can't be carried out as it is: it has a setting that is not known, or one that makes no sense."""
+class InvalidPolicy(ValueError):
+    """A policy cannot be executed: its content cannot be parsed, or has an unknown setting or an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that applies to a table: its name with its namespace, its version, and what its content sets."""
+    """A policy that applies to a table: its name with its namespace, its type and version, and its parsed content."""
 
     name: str
     type: str
@@ -58,31 +58,32 @@ class Policy:
     content: JsonObject
 
     @classmethod
-    def of(cls, shown: JsonObject) -> "Policy":
-        """Reads what `applicable-policies` shows. Raises `PolicyUnclear`."""
-        namespace = shown.get("namespace")
+    def of(cls, item: JsonObject) -> "Policy":
+        """Parse an item of the response of `applicable-policies`. A policy whose content does not have `enable: true`
+        is not enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
+        namespace = item.get("namespace")
         levels = [str(level) for level in namespace] if isinstance(namespace, list) else []
-        name = dotted(tuple(levels), str(shown.get("name")))
-        version, kind = shown.get("version"), str(shown.get("policy-type"))
+        name = dotted(tuple(levels), str(item.get("name")))
+        version, kind = item.get("version"), str(item.get("policy-type"))
         try:
-            content = loads(str(shown.get("content", "{}")).encode())
+            content = loads(str(item.get("content", "{}")).encode())
         except MalformedJson as error:
-            raise PolicyUnclear(f"the content of {name} is no JSON: {error}") from error
+            raise InvalidPolicy(f"the content of policy {name} is not JSON: {error}") from error
         if not isinstance(content, dict):
-            raise PolicyUnclear(f"the content of {name} is no JSON object")
+            raise InvalidPolicy(f"the content of policy {name} is not a JSON object")
         return cls(name, kind, version if isinstance(version, int) else 0, content.get("enable") is True, content)
 
     @property
     def settings(self) -> Mapping[str, JsonValue]:
-        """Its `config`, each name with hyphens however it is spelt."""
+        """The content's `config`, with each `_` in a name replaced by `-`; empty if there is none."""
         config = self.content.get("config")
         return {name.replace("_", "-"): value for name, value in config.items()} if isinstance(config, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class DataCompaction:
-    """How data files are rewritten: `strategy` is binpack, sort or z-order, `order` the columns of the last two (None:
-    the table's own sort order)."""
+    """The settings of data compaction. `strategy` is `binpack`, `sort` or `z-order`; `order` has the columns to sort by
+    (None: the table's sort order, or no order for `binpack`); `target_bytes` is None for the table's own file size."""
 
     target_bytes: int | None = None
     strategy: str = "binpack"
@@ -91,101 +92,107 @@ class DataCompaction:
 
     @classmethod
     def of(cls, policy: Policy) -> "DataCompaction":
-        """Raises `PolicyUnclear`."""
-        said = _Settings(policy)
-        target = said.take(("target-file-size-bytes",), _positive)
-        strategy = said.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
-        order = said.take(("sort-order",), _text)
+        """Parse the settings of a policy. Raises `InvalidPolicy`."""
+        settings = _Settings(policy)
+        target = settings.take(("target-file-size-bytes",), _positive)
+        strategy = settings.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
+        order = settings.take(("sort-order",), _text)
         if strategy == "binpack" and order is not None:
-            raise PolicyUnclear(f"{policy.name} names a sort order and no strategy that sorts")
+            raise InvalidPolicy(f"{policy.name} names a sort order and no strategy that sorts")
         if strategy == "z-order":
             if order is None:
-                raise PolicyUnclear(f"{policy.name} asks for a z-order and names no columns (sort_order)")
+                raise InvalidPolicy(f"{policy.name} has the strategy z-order and names no columns (sort_order)")
             order = order if order.lower().startswith("zorder(") else f"zorder({order})"
-        options = {name: value for name in sorted(REWRITE_OPTIONS) if (value := said.take((name,), _text)) is not None}
-        said.finish()
+        options = {
+            name: value for name in sorted(REWRITE_OPTIONS) if (value := settings.take((name,), _text)) is not None
+        }
+        settings.require_empty()
         return cls(target, strategy, order, options)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompaction:
-    """Manifests are rewritten when there are so many, and fewer would do."""
+    """The settings of metadata compaction: manifests are rewritten from `min_manifests` on."""
 
     min_manifests: int = 10
 
     @classmethod
     def of(cls, policy: Policy) -> "MetadataCompaction":
-        """Raises `PolicyUnclear`."""
-        said = _Settings(policy)
-        least = said.take(("min-manifests",), _positive)
-        said.finish()
+        """Parse the settings of a policy. Raises `InvalidPolicy`."""
+        settings = _Settings(policy)
+        least = settings.take(("min-manifests",), _positive)
+        settings.require_empty()
         return cls() if least is None else cls(least)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotExpiry:
-    """How long snapshots are kept, and how many at least; None: as the table's properties say."""
+    """The settings of snapshot expiry: the age up to which snapshots are kept, and how many are kept at least. None
+    stands for the value of the table's property."""
 
     max_age_ms: int | None = None
     min_to_keep: int | None = None
 
     @classmethod
     def of(cls, policy: Policy) -> "SnapshotExpiry":
-        """Raises `PolicyUnclear`."""
-        said = _Settings(policy)
-        days = said.take(("max-snapshot-age-days",), _days)
-        keep = said.take(("min-snapshot-to-keep", "min-snapshots-to-keep"), _positive)
-        said.finish()
+        """Parse the settings of a policy. Raises `InvalidPolicy`."""
+        settings = _Settings(policy)
+        days = settings.take(("max-snapshot-age-days",), _days)
+        keep = settings.take(("min-snapshot-to-keep", "min-snapshots-to-keep"), _positive)
+        settings.require_empty()
         return cls(None if days is None else round(days * DAY_MS), keep)
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanFileRemoval:
-    """How old a file must be that no metadata names, and where it is looked for: empty for the table's location."""
+    """The settings of orphan file removal: the age from which on a file that no metadata refers to is removed, and the
+    locations that are listed (empty: the table's location)."""
 
     max_age_ms: int
     locations: Sequence[str] = ()
 
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
-        """Raises `PolicyUnclear`."""
-        said = _Settings(policy)
-        said.finish()
+        """Parse the settings of a policy. Raises `InvalidPolicy`."""
+        _Settings(policy).require_empty()
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
         except ValueError as error:
-            raise PolicyUnclear(f"{policy.name}: max_orphan_file_age_in_days: {error}") from error
-        if days < LEAST_ORPHAN_AGE_DAYS:
-            raise PolicyUnclear(f"{policy.name} removes files younger than a day, at which writers may be at work")
+            raise InvalidPolicy(f"{policy.name}: max_orphan_file_age_in_days: {error}") from error
+        if days < MIN_ORPHAN_AGE_DAYS:
+            raise InvalidPolicy(
+                f"{policy.name} removes files younger than a day, which running writers may not have committed yet"
+            )
         locations = policy.content.get("locations")
         listed = [str(each) for each in locations] if isinstance(locations, list) else []
         return cls(round(days * DAY_MS), tuple(listed))
 
 
 class _Settings:
-    """The settings of a policy, taken one by one; what is left is not known."""
+    """The settings of a policy that are not parsed yet."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._left = dict(policy.settings)
+        self._unparsed = dict(policy.settings)
 
     def take(self, names: Sequence[str], read: Callable[[JsonValue], T]) -> T | None:
-        """The one of these settings that is set. Raises `PolicyUnclear`."""
-        found = [name for name in names if name in self._left]
+        """Remove the setting that has one of these names, and parse it with `read`; None if it is not set. Raises
+        `InvalidPolicy` if several are set, or `read` raises `ValueError`."""
+        found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
-            raise PolicyUnclear(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")
+            raise InvalidPolicy(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")
         if not found:
             return None
         try:
-            return read(self._left.pop(found[0]))
+            return read(self._unparsed.pop(found[0]))
         except ValueError as error:
-            raise PolicyUnclear(f"{self._policy.name}: {found[0]}: {error}") from error
+            raise InvalidPolicy(f"{self._policy.name}: {found[0]}: {error}") from error
 
-    def finish(self) -> None:
-        """Raises `PolicyUnclear` where something is left."""
-        if self._left:
-            unknown = ", ".join(sorted(self._left))
-            raise PolicyUnclear(f"{self._policy.name} has settings that are not known: {unknown}")
+    def require_empty(self) -> None:
+        """Raise `InvalidPolicy` if settings are left that were not taken."""
+        if self._unparsed:
+            unknown = ", ".join(sorted(self._unparsed))
+            raise InvalidPolicy(f"{self._policy.name} has unknown settings: {unknown}")
 
 
 def _text(value: JsonValue) -> str:
@@ -204,8 +211,8 @@ def _days(value: JsonValue) -> float:
         number = float(str(value))
     except ValueError:
         number = nan
-    if not 0 <= number < MOST_DAYS:
-        raise ValueError(f"must be a number of days below {MOST_DAYS:,}, not {value}")
+    if not 0 <= number < MAX_DAYS:
+        raise ValueError(f"must be a number of days below {MAX_DAYS:,}, not {value}")
     return number
 
 

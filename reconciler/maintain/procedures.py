@@ -1,4 +1,4 @@
-"""Iceberg's procedures on Spark, through the catalog's own REST endpoint."""
+"""Calls Iceberg's procedures on Spark, which reaches tables through the catalog's REST endpoint."""
 
 import asyncio
 import re
@@ -14,21 +14,22 @@ from reconciler.maintain.calls import Call
 from reconciler.session import NO_SUBSTITUTION
 
 CANCEL_SECONDS = 20.0
-"""How long cancelled jobs are waited for: their executors stop by themselves then."""
+"""How long to wait for cancelled Spark jobs; executors end later ones by themselves."""
 CONFLICTS = re.compile(
     r"org\.apache\.iceberg\.exceptions\.(CommitFailed|Validation|CommitStateUnknown)Exception[^\n]*"
     r"|[^\n]*(No such file or directory|FileNotFoundException)[^\n]*"
 )
-"""What is raised when a writer was first, or when nobody knows who was: the table is what it is then. A writer that
-lost a race removes its files, also while a folder is listed."""
+"""Messages of failures that a concurrent writer may have caused, after which the table must be read again: a lost or
+unknown commit, and a missing file, since a writer that loses a race removes its files, even during a listing."""
 MAX_EXPLANATION = 1_000
 
 
 class ProcedureFailed(Exception):
-    """A procedure did not end; `conflict` says that a writer was first."""
+    """A procedure failed; `conflict` is true if a concurrent writer may be the cause. The message is cut after
+    `MAX_EXPLANATION` characters."""
 
-    def __init__(self, told: str, *, conflict: bool) -> None:
-        super().__init__(told[:MAX_EXPLANATION])
+    def __init__(self, message: str, *, conflict: bool) -> None:
+        super().__init__(message[:MAX_EXPLANATION])
         self.conflict = conflict
 
 
@@ -36,15 +37,16 @@ class Procedures(Protocol):
     """Calls Iceberg's procedures."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
-        """What a procedure answers for a table. Cancelled, it stops the procedure. Raises `ProcedureFailed`."""
+        """Call a procedure for a table and return its result. If the task is cancelled, the procedure is stopped.
+        Raises `ProcedureFailed`."""
         ...
 
 
-class OnSpark:
-    """Spark calls them, of a catalog that it knows by a name."""
+class SparkProcedures:
+    """Calls procedures with `CALL` statements of Spark SQL; `catalog` is the catalog's name in Spark."""
 
     def __init__(self, spark: SparkSession, catalog: str) -> None:
-        spark.conf.set(*NO_SUBSTITUTION)  # the application may be another's, with settings of its own
+        spark.conf.set(*NO_SUBSTITUTION)  # a Spark application that was there before has its own settings
         self._spark = spark
         self._catalog = catalog
         self._calls = 0
@@ -57,31 +59,33 @@ class OnSpark:
         def run() -> JsonObject:
             context.addJobTag(tag)  # not a group: Iceberg's actions have groups of their own
             try:
-                return _answered([row.asDict() for row in self._spark.sql(statement).collect()])
+                return _result([row.asDict() for row in self._spark.sql(statement).collect()])
             except (PySparkException, Py4JError) as error:
-                raise failure(str(error)) from error
+                raise parse_failure(str(error)) from error
             finally:
                 context.removeJobTag(tag)
 
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
-            return await asyncio.shield(running)
+            return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
         except asyncio.CancelledError:
             await asyncio.to_thread(context.cancelJobsWithTag, tag)
             await asyncio.wait([running], timeout=CANCEL_SECONDS)
             raise
 
 
-def _answered(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
-    """The one row of counts; of orphan files, which are listed a row each, how many there were."""
+def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
+    """The row of counts that a procedure returns; of `remove_orphan_files`, which returns a row for each file, the
+    number of rows."""
     if len(rows) == 1 and "orphan_file_location" not in rows[0]:
         return {**rows[0]}
     return {"removed_files_count": len(rows)}
 
 
-def failure(told: str) -> ProcedureFailed:
-    """What Spark's message means."""
-    conflict = CONFLICTS.search(told)
+def parse_failure(message: str) -> ProcedureFailed:
+    """Make the exception of a message of Spark: a conflict with the line that matches `CONFLICTS`, or another failure
+    with the message without its stack trace."""
+    conflict = CONFLICTS.search(message)
     if conflict is not None:
         return ProcedureFailed(conflict[0], conflict=True)
-    return ProcedureFailed(told.partition("\n\tat ")[0], conflict=False)
+    return ProcedureFailed(message.partition("\n\tat ")[0], conflict=False)

@@ -1,4 +1,4 @@
-"""How far the maintenance of one table is: the checkpoint of its task, and the rows that it becomes."""
+"""The progress of the maintenance of one table: the checkpoint of its task, and the rows of `system.maintenance`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,26 +6,29 @@ from dataclasses import dataclass, replace
 from arco_catalog.iceberg.json import JsonObject, dumps
 from reconciler.compact.values import long_of, object_of, objects_of, text_of
 from reconciler.maintain.calls import Procedure
-from reconciler.maintain.looking import Named
 from reconciler.maintain.planning import Step
+from reconciler.maintain.table_plans import TableRef
 from reconciler.system.definition import Row
 
 DONE, PARTLY, CONFLICT, FAILED, HELD_BACK = "done", "partly", "conflict", "failed", "held-back"
-"""What came of a procedure: all of it; some of it, a writer having been first elsewhere; nothing, for the same reason;
-nothing, for another; it was not called."""
+"""The outcomes of a procedure: it did all that was due; a part, since a concurrent writer committed first; nothing, for
+the same reason; it failed otherwise; it was not called."""
+_STARTED, _DETAILS = "begun", "told"
+"""Stored names in a checkpoint: the started procedure; and outcomes, as well as the details of each procedure."""
 FIGURES = ("snapshot_id", "data_files", "delete_files", "bytes", "manifests", "snapshots")
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A procedure that was called, or is about to be: durable before it is. What is told of it is kept as JSON."""
+class StartedProcedure:
+    """A procedure that is about to be called, or was called. It is saved in the checkpoint before the call. `details`
+    has the fields of its row that are known by then."""
 
     procedure: Procedure
-    told: JsonObject
+    details: JsonObject
 
     @classmethod
-    def of(cls, step: Step, before: JsonObject, at_ms: int) -> "Begun":
-        """Begins a step on a table of these figures."""
+    def of(cls, step: Step, before: JsonObject, at_ms: int) -> "StartedProcedure":
+        """A step that starts at `at_ms` on a table with the figures `before`."""
         return cls(
             step.call.procedure,
             {
@@ -39,30 +42,32 @@ class Begun:
             },
         )
 
-    def ended(self, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject, at_ms: int) -> "Told":
-        """What came of it."""
-        told = {"outcome": outcome, "explanation": explanation, "after": after, "result": result, "ended_ms": at_ms}
-        return Told(self.procedure, {**self.told, **told})
+    def ended(
+        self, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject, at_ms: int
+    ) -> "ProcedureOutcome":
+        """The outcome of the procedure, which ended at `at_ms` and left a table with the figures `after`."""
+        ending = {"outcome": outcome, "explanation": explanation, "after": after, "result": result, "ended_ms": at_ms}
+        return ProcedureOutcome(self.procedure, {**self.details, **ending})
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What came of a procedure, with all that a row tells of it."""
+class ProcedureOutcome:
+    """The outcome of a procedure, with all fields of its row in `details`."""
 
     procedure: Procedure
-    told: JsonObject
+    details: JsonObject
 
     @property
     def outcome(self) -> str:
-        """One of the words above."""
-        return str(self.told.get("outcome"))
+        """`done`, `partly`, `conflict`, `failed` or `held-back`."""
+        return str(self.details.get("outcome"))
 
-    def row(self, task: str, step: int, table: Named) -> Row:
-        """The row of `system.maintenance`."""
-        told, result = self.told, object_of(self.told.get("result"))
-        began_ms, ended_ms = long_of(told.get("began_ms")), long_of(told.get("ended_ms"))
+    def row(self, task: str, step: int, table: TableRef) -> Row:
+        """The row of `system.maintenance` for the procedure number `step` of a task."""
+        details, result = self.details, object_of(self.details.get("result"))
+        began_ms, ended_ms = long_of(details.get("began_ms")), long_of(details.get("ended_ms"))
         figures = {
-            f"{name}_{when}": long_of(object_of(told.get(when)).get(name))
+            f"{name}_{when}": long_of(object_of(details.get(when)).get(name))
             for when in ("before", "after")
             for name in FIGURES
         }
@@ -73,15 +78,15 @@ class Told:
             "namespace": ".".join(table.namespace),
             "name": table.name,
             "procedure": self.procedure.value,
-            "policy": text_of(told.get("policy")),
-            "policy_version": long_of(told.get("policy_version")),
-            "reason": text_of(told.get("reason")),
-            "expected": text_of(told.get("expected")),
-            "arguments": dumps(object_of(told.get("arguments"))).decode(),
+            "policy": text_of(details.get("policy")),
+            "policy_version": long_of(details.get("policy_version")),
+            "reason": text_of(details.get("reason")),
+            "expected": text_of(details.get("expected")),
+            "arguments": dumps(object_of(details.get("arguments"))).decode(),
             "began_at": began_ms,
             "ended_at": ended_ms,
             "outcome": self.outcome,
-            "explanation": text_of(told.get("explanation")),
+            "explanation": text_of(details.get("explanation")),
             "result": dumps(result).decode(),
             "rewritten_bytes": long_of(result.get("rewritten_bytes_count")),
             "took_ms": None if began_ms is None or ended_ms is None else ended_ms - began_ms,
@@ -91,42 +96,46 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What came of procedures so far, and the one that was begun."""
+    """The outcomes of procedures so far, and the procedure that was started and has no outcome yet."""
 
-    told: Sequence[Told] = ()
-    begun: Begun | None = None
+    outcomes: Sequence[ProcedureOutcome] = ()
+    started: StartedProcedure | None = None
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a checkpoint."""
-        said = object_of(checkpoint.get("begun"))
-        begun = Begun(Procedure(str(said.get("procedure"))), object_of(said.get("told"))) if said else None
-        told = [
-            Told(Procedure(str(each.get("procedure"))), object_of(each.get("told")))
-            for each in objects_of(checkpoint.get("told"))
-        ]
-        return cls(told, begun)
+        """Parse a task's checkpoint; an empty one is no progress."""
+        entry = object_of(checkpoint.get(_STARTED))
+        started = StartedProcedure(*_parse_entry(entry)) if entry else None
+        outcomes = [ProcedureOutcome(*_parse_entry(each)) for each in objects_of(checkpoint.get(_DETAILS))]
+        return cls(outcomes, started)
 
     def to_json(self) -> JsonObject:
-        """The checkpoint."""
-        begun = self.begun
+        """The task's checkpoint."""
         return {
-            "told": [{"procedure": each.procedure.value, "told": each.told} for each in self.told],
-            "begun": None if begun is None else {"procedure": begun.procedure.value, "told": begun.told},
+            _DETAILS: [_entry(outcome) for outcome in self.outcomes],
+            _STARTED: None if self.started is None else _entry(self.started),
         }
 
-    def beginning(self, begun: Begun) -> "Progress":
-        """With a procedure that is about to be called."""
-        return replace(self, begun=begun)
+    def with_started(self, started: StartedProcedure) -> "Progress":
+        """This progress with a procedure that is about to be called."""
+        return replace(self, started=started)
 
-    def ending(self, told: Told) -> "Progress":
-        """With what came of it."""
-        return Progress([*self.told, told])
+    def with_outcome(self, outcome: ProcedureOutcome) -> "Progress":
+        """This progress with one more outcome and without a started procedure."""
+        return Progress([*self.outcomes, outcome])
 
     def has(self, procedure: Procedure) -> bool:
-        """Whether it is known what came of a procedure."""
-        return any(told.procedure is procedure for told in self.told)
+        """Whether a procedure has an outcome."""
+        return any(outcome.procedure is procedure for outcome in self.outcomes)
 
-    def rows(self, task: str, table: Named) -> Sequence[Row]:
-        """The rows of `system.maintenance`."""
-        return [told.row(task, step, table) for step, told in enumerate(self.told, 1)]
+    def rows(self, task: str, table: TableRef) -> Sequence[Row]:
+        """The rows of `system.maintenance`, one for each outcome."""
+        return [outcome.row(task, step, table) for step, outcome in enumerate(self.outcomes, 1)]
+
+
+def _entry(procedure: StartedProcedure | ProcedureOutcome) -> JsonObject:
+    return {"procedure": procedure.procedure.value, _DETAILS: procedure.details}
+
+
+def _parse_entry(entry: JsonObject) -> tuple[Procedure, JsonObject]:
+    return Procedure(str(entry.get("procedure"))), object_of(entry.get(_DETAILS))

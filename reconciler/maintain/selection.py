@@ -1,4 +1,4 @@
-"""Which files a rewrite takes, as Iceberg's planners choose them (`BinPackRewriteFilePlanner`)."""
+"""Selects the files of a rewrite by the rules of Iceberg's planners (`BinPackRewriteFilePlanner`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,31 +7,33 @@ from reconciler.live_files import SMALL
 from reconciler.maintain.contents import DataFile
 
 LARGE = 1.8
-"""The share of the target size above which Iceberg rewrites a data file, as it does one below `SMALL`."""
+"""The share of the target size above which Iceberg rewrites a data file; below `SMALL` it does so, too."""
 MIN_INPUT_FILES = 5
-"""Of one group, to be rewritten for their number alone."""
+"""From how many files on a group is rewritten whatever its size."""
 MAX_GROUP_BYTES = 100 << 30
 DELETED_SHARE = 0.3
-"""The share of a data file's rows from which on it is rewritten if they are deleted."""
+"""The share of deleted rows from which on a data file is rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """A file is rewritten that is smaller or larger than these bytes, if enough of them lie together; and one that has
-    so many delete files (None: however many), or so large a share of its rows deleted."""
+    """The criteria of a rewrite. `target` is the size in bytes of new files. A file smaller than `min_bytes` or larger
+    than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more (None: any number is fine),
+    or with `deleted_share` of its rows deleted. Candidates are packed into groups of at most `max_group_bytes`; a group
+    of `min_input_files` is rewritten whatever its size."""
 
     target: int
-    least: int
-    most: int
-    enough: int = MIN_INPUT_FILES
-    group_bytes: int = MAX_GROUP_BYTES
+    min_bytes: int
+    max_bytes: int
+    min_input_files: int = MIN_INPUT_FILES
+    max_group_bytes: int = MAX_GROUP_BYTES
     delete_files: int | None = None
     deleted_share: float = DELETED_SHARE
 
     @classmethod
     def of(cls, target: int, options: Mapping[str, str]) -> "Criteria":
-        """By the options of `rewrite_data_files`. Raises `ValueError` for those that Iceberg refuses, and where all
-        files would be rewritten every time."""
+        """The criteria that these options of `rewrite_data_files` set; defaults are Iceberg's. Raises `ValueError` for
+        values that Iceberg refuses, and for those by which each run would rewrite all files."""
         delete_files = options.get("delete-file-threshold")
         found = cls(
             target,
@@ -42,11 +44,11 @@ class Criteria:
             None if delete_files is None else int(delete_files),
             float(options.get("delete-ratio-threshold", DELETED_SHARE)),
         )
-        if not 0 <= found.least < target < found.most:
+        if not 0 <= found.min_bytes < target < found.max_bytes:
             raise ValueError(
                 f"min-file-size-bytes must be less than the target of {target:,}, and max-file-size-bytes more"
             )
-        if found.enough < 1 or found.group_bytes < 1:
+        if found.min_input_files < 1 or found.max_group_bytes < 1:
             raise ValueError("min-input-files and max-file-group-size-bytes must be at least 1")
         if found.delete_files is not None and found.delete_files < 1:
             raise ValueError("delete-file-threshold must be at least 1: below, all files are rewritten every time")
@@ -55,30 +57,30 @@ class Criteria:
         return found
 
     def selected(self, files: Sequence[DataFile]) -> Sequence[Sequence[DataFile]]:
-        """Of the files of one partition, the groups that are rewritten."""
+        """The groups of files that a rewrite of one partition's files takes; empty if none is worth it."""
         candidates = [file for file in files if self._is_wrong_size(file) or self.has_many_deletes(file)]
-        return [group for group in self._packed(candidates) if self._is_worthwhile(group)]
+        return [group for group in self._pack(candidates) if self._is_worthwhile(group)]
 
     def has_many_deletes(self, file: DataFile) -> bool:
-        """Whether a file is rewritten for what is deleted of it, whatever its size."""
+        """Whether a file has enough delete files or deleted rows to be rewritten whatever its size."""
         if self.delete_files is not None and file.deletes.files >= self.delete_files:
             return True
         deleted = min(file.deletes.records, file.records)
         return deleted > 0 and deleted / file.records >= self.deleted_share
 
-    def becoming(self, files: Sequence[DataFile]) -> int:
-        """How many files become of them."""
+    def output_files(self, files: Sequence[DataFile]) -> int:
+        """How many files of the target size a rewrite of these files writes."""
         return -(-sum(file.size for file in files) // self.target)
 
     def _is_wrong_size(self, file: DataFile) -> bool:
-        return not self.least <= file.size <= self.most
+        return not self.min_bytes <= file.size <= self.max_bytes
 
-    def _packed(self, files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
-        """In groups of so many bytes, in the order of the files."""
+    def _pack(self, files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
+        """Yield groups of at most `max_group_bytes` in the order of the files; a larger file is a group by itself."""
         group: list[DataFile] = []
         size = 0
         for file in files:
-            if group and size + file.size > self.group_bytes:
+            if group and size + file.size > self.max_group_bytes:
                 yield group
                 group, size = [], 0
             group.append(file)
@@ -88,14 +90,14 @@ class Criteria:
 
     def _is_worthwhile(self, group: Sequence[DataFile]) -> bool:
         size = sum(file.size for file in group)
-        together = len(group) > 1 and (len(group) >= self.enough or size > self.target)
-        return together or size > self.most or any(map(self.has_many_deletes, group))
+        combines = len(group) > 1 and (len(group) >= self.min_input_files or size > self.target)
+        return combines or size > self.max_bytes or any(map(self.has_many_deletes, group))
 
 
 @dataclass(slots=True)
 class Selection:
-    """What a rewrite of files would do, over all partitions: `deleted_from` is how many of the files have many
-    deletes."""
+    """The files that a rewrite takes in all partitions: how many, their bytes, and `into` how many they are rewritten.
+    `partitions` counts partitions with such files, `deleted_from` the files that have many deletes."""
 
     files: int = 0
     bytes: int = 0
@@ -105,7 +107,7 @@ class Selection:
 
     @classmethod
     def of(cls, partitions: Iterable[Sequence[DataFile]], criteria: Criteria) -> "Selection":
-        """Of the files of each partition."""
+        """Select files in each partition."""
         found = cls()
         for files in partitions:
             groups = criteria.selected(files)
@@ -113,6 +115,6 @@ class Selection:
             for group in groups:
                 found.files += len(group)
                 found.bytes += sum(file.size for file in group)
-                found.into += criteria.becoming(group)
+                found.into += criteria.output_files(group)
                 found.deleted_from += sum(map(criteria.has_many_deletes, group))
         return found

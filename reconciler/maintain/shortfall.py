@@ -1,60 +1,63 @@
-"""Fewer files were rewritten than foreseen: a writer was first, Iceberg failed, or it chose others than foreseen
-(docs/design/pipeline.md#rule-14)."""
+"""Explains why a call rewrote fewer files than planned: a concurrent writer committed first, Iceberg failed, or it
+selected other files than the plan (docs/design/pipeline.md#rule-14)."""
 
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject
 from reconciler.compact.values import long_of
 from reconciler.maintain.figures import Figures
+from reconciler.maintain.formatting import counted
 from reconciler.maintain.planning import Step
 from reconciler.maintain.progress import CONFLICT, DONE, FAILED, PARTLY
-from reconciler.maintain.wording import counted
 
 REWRITE = "replace"
-"""The operation of a snapshot in which no row is another: a rewrite is no writer."""
+"""The operation of a snapshot that changes no row. Such a snapshot is a rewrite, and does not count as a writer's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """How many files were foreseen and not rewritten, how many of these Iceberg says failed before they could be
-    committed, and how many snapshots others committed meanwhile. Iceberg counts none as failed whose commit did."""
+    """Files that were planned and not rewritten: how many were planned, how many of these are missing, how many Iceberg
+    reports as failed before their commit (it does not count those whose commit failed), and how many snapshots other
+    writers committed during the call."""
 
-    foreseen: int
+    planned: int
     missing: int
     failed: int
-    others: int
+    foreign_snapshots: int
 
     @classmethod
     def of(cls, step: Step, result: JsonObject, before: Figures | None, after: Figures | None) -> "Shortfall | None":
-        """What a call's answer and the table before and afterwards tell; None where nothing is missing."""
+        """Compare a step with the result of its call and with the table before and after it. Returns None if the call
+        rewrote as many files as planned, or reports no number of rewritten data files."""
         rewritten = long_of(result.get("rewritten_data_files_count"))
         if rewritten is None or rewritten >= step.files:
             return None
         known = {each.id for each in before.snapshots} if before is not None else set()
         new = [each for each in after.snapshots if each.id not in known] if after is not None else []
-        others = sum(each.operation != REWRITE for each in new)
-        return cls(step.files, step.files - rewritten, long_of(result.get("failed_data_files_count")) or 0, others)
+        foreign = sum(each.operation != REWRITE for each in new)
+        return cls(step.files, step.files - rewritten, long_of(result.get("failed_data_files_count")) or 0, foreign)
 
     @property
-    def is_lost(self) -> bool:
-        """Whether there is a sign that another try gains more."""
-        return self.others > 0 or self.failed > 0
+    def is_retryable(self) -> bool:
+        """Whether another call may rewrite more: a writer committed, or Iceberg reports failed files. Without either,
+        Iceberg selected fewer files than the plan, and would again."""
+        return self.foreign_snapshots > 0 or self.failed > 0
 
-    def outcome(self, *, some: bool) -> str:
-        """What came of the call; `some` says that it, or one before it, rewrote files."""
-        if not self.is_lost:
+    def outcome(self, *, rewrote_some: bool) -> str:
+        """The outcome of the step if this was its last call; `rewrote_some`: whether any of its calls rewrote files."""
+        if not self.is_retryable:
             return DONE
-        if some:
+        if rewrote_some:
             return PARTLY
-        return CONFLICT if self.others else FAILED
+        return CONFLICT if self.foreign_snapshots else FAILED
 
-    def explanation(self, tried: int) -> str:
-        """What is told of it."""
-        if not self.is_lost:
-            return f"fewer files than foreseen: {self.foreseen - self.missing:,} of {self.foreseen:,} were rewritten"
-        told = f"{self.missing:,} of {self.foreseen:,} files were not rewritten in try {tried}"
+    def explanation(self, attempt: int) -> str:
+        """The explanation of the outcome, for a report; `attempt` is the number of the call."""
+        if not self.is_retryable:
+            return f"fewer files than planned: {self.planned - self.missing:,} of {self.planned:,} were rewritten"
+        text = f"{self.missing:,} of {self.planned:,} files were not rewritten in attempt {attempt}"
         if self.failed:
-            told += f", and Iceberg failed with {self.failed:,}"
-        if self.others:
-            told += f", and others had committed {counted(self.others, 'snapshot')} meanwhile"
-        return told
+            text += f", and Iceberg failed with {self.failed:,}"
+        if self.foreign_snapshots:
+            text += f", and other writers committed {counted(self.foreign_snapshots, 'snapshot')} during the call"
+        return text

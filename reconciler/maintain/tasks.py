@@ -1,4 +1,5 @@
-"""Tasks that maintain tables: one at a time for each table, whoever begins it (docs/design/pipeline.md#rule-12)."""
+"""The tasks that maintain tables. A table has one open task at a time, and concurrent runs compute the same id for it
+(docs/design/pipeline.md#rule-12)."""
 
 import hashlib
 import uuid
@@ -10,48 +11,52 @@ from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Task, table_identi
 from arco_catalog.state.task_log import StoredTask, append_task, put_hint, read_task
 from arco_catalog.tasks.execution import TaskFailed
 from reconciler.compact.values import text_of, texts_of
-from reconciler.maintain.looking import Named
+from reconciler.maintain.table_plans import TableRef
 
-LONGEST = 1_000
-"""How many tasks may follow the last one that a row tells of: those that had nothing to tell."""
-LATE_MS = 5_000
-"""By how much a store's time may be told late: it is whole seconds, and servers keep one for a second or more. What is
-due now is due so much before."""
+MAX_TASKS_WITHOUT_ROWS = 1_000
+"""How many ended tasks may follow the last one that has a row: a task in which nothing was due writes none."""
+CLOCK_LAG_MS = 5_000
+"""By how much the store's clock may lag: a `Date` has whole seconds, and some servers reuse one for a second or more.
+A new task is made due this much before the store's time, so that it can be leased at once."""
 
 
 def following(entity: str, task: str) -> str:
-    """The id of the task that follows one in maintaining a table: the same to everybody who asks."""
+    """The id of the maintenance task that follows another one of a table; the first one follows the empty id. It is a
+    hash of both, so that concurrent runs get the same."""
     return str(uuid.UUID(bytes=hashlib.sha256(f"maintain\n{entity}\n{task}".encode()).digest()[:16], version=5))
 
 
-async def open_task(session: Session, table: Named, last: str) -> StoredTask:
-    """The task that maintains a table now, which is made if the one before has ended; `last` is one that has. The hint
-    comes before the first version. Raises `StoreError`."""
+async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
+    """Return the table's open maintenance task, and create it if there is none. `last` is the id of an ended task from
+    which the search starts, or empty. The hint is written before the first version, so that a task is never without
+    one. Raises `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` ended tasks follow `last`."""
     task = last
-    for _ in range(LONGEST):
+    for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)
         stored = await read_task(session.state, task)
         if stored is None:
-            first = submitted(table, task, session)
+            first = new_task(table, task, session)
             await put_hint(session.state, task, first.next_run_ms)
             await append_task(session.state, first)
             stored = await read_task(session.state, task)
         if stored is not None and stored.task.status not in ENDED:
             return stored
-    raise InternalError(f"{LONGEST} tasks have ended that maintained {table}, and no row tells of them")
+    raise InternalError(
+        f"{MAX_TASKS_WITHOUT_ROWS} maintenance tasks of {table} have ended since its last row in system.maintenance"
+    )
 
 
-def table_of(payload: JsonObject) -> Named:
-    """The table that a task is about. Raises `TaskFailed`."""
+def table_of(payload: JsonObject) -> TableRef:
+    """The table in the payload of a maintenance task. Raises `TaskFailed` if the payload has none."""
     identity = table_identity(payload)
     entity, name = text_of(identity.get("table_entity_id")), text_of(identity.get("table_name"))
     if entity is None or name is None:
-        raise TaskFailed("the payload names no table")
-    return Named(tuple(texts_of(identity.get("namespace_levels"))), name, entity)
+        raise TaskFailed("the task's payload has no table_entity_id or no table_name")
+    return TableRef(tuple(texts_of(identity.get("namespace_levels"))), name, entity)
 
 
-def submitted(table: Named, task: str, session: Session) -> Task:
-    """The first version of a task."""
+def new_task(table: TableRef, task: str, session: Session) -> Task:
+    """The first version of a maintenance task with the id `task`, due at once."""
     identity: JsonObject = {
         "table_entity_id": table.entity,
         "namespace_levels": [*table.namespace],
@@ -59,7 +64,7 @@ def submitted(table: Named, task: str, session: Session) -> Task:
     }
     payload: JsonObject = {"operation_parameters": {"table_identity": identity}}
     now_ms = session.now_ms()
-    due_ms = now_ms - LATE_MS
+    due_ms = now_ms - CLOCK_LAG_MS
     return Task.submitted(
         record=session.runtime.ulid(),
         task=task,

@@ -1,8 +1,9 @@
-"""The maintenance of one table, as a task: a procedure after the other, each decided on what the table is then.
+"""The maintenance of one table as a task: it calls one procedure after the other, and decides about each on the table
+as it is by then.
 
-A procedure is written down before it is called, with the figures and the reason, and what came of it afterwards. Who
-takes the task over goes on behind what is known, and looks at the table anew for the procedure that was begun: what is
-not due any more has been done (docs/design/pipeline.md#rule-12).
+The checkpoint has a procedure with its reason and the table's figures before the procedure is called, and its outcome
+afterwards. A worker that takes the task over skips procedures that have an outcome, and decides anew about the one that
+was started: if it is not due any more, the former worker has done it (docs/design/pipeline.md#rule-12).
 """
 
 import asyncio
@@ -19,43 +20,53 @@ from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import Figures
-from reconciler.maintain.looking import Named, decided
-from reconciler.maintain.planning import HeldBack, Now, Step, in_parts
+from reconciler.maintain.outcome_rows import OutcomeRows
+from reconciler.maintain.planning import HeldBack, Now, Step, split_rewrite
 from reconciler.maintain.procedures import ProcedureFailed, Procedures
-from reconciler.maintain.progress import CONFLICT, DONE, FAILED, HELD_BACK, PARTLY, Begun, Progress, Told
+from reconciler.maintain.progress import (
+    CONFLICT,
+    DONE,
+    FAILED,
+    HELD_BACK,
+    PARTLY,
+    ProcedureOutcome,
+    Progress,
+    StartedProcedure,
+)
 from reconciler.maintain.shortfall import Shortfall
+from reconciler.maintain.table_plans import TableRef, decide_now
 from reconciler.maintain.tasks import table_of
-from reconciler.maintain.telling import Rows
 
-TRIES = 3
-"""How often a procedure is called that gave way to writers."""
+MAX_CALLS = 3
+"""How often a procedure is called at most when concurrent writers make it fail."""
 PAUSE_S = 2.0
 
 
 class WorkObserver(Protocol):
-    """Is told what is done to tables."""
+    """Receives the events of the work on a table."""
 
-    def begins(self, table: Named, step: Step) -> None:
+    def on_start(self, table: TableRef, step: Step) -> None:
         """A procedure is about to be called."""
         ...
 
-    def ended(self, table: Named, told: Told) -> None:
-        """What came of it."""
+    def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
+        """A procedure has an outcome."""
         ...
 
-    def held_back(self, table: Named, held: HeldBack) -> None:
-        """A procedure that a policy asks for is not called."""
+    def on_held_back(self, table: TableRef, held: HeldBack) -> None:
+        """A procedure that a policy requires is not called."""
         ...
 
 
 @dataclass
-class Maintain:
-    """Does tasks that maintain a table. `orphans_removed` are the times of the last removals, by entity."""
+class MaintenanceExecutor:
+    """Executes maintenance tasks. `last_orphan_removals` has the time of the last removal of orphan files in
+    milliseconds since 1970, by the table's entity."""
 
     procedures: Procedures
-    rows: Rows
+    rows: OutcomeRows
     budget: Budget
-    orphans_removed: Mapping[str, int]
+    last_orphan_removals: Mapping[str, int]
     observer: WorkObserver
 
     def takes(self, task: Task) -> bool:
@@ -65,128 +76,131 @@ class Maintain:
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()
-        work = _Work(self, execution, table, Progress.parse(execution.checkpoint))
+        work = _TableWork(self, execution, table, Progress.parse(execution.checkpoint))
         for procedure in Procedure:
             if not work.progress.has(procedure):
                 await work.do(procedure)
-        await self._tell(execution, table, work.progress)
-        outcomes = [f"{told.procedure.value} {told.outcome}" for told in work.progress.told]
+        await self._write_rows(execution, table, work.progress)
+        outcomes = [f"{each.procedure.value} {each.outcome}" for each in work.progress.outcomes]
         return Finished(", ".join(outcomes) or "nothing was due any more", {"procedures": [*outcomes]})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         progress = Progress.parse(execution.checkpoint)
-        if progress.begun is not None:
-            progress = progress.ending(progress.begun.ended(FAILED, reason, {}, {}, execution.session().now_ms()))
-        await self._tell(execution, table_of(execution.task.payload), progress)
+        if progress.started is not None:
+            now_ms = execution.session().now_ms()
+            progress = progress.with_outcome(progress.started.ended(FAILED, reason, {}, {}, now_ms))
+        await self._write_rows(execution, table_of(execution.task.payload), progress)
 
-    async def _tell(self, execution: Execution, table: Named, progress: Progress) -> None:
+    async def _write_rows(self, execution: Execution, table: TableRef, progress: Progress) -> None:
         rows = progress.rows(execution.task.id, table)
         if rows:
             execution.check()
-            await asyncio.to_thread(self.rows.tell, execution.task.id, rows)
+            await asyncio.to_thread(self.rows.write, execution.task.id, rows)
 
 
 @dataclass
-class _Work:
-    """One lease of one task."""
+class _TableWork:
+    """The work on one table under one lease of its task."""
 
-    maintain: Maintain
+    executor: MaintenanceExecutor
     execution: Execution
-    table: Named
+    table: TableRef
     progress: Progress
 
     async def do(self, procedure: Procedure) -> None:
-        """Calls a procedure, if it is due, and takes down what came of it."""
-        begun = self.progress.begun if self.progress.begun and self.progress.begun.procedure is procedure else None
-        if begun is None and self.maintain.budget.is_over():
+        """Call a procedure if it is due, and save its outcome. A procedure that is not due, or for which the budget has
+        no time left, gets no outcome, unless an earlier lease started it."""
+        earlier = self.progress.started
+        started = earlier if earlier and earlier.procedure is procedure else None
+        if started is None and self.executor.budget.is_over():
             return
-        figures, decision = await self._decided(procedure)
-        if begun is not None and not isinstance(decision, Step):
-            await self._end(begun, *_found_done(decision, figures), _summary(figures), {})
+        figures, decision = await self._decide(procedure)
+        if started is not None and not isinstance(decision, Step):
+            await self._end(started, *_outcome_of_started(decision, figures), _summary(figures), {})
             return
         if isinstance(decision, HeldBack):
-            self.maintain.observer.held_back(self.table, decision)
+            self.executor.observer.on_held_back(self.table, decision)
         if not isinstance(decision, Step):
             return
-        if begun is None:
-            begun = Begun.of(decision, _summary(figures), self._now_ms())
-            self.progress = self.progress.beginning(begun)
+        if started is None:
+            started = StartedProcedure.of(decision, _summary(figures), self._now_ms())
+            self.progress = self.progress.with_started(started)
             await self.execution.save(self.progress.to_json())
-        self.maintain.observer.begins(self.table, decision)
-        self.maintain.budget.spend(decision.bytes)
-        if procedure is Procedure.REMOVE_ORPHAN_FILES and (owed := await self._owed()):
-            await self._end(begun, HELD_BACK, owed, _summary(figures), {})
+        self.executor.observer.on_start(self.table, decision)
+        self.executor.budget.spend(decision.bytes)
+        if procedure is Procedure.REMOVE_ORPHAN_FILES and (reason := await self._write_missing_receipts()):
+            await self._end(started, HELD_BACK, reason, _summary(figures), {})
             return
-        outcome, explanation, result = await self._called(decision, figures)
-        after, _ = await self._decided(procedure)
-        await self._end(begun, outcome, explanation, _summary(after), result)
+        outcome, explanation, result = await self._call(decision, figures)
+        after, _ = await self._decide(procedure)
+        await self._end(started, outcome, explanation, _summary(after), result)
 
-    async def _owed(self) -> str | None:
-        """Writes the receipts of the table's commits that are missing; why some still are. To Iceberg, a metadata file
-        that left the log is an orphan, and it may be all that tells of a commit (docs/design/pipeline.md#rule-15)."""
-        walked = await reconcile_one(self.execution.session(), self.table.entity)
+    async def _write_missing_receipts(self) -> str | None:
+        """Write the missing receipts of the table's commits. Returns the reason if some are still missing, otherwise
+        None. Iceberg regards a metadata file that left the metadata log as an orphan, and it may be the only evidence
+        of a commit (docs/design/pipeline.md#rule-15)."""
+        walk = await reconcile_one(self.execution.session(), self.table.entity)
         return (
-            "receipts of its commits are missing, and could not be written"
-            if walked.incomplete or walked.stopped
-            else None
+            "receipts of its commits are missing, and could not be written" if walk.incomplete or walk.stopped else None
         )
 
-    async def _called(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
-        """What came of the call, on a table of these figures: the outcome, its explanation, and what the procedure
-        answered."""
-        told: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
+    async def _call(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
+        """Call the procedure of a step on a table with the figures `before`, up to `MAX_CALLS` times. Returns the
+        outcome, its explanation (None if all is done) and the results of the calls added up."""
+        ending: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
         result: JsonObject = {}
-        some = False
-        for tried in range(1, TRIES + 1):
+        rewrote_some = False
+        for attempt in range(1, MAX_CALLS + 1):
             self.execution.check()
             try:
-                call = step.call if tried == 1 else in_parts(step)
-                answer = await self.maintain.procedures.call(call, self.table.parts)
+                call = step.call if attempt == 1 else split_rewrite(step)
+                answer = await self.executor.procedures.call(call, self.table.parts)
             except ProcedureFailed as failed:
                 if not failed.conflict:
                     return FAILED, str(failed), result
-                told = PARTLY if some else CONFLICT, f"{tried} times a writer was first: {failed}", result
+                outcome = PARTLY if rewrote_some else CONFLICT
+                ending = outcome, f"a concurrent writer committed first in attempt {attempt}: {failed}", result
             else:
                 result = _added(result, answer)
-                after, _ = await self._decided(step.call.procedure)
+                after, _ = await self._decide(step.call.procedure)
                 short = Shortfall.of(step, answer, before, after)
                 if short is None:
                     return DONE, None, result
-                some = some or short.missing < short.foreseen
-                told = short.outcome(some=some), short.explanation(tried), result
-                if not short.is_lost:
-                    return told
-            if tried < TRIES:
-                await self.execution.runtime.sleep(PAUSE_S * tried)
-                before, again = await self._decided(step.call.procedure)
+                rewrote_some = rewrote_some or short.missing < short.planned
+                ending = short.outcome(rewrote_some=rewrote_some), short.explanation(attempt), result
+                if not short.is_retryable:
+                    return ending
+            if attempt < MAX_CALLS:
+                await self.execution.runtime.sleep(PAUSE_S * attempt)
+                before, again = await self._decide(step.call.procedure)
                 if not isinstance(again, Step):
-                    return told
+                    return ending
                 step = again
-        return told
+        return ending
 
-    async def _decided(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
+    async def _decide(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
         session = self.execution.session()
-        removed_ms = self.maintain.orphans_removed.get(self.table.entity)
-        now = Now(session.now_ms(), removed_ms, self.maintain.budget.max_bytes)
+        removed_ms = self.executor.last_orphan_removals.get(self.table.entity)
+        now = Now(session.now_ms(), removed_ms, self.executor.budget.max_bytes)
         try:
-            return await decided(session, self.table, procedure, now)
+            return await decide_now(session, self.table, procedure, now)
         except NotFound:
             return None, None
 
     async def _end(
-        self, begun: Begun, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject
+        self, started: StartedProcedure, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject
     ) -> None:
-        told = begun.ended(outcome, explanation, after, result, self._now_ms())
-        self.progress = self.progress.ending(told)
+        ended = started.ended(outcome, explanation, after, result, self._now_ms())
+        self.progress = self.progress.with_outcome(ended)
         await self.execution.save(self.progress.to_json())
-        self.maintain.observer.ended(self.table, told)
+        self.executor.observer.on_end(self.table, ended)
 
     def _now_ms(self) -> int:
         return self.execution.session().now_ms()
 
 
 def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
-    """What calls have answered together: their counts, added up."""
+    """The result of several calls: counts are added up, other fields are those of the last call."""
     counts = {name: long_of(value) for name, value in answer.items()}
     return {
         **answer,
@@ -194,13 +208,13 @@ def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
     }
 
 
-def _found_done(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
-    """What is said of a procedure that an earlier run had begun, and that is not due any more."""
+def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
+    """The outcome and explanation of a procedure that an earlier lease started, and that is not due any more."""
     if isinstance(decision, HeldBack):
-        return HELD_BACK, f"a run that ended early had begun it: {decision.reason}"
+        return HELD_BACK, f"a run that ended early had started it: {decision.reason}"
     if figures is None:
-        return FAILED, "a run that ended early had begun it, and the table is not there any more"
-    return DONE, "a run that ended early had begun it, and nothing is left to do"
+        return FAILED, "a run that ended early had started it, and the table does not exist any more"
+    return DONE, "a run that ended early had started it, and nothing is left to do"
 
 
 def _summary(figures: Figures | None) -> JsonObject:

@@ -13,11 +13,11 @@ from arco_catalog.tasks.retry import TaskPolicies
 from reconciler.compact.values import objects_of
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure, Time
-from reconciler.maintain.driver import MaintainStats, Maintenance
+from reconciler.maintain.driver import Maintenance, MaintenanceStats
 from reconciler.maintain.figures import Figures, read_figures
-from reconciler.maintain.looking import Looked, Named
 from reconciler.maintain.planning import HeldBack, Step
-from reconciler.maintain.progress import Told
+from reconciler.maintain.progress import ProcedureOutcome
+from reconciler.maintain.table_plans import PlannedTable, TableRef
 from reconciler.system.definition import Row
 from tests.support.fake_runtime import ShortSleeps
 from tests.support.scripted_store import ScriptedStore
@@ -31,12 +31,12 @@ NAMESPACE = Securable(NS)
 
 
 class Killed(BaseException):
-    """The driver is gone: nothing handles this."""
+    """The driver was killed: no handler of the product catches this."""
 
 
 @dataclass
-class KeptRows:
-    """Rows of `system.maintenance`, and whether their driver dies before or after it writes them."""
+class MemoryRows:
+    """Rows of `system.maintenance` in memory; `dies` says whether the driver dies before or after it writes them."""
 
     rows: list[Row] = field(default_factory=list)
     dies: str | None = None
@@ -44,7 +44,7 @@ class KeptRows:
     def last_task(self, entity: str) -> str:
         return next((str(row["task_id"]) for row in reversed(self.rows) if row["entity"] == entity), "")
 
-    def tell(self, task: str, rows: Sequence[Row]) -> None:
+    def write(self, task: str, rows: Sequence[Row]) -> None:
         if self.dies == "before":
             raise Killed
         if all(row["task_id"] != task for row in self.rows):
@@ -52,38 +52,38 @@ class KeptRows:
         if self.dies == "after":
             raise Killed
 
-    def orphans_removed(self) -> Mapping[str, int]:
+    def last_orphan_removals(self) -> Mapping[str, int]:
         return {}
 
 
 @dataclass
-class Seen:
-    """What a run tells of its way."""
+class RecordingObserver:
+    """Records the events of runs."""
 
-    planned_tables: list[Looked] = field(default_factory=list)
-    begun: list[str] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    planned_tables: list[PlannedTable] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
+    ended: list[ProcedureOutcome] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
     left_tables: dict[str, str] = field(default_factory=dict)
 
-    def planned(self, looked: Looked) -> None:
-        self.planned_tables.append(looked)
+    def on_plan(self, planned: PlannedTable) -> None:
+        self.planned_tables.append(planned)
 
-    def begins(self, table: Named, step: Step) -> None:
-        self.begun.append(f"{table.name} {step.call.procedure}")
+    def on_start(self, table: TableRef, step: Step) -> None:
+        self.started.append(f"{table.name} {step.call.procedure}")
 
-    def ended(self, table: Named, told: Told) -> None:
-        self.told.append(told)
+    def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
+        self.ended.append(outcome)
 
-    def held_back(self, table: Named, held: HeldBack) -> None:
+    def on_held_back(self, table: TableRef, held: HeldBack) -> None:
         self.held[table.name] = held.reason
 
-    def left(self, table: Named, reason: str) -> None:
+    def on_skip(self, table: TableRef, reason: str) -> None:
         self.left_tables[table.name] = reason
 
     def outcomes(self) -> list[tuple[Procedure, str]]:
-        """What came of each procedure."""
-        return [(told.procedure, told.outcome) for told in self.told]
+        """Each procedure that ended, with its outcome."""
+        return [(each.procedure, each.outcome) for each in self.ended]
 
 
 async def nothing_happens(call: Call) -> None:
@@ -92,17 +92,17 @@ async def nothing_happens(call: Call) -> None:
 
 @dataclass
 class Procedures:
-    """Does what Iceberg's procedures do, as far as figures tell."""
+    """Makes the changes to a table's figures that Iceberg's procedures make."""
 
     lake: "Lake"
     before: Callable[[Call], Awaitable[None]] = nothing_happens
     after: Callable[[Call], Awaitable[None]] = nothing_happens
     calls: list[str] = field(default_factory=list)
     answers: list[JsonObject] = field(default_factory=list)
-    """What the first calls answer, which do nothing."""
+    """The results of the first calls, which change nothing."""
 
     def of(self, name: str) -> list[str]:
-        """Those that were called for a table."""
+        """The procedures that were called for a table."""
         return [call.partition(" ")[2] for call in self.calls if call.startswith(f"{name} ")]
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
@@ -125,14 +125,14 @@ class Procedures:
 
 
 class Lake:
-    """A catalog with the namespace `db`, its time, and what was told of its maintenance."""
+    """A catalog with the namespace `db`, its clock, and the rows and events of its maintenance."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.runtime = ShortSleeps()
         self.store = ScriptedStore(self.runtime.now_ms)
         self.fixture = CatalogFixture(self.store, self.runtime, settings or Settings("wh"))
-        self.rows = KeptRows()
-        self.seen = Seen()
+        self.rows = MemoryRows()
+        self.seen = RecordingObserver()
 
     async def made(self) -> "Lake":
         """With its namespace."""
@@ -150,10 +150,10 @@ class Lake:
         self, kind: str, target: Securable = NAMESPACE, name: str | None = None, **content: JsonValue
     ) -> None:
         """A policy of a predefined type, attached."""
-        said: JsonObject = {"enable": True, **content}
-        called, text = name or kind, PolicyText(None, dumps(said).decode())
-        await create_policy(self.fixture.session(path=f"/policies/{called}"), NS, called, f"system.{kind}", text)
-        await attach_policy(self.fixture.session(path=f"/mappings/{called}"), NS, called, target, {})
+        document: JsonObject = {"enable": True, **content}
+        policy, text = name or kind, PolicyText(None, dumps(document).decode())
+        await create_policy(self.fixture.session(path=f"/policies/{policy}"), NS, policy, f"system.{kind}", text)
+        await attach_policy(self.fixture.session(path=f"/mappings/{policy}"), NS, policy, target, {})
 
     async def compacted_and_expired(self, target: Securable = NAMESPACE) -> None:
         """Policies by which files are rewritten and snapshots expire after half a day."""
@@ -204,7 +204,7 @@ class Lake:
         session = self.fixture.another().session(deadline_ms=FOR_EVER_MS)
         return Maintenance(session, self.rows, budget or Budget(self.runtime), self.seen)
 
-    async def run(self, procedures: Procedures | None = None, budget: Budget | None = None) -> MaintainStats:
+    async def run(self, procedures: Procedures | None = None, budget: Budget | None = None) -> MaintenanceStats:
         """A run, to its end."""
         maintenance = self.maintenance(budget)
         await maintenance.run(procedures or Procedures(self), TaskPolicies(lease_ms=LEASE_MS))
@@ -214,6 +214,6 @@ class Lake:
         """Time passes."""
         self.runtime.ms += 2 * LEASE_MS
 
-    def told(self) -> list[tuple[str, str, str]]:
-        """What the rows tell, in short."""
+    def reported(self) -> list[tuple[str, str, str]]:
+        """The table, procedure and outcome of each row."""
         return [(str(row["name"]), str(row["procedure"]), str(row["outcome"])) for row in self.rows.rows]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arco_catalog.iceberg.json import JsonValue
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.contents import DataFile
-from reconciler.maintain.deletes import Applied, DeleteFile, DeleteIndex
+from reconciler.maintain.deletes import AppliedDeletes, DeleteFile, DeleteIndex
 from reconciler.maintain.selection import Criteria
 from tests.maintain.lake import Lake
 from tests.maintain.manifests import EQUALITY, POSITION, File, snapshot_of
@@ -142,7 +142,9 @@ def applies(delete: DeleteFile, path: str, partition: str, sequence: int) -> boo
     """As the specification has it ("Scan Planning"), of delete files that are no vectors."""
     if delete.content == EQUALITY:
         return sequence < delete.sequence and delete.partition in (None, partition)
-    return sequence <= delete.sequence and (delete.of == path if delete.of else str(delete.partition) == partition)
+    return sequence <= delete.sequence and (
+        delete.data_file == path if delete.data_file else str(delete.partition) == partition
+    )
 
 
 @given(st.lists(DELETES, max_size=12), PLACES, PLACES, SEQUENCES)
@@ -150,21 +152,21 @@ def test_the_index_finds_what_the_specification_says_applies(
     deletes: list[DeleteFile], path: str, partition: str, sequence: int
 ) -> None:
     expected = [each for each in deletes if applies(each, path, partition, sequence)]
-    found = DeleteIndex.of(deletes).to(path, partition, sequence)
-    known = sum(each.records for each in expected if each.content == POSITION and each.of)
-    assert found == Applied(len(expected), known)
+    found = DeleteIndex.of(deletes).deletes_of(path, partition, sequence)
+    known = sum(each.records for each in expected if each.content == POSITION and each.data_file)
+    assert found == AppliedDeletes(len(expected), known)
 
 
 FILES = st.builds(
-    DataFile, st.integers(0, 300), st.integers(0, 20), st.builds(Applied, st.integers(0, 3), st.integers(0, 20))
+    DataFile, st.integers(0, 300), st.integers(0, 20), st.builds(AppliedDeletes, st.integers(0, 3), st.integers(0, 20))
 )
 CRITERIA = st.builds(
     Criteria,
     target=st.just(100),
-    least=st.integers(0, 99),
-    most=st.integers(101, 250),
-    enough=st.integers(1, 6),
-    group_bytes=st.integers(1, 1_000),
+    min_bytes=st.integers(0, 99),
+    max_bytes=st.integers(101, 250),
+    min_input_files=st.integers(1, 6),
+    max_group_bytes=st.integers(1, 1_000),
     delete_files=st.none() | st.integers(1, 3),
     deleted_share=st.floats(0.01, 1),
 )

@@ -88,7 +88,7 @@ async def test_no_data_file_of_another_is_copied(foreign: str) -> None:
     await snapshot_of(lake, "t", [*small(PLACE, 8), *small(PLACE, 8, POSITION), File(foreign, size=1_000)])
     held = await held_back(lake)
     assert {*held} == {DATA, POSITIONS}
-    assert held[DATA] == f"it names a file outside of its places: {foreign}"
+    assert held[DATA] == f"it names a file outside of its locations: {foreign}"
 
 
 async def test_no_position_deletes_of_another_are_copied() -> None:
@@ -96,7 +96,7 @@ async def test_no_position_deletes_of_another_are_copied() -> None:
     foreign = File(f"{OTHER}/data/deletes", POSITION, size=1_000)
     await snapshot_of(lake, "t", [*small(PLACE, 8), *small(PLACE, 8, POSITION), foreign])
     held = await held_back(lake)
-    assert held[POSITIONS] == f"it names a file outside of its places: {foreign.path}"
+    assert held[POSITIONS] == f"it names a file outside of its locations: {foreign.path}"
 
 
 async def test_no_manifest_of_another_is_copied() -> None:
@@ -108,7 +108,7 @@ async def test_no_manifest_of_another_is_copied() -> None:
     foreign = await write(lake.store, f"{OTHER}/metadata/secret-m0.avro", manifest([f"{PLACE}/data/x"]))
     await snapshot_with_manifests(lake, [*own, foreign], f"{PLACE}/metadata/snap-1.avro")
     held = await held_back(lake)
-    assert held[MANIFESTS] == f"it names a file outside of its places: {foreign}"
+    assert held[MANIFESTS] == f"it names a file outside of its locations: {foreign}"
 
 
 async def test_nothing_that_a_manifest_list_of_another_names_is_copied() -> None:
@@ -119,7 +119,7 @@ async def test_nothing_that_a_manifest_list_of_another_names_is_copied() -> None
     ]
     await snapshot_with_manifests(lake, own, f"{OTHER}/metadata/snap-1.avro")
     held = await held_back(lake)
-    assert held[MANIFESTS] == f"it names a file outside of its places: {OTHER}/metadata/snap-1.avro"
+    assert held[MANIFESTS] == f"it names a file outside of its locations: {OTHER}/metadata/snap-1.avro"
 
 
 async def test_a_file_that_the_current_snapshot_has_deleted_holds_nothing_back() -> None:

@@ -14,8 +14,8 @@ from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.figures import Figures, read_figures
-from reconciler.maintain.looking import Named, still_there
-from reconciler.maintain.neighbours import file_elsewhere
+from reconciler.maintain.neighbours import find_file_elsewhere
+from reconciler.maintain.table_plans import TableRef, current_entry
 from tests.maintain.lake import DAY_MS, Lake, Procedures
 from tests.support.scripted_store import Rule, anything
 from tests.support.table_files import append, commit_files
@@ -40,7 +40,7 @@ async def reasons(lake: Lake) -> dict[Procedure, str]:
     procedures = Procedures(lake)
     await lake.run(procedures)
     assert procedures.of("t") == [DATA]
-    assert [told for told in lake.told() if told[0] == "t"] == [("t", "rewrite_data_files", "done")]
+    assert [told for told in lake.reported() if told[0] == "t"] == [("t", "rewrite_data_files", "done")]
     [looked] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
     return {held.procedure: held.reason for held in looked.plan.held_back}
 
@@ -122,7 +122,7 @@ async def test_a_table_that_took_a_data_file_of_another_expires_no_snapshot() ->
     await lake.run(procedures)
     assert procedures.of("t") == [DATA, ORPHANS]
     [looked] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
-    assert [held.reason for held in looked.plan.held_back] == [f"it names a file outside of its places: {taken}"]
+    assert [held.reason for held in looked.plan.held_back] == [f"it names a file outside of its locations: {taken}"]
 
 
 @pytest.mark.parametrize("kind", ["/snap-", "-m0.avro"])
@@ -138,13 +138,13 @@ async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str)
         return figures
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reconciler.maintain.looking.read_figures", first)
+        patch.setattr("reconciler.maintain.table_plans.read_figures", first)
         procedures = Procedures(lake)
         await lake.run(procedures)
     assert EXPIRE not in procedures.of("t")
     [table] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
     held = {each.procedure: each.reason for each in table.plan.held_back}
-    assert held[EXPIRE] == f"memory:///{gone} is gone, so nobody knows which files its snapshots have"
+    assert held[EXPIRE] == f"memory:///{gone} does not exist, so the files of its snapshots are not known"
 
 
 async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read_again() -> None:
@@ -153,7 +153,7 @@ async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read
     other = await append(lake.fixture, await lake.fixture.table("other"), "a", name="other")
     taken = f"{other.metadata_location.partition('/metadata/')[0]}/data/a"
     state = await commit_files(lake.fixture, await load_table(lake.fixture.session(), NS, "t"), [taken])
-    entry = await still_there(lake.fixture.session(), Named(NS, "t", state.entity))
+    entry = await current_entry(lake.fixture.session(), TableRef(NS, "t", state.entity))
     assert entry is not None
     lists = [key for key in lake.store.keys("wh/warehouse/place/metadata/") if "/snap-" in key]
 
@@ -163,7 +163,7 @@ async def test_a_table_whose_manifests_are_rewritten_while_they_are_read_is_read
             await lake.store.delete(key)
 
     lake.store.rules = [Rule(anything("/snap-"), first=rewritten, times=1)]
-    assert await file_elsewhere(lake.fixture.another().session(), entry) == taken
+    assert await find_file_elsewhere(lake.fixture.another().session(), entry) == taken
 
 
 async def test_a_place_that_a_policy_names_must_be_the_table_s() -> None:
@@ -173,7 +173,7 @@ async def test_a_place_that_a_policy_names_must_be_the_table_s() -> None:
     await lake.run()
     [looked] = lake.seen.planned_tables
     [held] = looked.plan.held_back
-    assert "is not among the locations that the registry knows" in held.reason
+    assert "is not among the locations that the registry has" in held.reason
 
 
 async def test_a_table_that_is_alone_is_not_held_back() -> None:

@@ -109,10 +109,10 @@ def test_nothing_is_deleted_of_a_table_that_forbids_it(procedure: Procedure, kin
 
 def test_orphan_files_are_removed_as_often_as_they_come_of_age() -> None:
     said = policy("orphan-file-removal", max_orphan_file_age_in_days=4)
-    assert "nobody has looked for them yet" in due(ORPHANS, table([1]), said).reason
-    assert nothing(ORPHANS, table([1]), said, orphans_removed_ms=NOW_MS - 3 * DAY_MS)
-    step = due(ORPHANS, table([1]), said, orphans_removed_ms=NOW_MS - 5 * DAY_MS)
-    assert step.reason == "files older than 4 days that no metadata names: they were removed 5 days ago"
+    assert "they were never removed" in due(ORPHANS, table([1]), said).reason
+    assert nothing(ORPHANS, table([1]), said, last_orphan_removal_ms=NOW_MS - 3 * DAY_MS)
+    step = due(ORPHANS, table([1]), said, last_orphan_removal_ms=NOW_MS - 5 * DAY_MS)
+    assert step.reason == "files older than 4 days that no metadata refers to: they were last removed 5 days ago"
     assert step.call.arguments["older_than"] == Time(NOW_MS - 4 * DAY_MS)
 
 
@@ -132,15 +132,19 @@ def test_steps_come_in_the_order_in_which_they_leave_least_to_do() -> None:
 @pytest.mark.parametrize(
     ("procedure", "said", "why"),
     [
-        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_day": 365}), "not known: max-snapshot-age-day"),
-        (EXPIRE, policy("snapshot-expiry", config={"max_ref_age_days": 3}), "not known: max-ref-age-days"),
+        (
+            EXPIRE,
+            policy("snapshot-expiry", config={"max_snapshot_age_day": 365}),
+            "unknown settings: max-snapshot-age-day",
+        ),
+        (EXPIRE, policy("snapshot-expiry", config={"max_ref_age_days": 3}), "unknown settings: max-ref-age-days"),
         (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": "soon"}), "max-snapshot-age-days"),
         (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": -1}), "number of days"),
         (EXPIRE, policy("snapshot-expiry", config={"min_snapshot_to_keep": 0}), "at least 1"),
         (DATA, policy("data-compaction", config={"strategy": "hilbert"}), "must be one of"),
         (DATA, policy("data-compaction", config={"strategy": "z-order"}), "names no columns"),
         (DATA, policy("data-compaction", config={"sort_order": "a"}), "no strategy that sorts"),
-        (DATA, policy("data-compaction", config={"rewrite-all": True}), "not known: rewrite-all"),
+        (DATA, policy("data-compaction", config={"rewrite-all": True}), "unknown settings: rewrite-all"),
         (DATA, policy("data-compaction", config={"min-input-files": "few"}), "few"),
         (DATA, policy("data-compaction", config={"strategy": "sort", "compaction_strategy": "sort"}), "mean the same"),
         (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=0.5), "younger than a day"),

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.maintain.procedures import MAX_EXPLANATION, OnSpark, failure
+from reconciler.maintain.procedures import MAX_EXPLANATION, SparkProcedures, parse_failure
 
 ORG = "org.apache.iceberg.exceptions"
 
@@ -27,21 +27,21 @@ ORG = "org.apache.iceberg.exceptions"
     ],
 )
 def test_a_writer_that_was_first_is_a_conflict(told: str, explanation: str) -> None:
-    failed = failure(told)
+    failed = parse_failure(told)
     assert (failed.conflict, str(failed)) == (True, explanation)
 
 
 def test_anything_else_is_a_failure_told_without_where_it_came_from() -> None:
-    failed = failure(": java.lang.IllegalArgumentException: Cannot find field x\n\tat a.b.C\n\tat d.e.F")
+    failed = parse_failure(": java.lang.IllegalArgumentException: Cannot find field x\n\tat a.b.C\n\tat d.e.F")
     assert (failed.conflict, str(failed)) == (False, ": java.lang.IllegalArgumentException: Cannot find field x")
 
 
 def test_what_is_told_is_bounded() -> None:
-    assert len(str(failure("x" * 5_000))) == MAX_EXPLANATION
+    assert len(str(parse_failure("x" * 5_000))) == MAX_EXPLANATION
 
 
 def test_no_statement_of_a_session_has_its_variables_substituted() -> None:
     settings: dict[str, str] = {"spark.sql.variable.substitute": "true"}
     session = SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))
-    OnSpark(cast(SparkSession, session), "arco")
+    SparkProcedures(cast(SparkSession, session), "arco")
     assert settings == {"spark.sql.variable.substitute": "false"}

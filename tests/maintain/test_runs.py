@@ -20,9 +20,9 @@ from arco_catalog.state.task_log import all_hints, list_tasks, read_task
 from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
-from reconciler.maintain.looking import Named
 from reconciler.maintain.procedures import ProcedureFailed
-from reconciler.maintain.tasks import submitted
+from reconciler.maintain.table_plans import TableRef
+from reconciler.maintain.tasks import new_task
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
@@ -33,7 +33,7 @@ WELL = [("t", "rewrite_data_files", "done"), ("t", "expire_snapshots", "done")]
 async def test_a_run_does_what_is_due_and_tells_it_with_the_figures_before_and_after(lake: Lake) -> None:
     stats = await lake.run()
     assert (stats.tables, stats.with_policies, stats.due, stats.outcomes) == (1, 1, 1, {"done": 2})
-    assert lake.told() == WELL
+    assert lake.reported() == WELL
     rewrite, expiry = lake.rows.rows
     assert (rewrite["data_files_before"], rewrite["data_files_after"]) == (8, 1)
     assert (expiry["snapshots_before"], expiry["snapshots_after"]) == (5, 1)
@@ -45,7 +45,7 @@ async def test_what_has_been_done_is_not_due_again(lake: Lake) -> None:
     await lake.run()
     procedures = Procedures(lake)
     stats = await lake.run(procedures)
-    assert (stats.due, procedures.calls, lake.told()) == (0, [], WELL)
+    assert (stats.due, procedures.calls, lake.reported()) == (0, [], WELL)
 
 
 async def test_a_dry_run_writes_nothing_and_says_what_is_due(lake: Lake) -> None:
@@ -84,7 +84,7 @@ async def test_a_table_to_which_no_policy_applies_is_not_touched() -> None:
 async def test_a_table_is_left_out_by_a_policy_of_its_own(lake: Lake) -> None:
     await lake.policy("data-compaction", Securable(NS, "t"), name="never", enable=False)
     await lake.run()
-    assert lake.told() == WELL[1:]
+    assert lake.reported() == WELL[1:]
 
 
 async def test_policies_of_other_types_are_their_owners_own_and_not_read(lake: Lake) -> None:
@@ -92,7 +92,7 @@ async def test_policies_of_other_types_are_their_owners_own_and_not_read(lake: L
     await create_policy(create, NS, "mask", "acme.masking", mask)
     await attach_policy(lake.fixture.session(path="/mappings/mask"), NS, "mask", Securable(NS, "t"), {})
     stats = await lake.run()
-    assert (stats.unreadable, lake.told()) == ([], WELL)
+    assert (stats.unreadable, lake.reported()) == ([], WELL)
 
 
 async def test_the_worst_table_comes_first() -> None:
@@ -108,8 +108,8 @@ async def test_the_worst_table_comes_first() -> None:
 async def test_a_task_is_due_at_once_by_a_store_that_tells_its_time_late(lake: Lake) -> None:
     """Servers keep a `Date` for a second or more (versitygw), and it is rounded down to a whole one."""
     session = lake.fixture.session()
-    table = Named(("db",), "t", "entity")
-    assert submitted(table, "task", session).next_run_ms < session.now_ms() - 2_500
+    table = TableRef(("db",), "t", "entity")
+    assert new_task(table, "task", session).next_run_ms < session.now_ms() - 2_500
 
 
 async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:
@@ -124,10 +124,10 @@ async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:
         group.create_task(lake.run(slow))
         await begun.wait()
         await lake.run(other)
-        assert "another run is at it" in lake.seen.left_tables["t"]
+        assert "leased by another run" in lake.seen.left_tables["t"]
         go_on.set()
     assert other.calls == []
-    assert lake.told() == WELL
+    assert lake.reported() == WELL
 
 
 @pytest.mark.parametrize("procedure", [DATA, EXPIRE])
@@ -140,7 +140,7 @@ async def test_what_a_killed_run_had_begun_the_next_one_ends(lake: Lake, procedu
     killed = Procedures(lake, before=die) if when == "before" else Procedures(lake, after=die)
     with pytest.raises(Killed):
         await lake.run(killed)
-    assert lake.told() == []
+    assert lake.reported() == []
 
     patient = Procedures(lake)
     await lake.run(patient)  # the lease still holds
@@ -150,7 +150,7 @@ async def test_what_a_killed_run_had_begun_the_next_one_ends(lake: Lake, procedu
     assert [call.split()[1] for call in (*killed.calls, *patient.calls)].count(procedure) == (
         2 if when == "before" else 1
     )
-    assert lake.told() == WELL
+    assert lake.reported() == WELL
     figures = await lake.figures()
     assert (figures.data_files, len(figures.snapshots)) == (1, 1)
 
@@ -165,7 +165,7 @@ async def test_what_a_run_did_is_told_once_though_it_dies_as_it_tells(lake: Lake
     procedures = Procedures(lake)
     await lake.run(procedures)
     assert procedures.calls == []
-    assert lake.told() == WELL
+    assert lake.reported() == WELL
 
 
 async def test_a_procedure_that_a_writer_beat_is_called_again_on_what_the_writer_left(lake: Lake) -> None:
@@ -178,7 +178,7 @@ async def test_a_procedure_that_a_writer_beat_is_called_again_on_what_the_writer
     procedures = Procedures(lake, before=lose)
     await lake.run(procedures)
     assert procedures.calls == ["t rewrite_data_files", "t rewrite_data_files", "t expire_snapshots"]
-    assert lake.told() == WELL
+    assert lake.reported() == WELL
 
 
 async def test_a_rewrite_that_lost_files_to_a_writer_is_tried_again_in_parts(lake: Lake) -> None:
@@ -195,7 +195,7 @@ async def test_a_rewrite_that_lost_files_to_a_writer_is_tried_again_in_parts(lak
 
     await lake.run(Procedures(lake, before=look, answers=[{"rewritten_data_files_count": 0}]))
     assert groups[:2] == [(None, None), ("53", "2")]  # eight parts of 430 bytes: of five files each
-    assert ("many", "rewrite_data_files", "done") in lake.told()
+    assert ("many", "rewrite_data_files", "done") in lake.reported()
 
 
 async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
@@ -206,9 +206,11 @@ async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
             await lake.append("t")
 
     await lake.run(Procedures(lake, before=append, answers=lost))
-    assert lake.told()[0] == ("t", "rewrite_data_files", "partly")
-    told = "14 of 14 files were not rewritten in try 3, and others had committed 1 snapshot meanwhile"
-    assert lake.rows.rows[0]["explanation"] == told
+    assert lake.reported()[0] == ("t", "rewrite_data_files", "partly")
+    explanation = (
+        "14 of 14 files were not rewritten in attempt 3, and other writers committed 1 snapshot during the call"
+    )
+    assert lake.rows.rows[0]["explanation"] == explanation
 
 
 async def test_a_row_tells_what_all_calls_cost(lake: Lake) -> None:
@@ -232,16 +234,16 @@ async def test_files_that_iceberg_could_not_rewrite_are_tried_again_and_no_write
     procedures = Procedures(lake, answers=[failed] * 3)
     await lake.run(procedures)
     assert procedures.calls.count("t rewrite_data_files") == 3
-    assert lake.told()[0] == ("t", "rewrite_data_files", "failed")
-    assert lake.rows.rows[0]["explanation"] == "8 of 8 files were not rewritten in try 3, and Iceberg failed with 8"
+    assert lake.reported()[0] == ("t", "rewrite_data_files", "failed")
+    assert lake.rows.rows[0]["explanation"] == "8 of 8 files were not rewritten in attempt 3, and Iceberg failed with 8"
 
 
-async def test_without_a_sign_of_a_writer_fewer_files_than_foreseen_are_told_and_not_tried_again(lake: Lake) -> None:
+async def test_without_a_sign_of_a_writer_fewer_files_than_planned_are_reported_and_not_tried_again(lake: Lake) -> None:
     procedures = Procedures(lake, answers=[{"rewritten_data_files_count": 5, "failed_data_files_count": 0}])
     await lake.run(procedures)
     assert procedures.calls.count("t rewrite_data_files") == 1
-    assert lake.told()[0] == ("t", "rewrite_data_files", "done")
-    assert lake.rows.rows[0]["explanation"] == "fewer files than foreseen: 5 of 8 were rewritten"
+    assert lake.reported()[0] == ("t", "rewrite_data_files", "done")
+    assert lake.rows.rows[0]["explanation"] == "fewer files than planned: 5 of 8 were rewritten"
 
 
 async def test_snapshots_of_other_rewrites_are_no_sign_of_a_writer(lake: Lake) -> None:
@@ -262,8 +264,8 @@ async def test_a_procedure_that_writers_beat_again_and_again_gives_way(lake: Lak
     procedures = Procedures(lake, before=lose)
     await lake.run(procedures)
     assert procedures.calls.count("t rewrite_data_files") == 3
-    assert lake.told() == [("t", "rewrite_data_files", "conflict"), ("t", "expire_snapshots", "done")]
-    assert "3 times a writer was first" in str(lake.rows.rows[0]["explanation"])
+    assert lake.reported() == [("t", "rewrite_data_files", "conflict"), ("t", "expire_snapshots", "done")]
+    assert "a concurrent writer committed first in attempt 3" in str(lake.rows.rows[0]["explanation"])
 
 
 async def test_a_procedure_that_fails_is_told_and_the_next_one_is_called(lake: Lake) -> None:
@@ -273,7 +275,7 @@ async def test_a_procedure_that_fails_is_told_and_the_next_one_is_called(lake: L
 
     stats = await lake.run(Procedures(lake, before=fail))
     assert stats.outcomes == {"failed": 1, "done": 1}
-    assert lake.told() == [("t", "rewrite_data_files", "failed"), ("t", "expire_snapshots", "done")]
+    assert lake.reported() == [("t", "rewrite_data_files", "failed"), ("t", "expire_snapshots", "done")]
 
 
 async def test_a_policy_that_is_detached_during_a_run_asks_for_nothing_more(lake: Lake) -> None:
@@ -321,7 +323,7 @@ async def test_a_task_whose_table_is_gone_ends(lake: Lake) -> None:
     await drop_table(lake.fixture.session(), NS, "t", purge=False)
     lake.lease_runs_out()
     await lake.run()
-    assert lake.told() == [("t", "rewrite_data_files", "failed")]
+    assert lake.reported() == [("t", "rewrite_data_files", "failed")]
     state = lake.fixture.session().state
     assert [hint.task async for hint in all_hints(state)] == []
     for task in await list_tasks(state):
@@ -341,4 +343,4 @@ async def test_workers_of_servers_leave_such_tasks_alone(lake: Lake, caplog: pyt
         assert await task_worker(lake.fixture.another().catalog).run_due(lambda: False) == 0
     assert caplog.messages == []
     await lake.run()
-    assert lake.told() == WELL
+    assert lake.reported() == WELL

@@ -5,7 +5,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from reconciler.maintain.calls import Call, Procedure
-from reconciler.maintain.procedures import OnSpark
+from reconciler.maintain.procedures import SparkProcedures
 
 # PySpark leaves the sockets to its JVM for the garbage collector to close.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -19,7 +19,7 @@ def test_a_name_with_a_variable_in_it_is_no_other_name(spark: SparkContext) -> N
     statement = f"SELECT 1 AS `{NAME}`"
     assert session.sql(statement).columns == ["payroll"]
 
-    OnSpark(session, "arco")
+    SparkProcedures(session, "arco")
 
     assert session.sql(statement).columns == [NAME]
 
@@ -43,7 +43,7 @@ TEXTS = [
 def test_texts_of_users_mean_themselves_to_spark(spark: SparkContext, text: str) -> None:
     """Names and texts are quoted as Spark reads them (reconciler/maintain/calls.py)."""
     session = SparkSession(spark).newSession()
-    OnSpark(session, "arco")
+    SparkProcedures(session, "arco")
     statement = Call(Procedure.REWRITE_DATA_FILES, {"sort_order": text}).statement("arco", (text,))
     table, order = statement.removesuffix(")").partition("table => ")[2].rsplit(", sort_order => ", 1)
 

@@ -25,8 +25,8 @@ from reconciler.executors import OnSpark
 from reconciler.maintain import procedures
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.driver import Maintenance
+from reconciler.maintain.outcome_rows import MaintenanceTable
 from reconciler.maintain.report import Report
-from reconciler.maintain.telling import MaintenanceTable
 from reconciler.packages import shipped
 from reconciler.system import questions
 from reconciler.system.opened import SystemTables
@@ -138,7 +138,7 @@ def carry_out(lake: Lake, server: Server) -> Mapping[str, int]:
         async with CatalogConfig(server.store, WAREHOUSE).session() as session:
             budget = Budget.of(SystemRuntime(), None, None)
             maintenance = Maintenance(session, rows, budget, Report(lambda text: None))
-            await maintenance.run(procedures.OnSpark(lake.spark, "rest"), TaskPolicies())
+            await maintenance.run(procedures.SparkProcedures(lake.spark, "rest"), TaskPolicies())
             return maintenance.stats.outcomes
 
     return asyncio.run(work())

@@ -1,10 +1,10 @@
-"""Figures as people read them."""
+"""Formats numbers for reports."""
 
 from reconciler.maintain.policies import DAY_MS
 
 
 def size(number: float) -> str:
-    """A number of bytes."""
+    """A number of bytes as text in B, KiB, MiB or GiB."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} {unit}"
@@ -13,16 +13,16 @@ def size(number: float) -> str:
 
 
 def days(ms: int) -> str:
-    """Milliseconds, in days."""
+    """Milliseconds as text in days, rounded to two decimals."""
     number = round(ms / DAY_MS, 2)
     return f"{number:g} day{'' if number == 1 else 's'}"
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of something."""
+    """A count followed by a noun, which gets an s unless the count is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """A share of 1."""
+    """A share between 0 and 1 as text in percent."""
     return f"{100 * share:g} %"

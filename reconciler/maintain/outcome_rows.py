@@ -1,5 +1,5 @@
-"""Rows of `system.maintenance`, each once: a task's rows are one commit, made on the snapshot in which they were found
-missing (docs/design/pipeline.md#rule-13)."""
+"""Writes rows of `system.maintenance`, each once: all rows of a task are one commit, on the snapshot in which they were
+found missing (docs/design/pipeline.md#rule-13)."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,30 +19,33 @@ from reconciler.system.tables import MAINTENANCE
 from reconciler.system.writing import write_rows
 from storage_backends.backoff import growing_pause_s
 
-TRIES = 20
-"""How often a commit that others were first with is tried."""
+MAX_ATTEMPTS = 20
+"""How often a commit is tried that concurrent commits supersede."""
 PAUSE_S = 0.5
 
 
-class Rows(Protocol):
-    """Where outcomes are told."""
+class OutcomeRows(Protocol):
+    """The rows of procedures' outcomes."""
 
     def last_task(self, entity: str) -> str:
-        """The last task of which it tells for a table; empty if there is none."""
+        """The id of the task that ended last of those that have rows for a table's entity; empty if there is none."""
         ...
 
-    def tell(self, task: str, rows: Sequence[Row]) -> None:
-        """Tells what came of a task, unless that has been told. Raises `Superseded`, and what the catalog raises."""
+    def write(self, task: str, rows: Sequence[Row]) -> None:
+        """Write the rows of a task, unless rows of it exist. Raises `CommitSuperseded` if concurrent commits were first
+        `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
         ...
 
-    def orphans_removed(self) -> Mapping[str, int]:
-        """When orphan files were last removed from each table, in milliseconds, by entity."""
+    def last_orphan_removals(self) -> Mapping[str, int]:
+        """The time of the last removal of orphan files, in milliseconds since 1970, by the table's entity. Tables
+        without one are absent."""
         ...
 
 
 @dataclass(slots=True)
 class MaintenanceTable:
-    """`system.maintenance` through the catalog's REST endpoint. It is made when there is something to tell."""
+    """The table `system.maintenance`, reached through the catalog's REST endpoint. `write` creates it if it does not
+    exist; without it, there are no rows."""
 
     system: SystemTables
     runtime: Runtime
@@ -55,7 +58,7 @@ class MaintenanceTable:
         newest = max(rows, key=lambda row: (row["ended_at"], row["task_id"]), default=None)
         return "" if newest is None else str(newest["task_id"])
 
-    def orphans_removed(self) -> Mapping[str, int]:
+    def last_orphan_removals(self) -> Mapping[str, int]:
         table = self._existing()
         if table is None:
             return {}
@@ -66,17 +69,17 @@ class MaintenanceTable:
             found[row["entity"]] = max(found.get(row["entity"], 0), ended_ms)
         return found
 
-    def tell(self, task: str, rows: Sequence[Row]) -> None:
-        for tried in range(1, TRIES + 1):
+    def write(self, task: str, rows: Sequence[Row]) -> None:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             table = self.system.open(MAINTENANCE)
             if table.rows(equal("task_id", task), "step").num_rows:
                 return
             try:
                 return table.commit(write_rows(table.target(), rows, self.runtime.uuid()), {})
             except Superseded:
-                if tried == TRIES:
+                if attempt == MAX_ATTEMPTS:
                     raise
-                time.sleep(growing_pause_s(self.runtime.random(), tried, PAUSE_S))
+                time.sleep(growing_pause_s(self.runtime.random(), attempt, PAUSE_S))
 
     def _existing(self) -> OpenTable | None:
         try:

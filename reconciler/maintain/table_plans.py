@@ -1,0 +1,172 @@
+"""Plans the maintenance of one table: reads its policies and figures, and decides which procedures are due and which
+are held back."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
+from arco_catalog.operations.listing import Paging
+from arco_catalog.operations.policies.applicable import applicable_policies
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.names import dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import entries_in, relation_entry
+from arco_catalog.state.entries import RelationEntry, has_pointer
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.watermarks import NAMESPACE
+from arco_catalog.tasks.execution import TaskFailed
+from reconciler.compact.values import object_of
+from reconciler.maintain.calls import Call, Procedure
+from reconciler.maintain.figures import Figures, read_figures
+from reconciler.maintain.files_elsewhere import is_inside
+from reconciler.maintain.neighbours import UNKNOWN_LOCATION, deletion_obstacle, find_file_elsewhere
+from reconciler.maintain.planning import POLICY_OF, HeldBack, Now, Plan, Step, decide, plan
+from reconciler.maintain.policies import Policy
+
+UNPAGED = Paging(None, None)
+OUTSIDE = "it names a file outside of its locations: {}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table's namespace, name and entity id."""
+
+    namespace: Namespace
+    name: str
+    entity: str
+
+    def __str__(self) -> str:
+        return dotted(self.namespace, self.name)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The levels of the namespace, followed by the name."""
+        return (*self.namespace, self.name)
+
+
+async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
+    """Yield every Iceberg table whose pointer this catalog has, except those of the namespace `system` and those whose
+    name an undecided transaction changes."""
+    index = (await session.state.head()).index
+    async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
+        async for key, value in entries:
+            _, namespace, name = key.split("\n")
+            levels, entry = tuple(namespace.split("\t")), RelationEntry(value)
+            if entry.kind == "table" and has_pointer(value) and entry.transaction is None and levels[0] != NAMESPACE:
+                yield TableRef(levels, name, entry.entity)
+
+
+async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]:
+    """The enabled policies that apply to a table and that `maintain` executes, by type; empty if the table does not
+    exist. Raises `InvalidPolicy`."""
+    types = {*POLICY_OF.values()}
+    try:
+        listed = await applicable_policies(session, Securable(table.namespace, table.name), None, UNPAGED)
+    except (NoSuchTable, NoSuchNamespace):
+        return {}
+    known = [each for each in map(object_of, listed.items) if each.get("policy-type") in types]
+    return {policy.type: policy for policy in map(Policy.of, known) if policy.enabled}
+
+
+async def current_entry(session: Session, table: TableRef) -> RelationEntry | None:
+    """The table's entry in the registry; None if its name is gone, belongs to another entity, or is being changed by a
+    transaction."""
+    index = (await session.state.head()).index
+    entry = await relation_entry(session.state, index, table.namespace, table.name)
+    return entry if entry is not None and entry.entity == table.entity and entry.transaction is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """A table with its figures, its policies and what is to be done."""
+
+    table: TableRef
+    figures: Figures
+    policies: Mapping[str, Policy]
+    plan: Plan
+
+    def limited_to(self, bytes_left: int | None) -> "PlannedTable":
+        """This table with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is held
+        back if fewer than two files fit. Other steps stay."""
+        if bytes_left is None or self.plan.bytes <= bytes_left:
+            return self
+        rewrite = decide(Procedure.REWRITE_DATA_FILES, self.figures, self.policies, Now(0, bytes_left=bytes_left))
+        others = [step for step in self.plan.steps if step.call.procedure is not Procedure.REWRITE_DATA_FILES]
+        if isinstance(rewrite, Step):
+            return replace(self, plan=Plan([rewrite, *others], self.plan.held_back))
+        held_back = [rewrite] if rewrite is not None else []
+        return replace(self, plan=Plan(others, [*held_back, *self.plan.held_back]))
+
+
+async def plan_table(
+    session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now
+) -> PlannedTable | None:
+    """Read a table's figures and decide about every procedure; None if the table does not exist. Raises as
+    `read_figures` does."""
+    figures = await read_figures(session, table.entity)
+    entry = await current_entry(session, table)
+    if figures is None or entry is None:
+        return None
+    planned = plan(figures, policies, now)
+    steps: list[Step] = []
+    held_back = [*planned.held_back]
+    for step in planned.steps:
+        allowed = await hold_back_if_unsafe(session, entry, figures, step)
+        if isinstance(allowed, Step):
+            steps.append(allowed)
+        else:
+            held_back.append(allowed)
+    return PlannedTable(table, figures, policies, Plan(steps, held_back))
+
+
+async def decide_now(
+    session: Session, table: TableRef, procedure: Procedure, now: Now
+) -> tuple[Figures | None, Step | HeldBack | None]:
+    """Read a table's policies and figures anew, and decide about one procedure. Returns the figures (None if the table
+    does not exist) and the decision (None if the procedure is not due). Raises as `read_figures` does."""
+    policies = await policies_of(session, table)
+    figures = await read_figures(session, table.entity)
+    entry = await current_entry(session, table)
+    if figures is None or entry is None:
+        return None, None
+    decision = decide(procedure, figures, policies, now)
+    return figures, await hold_back_if_unsafe(session, entry, figures, decision) if isinstance(
+        decision, Step
+    ) else decision
+
+
+async def hold_back_if_unsafe(session: Session, entry: RelationEntry, figures: Figures, step: Step) -> Step | HeldBack:
+    """Return the step, or a `HeldBack` if it may delete files of another table (docs/design/pipeline.md#rule-11), or
+    copy rows of another table's files into this one."""
+    reason = (
+        await _prevents_deletion(session, entry, figures, step.call)
+        if step.call.procedure.deletes
+        else _prevents_rewrite(entry, figures)
+    )
+    return step if reason is None else HeldBack(step.call.procedure, step.policy, reason)
+
+
+async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Figures, call: Call) -> str | None:
+    """The reason why a procedure that deletes files must not be called; None if it may be."""
+    where = call.arguments.get("location", figures.location)
+    for location in dict.fromkeys((figures.location, str(where))):
+        obstacle = await deletion_obstacle(session, entry, location)
+        if obstacle is not None:
+            return obstacle
+    if call.procedure is not Procedure.EXPIRE_SNAPSHOTS:
+        return None
+    try:
+        elsewhere = await find_file_elsewhere(session, entry)
+    except TaskFailed as failed:
+        return str(failed)
+    return None if elsewhere is None else OUTSIDE.format(elsewhere)
+
+
+def _prevents_rewrite(entry: RelationEntry, figures: Figures) -> str | None:
+    """The reason why a procedure that rewrites files must not be called; None if it may be."""
+    locations = frozenset(entry.locations)
+    if not is_inside(figures.location, locations):
+        return UNKNOWN_LOCATION.format(figures.location)
+    elsewhere = next((file for file in figures.elsewhere if not is_inside(file, locations)), None)
+    return None if elsewhere is None else OUTSIDE.format(elsewhere)
