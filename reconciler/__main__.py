@@ -7,27 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 EXTRAS = {"pyspark": "spark", "pyiceberg": "pipeline", "pyarrow": "pipeline", "requests": "pipeline"}
-"""What installs a library that is not there."""
+"""The extra of arco-catalog that installs each library."""
 JOBS: Mapping[str, tuple[str, str]] = {
     "reconcile": ("reconciler.reconcile_job", "Write missing receipts of commits."),
     "compact": ("reconciler.compact.job", "Bring the tables of the namespace `system` up to date."),
-    "maintain": ("reconciler.maintain.job", "Carry out the policies that tables are maintained by."),
-    "collect": ("reconciler.collect_job", "Count, or delete, what the catalog needs no longer."),
+    "maintain": ("reconciler.maintain.job", "Execute the maintenance policies of tables."),
+    "collect": ("reconciler.collect_job", "Count or delete objects that the catalog no longer needs."),
     "fsck": ("reconciler.fsck_job", "Check a catalog with the files of its tables."),
 }
-"""The module of each job, which declares its options and runs it, and what it does."""
+"""The module of each job, which has `add_arguments` and `run`, and the job's description."""
 DEFAULT = "reconcile"
-"""The job of a command line that names none."""
+"""The job of a command line without a job's name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a job. It tells of its progress on stderr, and its last line is its counts as JSON. Returns 1 if something
-    could not be read."""
-    said = [*(sys.argv[1:] if arguments is None else arguments)]
-    name = said.pop(0) if said and said[0] in JOBS else DEFAULT
+    """Run the job that the first argument names. The job writes its progress to stderr; the last line on stdout has its
+    counts as JSON. Returns the job's exit status, which is 1 if something could not be read."""
+    left = [*(sys.argv[1:] if arguments is None else arguments)]
+    name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]
     try:
-        job = import_module(module)
+        job = import_module(module)  # a job needs its own libraries alone
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
@@ -37,14 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ) from error
     parser = argparse.ArgumentParser(prog=f"reconciler {name}", description=description)
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
-    parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
+    parser.add_argument("--warehouse", required=True, help="name of the catalog in the store")
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
     parser.add_argument("--realm", help="folder of the store with the catalog's realm, where it has several")
-    parser.add_argument("--master", help="where Spark runs, unless spark-submit says so: local[*], say")
+    parser.add_argument("--master", help="the master of Spark, such as local[*]; by default that of spark-submit")
     declare: Callable[[argparse.ArgumentParser], None] = job.add_arguments
     run: Callable[[argparse.Namespace], tuple[Mapping[str, object], int]] = job.run
     declare(parser)
-    counts, code = run(parser.parse_args(said))
+    counts, code = run(parser.parse_args(left))
     sys.stdout.write(json.dumps(counts, ensure_ascii=False) + "\n")
     return code
 

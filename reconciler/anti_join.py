@@ -1,8 +1,10 @@
-"""The anti-join on Spark: purges that others may stand in the way of, and large ones (docs/design/purge.md#rule-19).
+"""The anti-join on Spark: purges large tables, and tables whose files other tables may refer to
+(docs/design/purge.md#rule-19).
 
-The driver holds the task's lease and does the purge as any worker does. Executors read what the other tables of the
-catalog lead to, and what the purged one leads to; its data files are joined with the others' and deleted by executors,
-part by part. What the driver remembers are the names of tables, and of the purged table's manifests.
+The driver holds the task's lease and executes the purge as any worker does. Executors read which files the other tables
+of the catalog refer to, and which files the purged table refers to. They join both, and delete the purged table's data
+files that no other table refers to, one part after the other. The driver's memory holds the names of tables and the
+locations of the purged table's manifests, and no data files.
 """
 
 from collections import Counter
@@ -27,20 +29,20 @@ from arco_catalog.upkeep.purge.reach import ReachedFile
 from arco_catalog.upkeep.purge.sharing import known_tables
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
-    Damaged,
-    Deleted,
+    DeletionResult,
     Fact,
     Facts,
-    Gone,
     Manifest,
-    Missing,
-    Outside,
-    Own,
+    MissingFile,
+    MissingManifest,
+    OutsideFiles,
     Owner,
+    OwnFile,
     PurgeJob,
     Row,
-    Shared,
-    Unmoved,
+    SharedFile,
+    UnchangedTable,
+    UnreadableFile,
     delete_part,
     part_of,
     read_manifests,
@@ -53,27 +55,28 @@ from storage_backends import StoreUnavailable
 T = TypeVar("T")
 
 ITEMS_IN_A_SLICE = 50
-"""Tables, or manifests, that one task reads where there are many."""
+"""How many tables or manifests one Spark task reads, if there are enough of them."""
 MANIFESTS_IN_A_PART = 20
-"""Whose data files one task deletes."""
+"""How many manifests of the purged table have their data files in one part, on average."""
 MAX_PARTS = 4_096
 NAMES_AT_ONCE = 10_000
-"""Files, other than data, that are looked for among those of others at once."""
+"""How many files other than data files are compared with other tables' files by one Spark job."""
 MAX_KEEPERS = 20
-"""Tables that the result names; files that were kept for more of them are counted under `OTHERS`."""
+"""How many tables the result names for which files are kept; files of further ones are counted under `OTHERS`."""
 OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkAntiJoin:
-    """See `AntiJoin`."""
+    """An `AntiJoin` on the executors of a Spark application."""
 
     spark: SparkContext
     config: CatalogConfig
 
     @asynccontextmanager
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
-        """See `AntiJoin.deletion`."""
+        """Read the files of all other tables, and open a deletion of the files that no other table refers to. On exit,
+        executors drop what they have read. Raises as `SharedFiles.read` does."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)
@@ -84,11 +87,12 @@ class SparkAntiJoin:
             await shared.read(execution, [Owner(name, entity, 0) for name, entity in tables])
             yield SparkDeletion(execution, tombstone.locations, shared)
         finally:
-            shared.forget()
+            shared.unpersist()
 
 
 class SharedFiles:
-    """The files at the locations of the purged table that other tables lead to, kept by executors."""
+    """The files at the purged table's locations that other tables refer to, persisted on executors. `any` is true if
+    there is one."""
 
     def __init__(self, spark: SparkContext, jobs: SparkJobs, job: PurgeJob) -> None:
         self.spark = spark
@@ -96,39 +100,41 @@ class SharedFiles:
         self.job = job
         self.any = False
         self.missing: dict[str, str] = {}
-        """Tables of which a file is gone, and which."""
+        """Descriptions of missing files of other tables' present states, by the table's name and entity."""
         self.unread: dict[str, str] = {}
-        """Tables of which something can't be read, and what."""
+        """Why some file of a table could not be read, by the table's name; at most `MAX_UNREAD` tables."""
         self._parts: list[RDD[Row]] = []
 
     @property
     def rows(self) -> "RDD[Row]":
-        """A row for each."""
+        """The rows of shared files: a file occurs once for each table that refers to it."""
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Reads what these tables lead to. A table of which a file was gone when it came to be read may have been
-        written anew: it is read again, if its pointer has moved. Raises `NotYet` while something that is gone of the
-        present state of a table may be restored, unless locations are trusted; `TaskFailed` for a table
-        without a pointer; and `StoreUnavailable` where tables keep changing."""
+        """Read which files these tables refer to. A table with a missing file is read again if its pointer has changed
+        since, up to `MAX_ROUNDS` times.
+
+        Raises `NotYet` if a file of a table's present state is missing and may still be restored, unless the settings
+        trust locations; `TaskFailed` for a table without a pointer; and `StoreUnavailable` if a table changes during
+        each reading."""
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
         for _ in range(MAX_ROUNDS):
             if not tables:
                 break
             rows = self._read(tables)
-            facts = await self.jobs.run(rows.mapPartitions(_told).collect)
+            facts = await self.jobs.run(rows.mapPartitions(_for_driver).collect)
             for fact in facts:
-                if isinstance(fact, Damaged) and len(self.unread) < MAX_UNREAD:
+                if isinstance(fact, UnreadableFile) and len(self.unread) < MAX_UNREAD:
                     self.unread.setdefault(fact.name, fact.why)
-            self.any = self.any or any(isinstance(fact, Shared) for fact in facts)
+            self.any = self.any or any(isinstance(fact, SharedFile) for fact in facts)
             for fact in facts:
-                if isinstance(fact, Unmoved) and fact.owner in lost and not trusts:
+                if isinstance(fact, UnchangedTable) and fact.owner in lost and not trusts:
                     await self._note_missing(execution.session(), fact.owner, lost[fact.owner])
-            lost = {fact.owner: fact.file for fact in facts if isinstance(fact, Gone) and fact.present}
-            tables = sorted({fact.owner for fact in facts if isinstance(fact, Gone)})
+            lost = {fact.owner: fact.file for fact in facts if isinstance(fact, MissingFile) and fact.present}
+            tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
         else:
-            raise StoreUnavailable(f"{tables[0].name} changes faster than it can be read")
+            raise StoreUnavailable(f"{tables[0].name} changed during each of {MAX_ROUNDS} readings of its files")
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
@@ -138,32 +144,34 @@ class SharedFiles:
             if len(self.unread) < MAX_UNREAD:
                 self.unread.setdefault(name, self.missing[name])
 
-    async def among(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """Those of these files that are shared, and the names of who leads to each."""
-        wanted, found = frozenset(keys), dict[str, set[str]]()
-        for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_among, wanted)).collect):
+    async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
+        """The shared files among `keys` (normal forms), each with the names of the tables that refer to it."""
+        searched, found = frozenset(keys), dict[str, set[str]]()
+        for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
         return found
 
-    def forget(self) -> None:
-        """Lets executors forget them."""
+    def unpersist(self) -> None:
+        """Let executors drop the files that they hold."""
         for part in self._parts:
             part.unpersist()
 
     def _read(self, tables: Sequence[Owner]) -> "RDD[Row]":
-        walked = _slices(self.spark, tables).mapPartitions(partial(read_others, self.job))
-        manifests = self._kept(walked).filter(_is_manifest)
-        grouped = manifests.groupByKey(max(_at_once(self.spark), manifests.getNumPartitions()), part_of)
-        named = self._kept(grouped.mapPartitions(partial(read_manifests_of_others, self.job)))
-        return walked.union(named)
+        rows_of_tables = _slices(self.spark, tables).mapPartitions(partial(read_others, self.job))
+        manifests = self._persist(rows_of_tables).filter(_is_manifest)
+        # Tables may share manifests: grouping lets each be read once.
+        grouped = manifests.groupByKey(max(_parallel_tasks(self.spark), manifests.getNumPartitions()), part_of)
+        rows_of_manifests = self._persist(grouped.mapPartitions(partial(read_manifests_of_others, self.job)))
+        return rows_of_tables.union(rows_of_manifests)
 
-    def _kept(self, rows: "RDD[Row]") -> "RDD[Row]":
+    def _persist(self, rows: "RDD[Row]") -> "RDD[Row]":
         self._parts.append(rows.persist(StorageLevel.DISK_ONLY))
         return rows
 
 
 class SparkDeletion(Deletion):
-    """Deletes what nobody shares: data files by executors, the rest, of which the driver knows the names, by itself."""
+    """Deletes the purged table's files that no other table refers to: data files on executors, other files in the
+    driver."""
 
     def __init__(self, execution: Execution, locations: Sequence[str], shared: SharedFiles) -> None:
         progress = Progress.parse(execution.checkpoint)
@@ -177,7 +185,7 @@ class SparkDeletion(Deletion):
         left: list[ReachedFile] = []
         for batch in batches(files, NAMES_AT_ONCE):
             keys = [self._key(file) for file in batch]
-            found = await self._shared.among(key for key in keys if key)
+            found = await self._shared.find(key for key in keys if key)
             left += [file for file, key in zip(batch, keys, strict=True) if key not in found]
             self._keep(len(found), Counter(name for names in found.values() for name in names))
         return left
@@ -188,31 +196,33 @@ class SparkDeletion(Deletion):
             manifests = [manifest.location async for chunk in chunks for manifest in chunk.manifests]
         if not manifests:
             return
-        named = _slices(shared.spark, manifests).mapPartitions(partial(read_manifests, shared.job))
-        named.persist(StorageLevel.DISK_ONLY)
+        rows = _slices(shared.spark, manifests).mapPartitions(partial(read_manifests, shared.job))
+        rows.persist(StorageLevel.DISK_ONLY)
         try:
-            facts = await shared.jobs.run(named.mapPartitions(_told).collect)
-            _require_undamaged(facts)
-            if self.progress.parts == 0:  # nobody counted them yet
-                outside = self.progress.outside + sum(fact.files for fact in facts if isinstance(fact, Outside))
-                parts = min(MAX_PARTS, max(_at_once(shared.spark), len(manifests) // MANIFESTS_IN_A_PART))
+            facts = await shared.jobs.run(rows.mapPartitions(_for_driver).collect)
+            _require_readable(facts)
+            if self.progress.parts == 0:  # no earlier lease chose the number of parts, which must not change
+                outside = self.progress.outside + sum(fact.files for fact in facts if isinstance(fact, OutsideFiles))
+                parts = min(MAX_PARTS, max(_parallel_tasks(shared.spark), len(manifests) // MANIFESTS_IN_A_PART))
                 await self._save(replace(self.progress, outside=outside, parts=parts))
-            files = named.filter(_is_file)
+            files = rows.filter(_is_file)
             if shared.any:
                 files = files.union(shared.rows)
             await self._delete_parts(files.groupByKey(self.progress.parts, part_of))
-            self.progress = self.progress.without(sorted(fact.manifest for fact in facts if isinstance(fact, Missing)))
+            self.progress = self.progress.without(
+                sorted(fact.manifest for fact in facts if isinstance(fact, MissingManifest))
+            )
         finally:
-            named.unpersist()
+            rows.unpersist()
 
     async def _delete_parts(self, files: "RDD[Facts]") -> None:
-        """Deletes part after part, as many beside each other as executors have room for. Which file is in which part is
-        the same for every lease."""
+        """Delete the files of the parts that are left, as many parts at a time as executors have cores for, and save
+        the progress after each. A file is in the same part under every lease of the task."""
         shared, parts = self._shared, self.progress.parts
         while self.progress.done < parts:
-            now = range(self.progress.done, min(parts, self.progress.done + _at_once(shared.spark)))
+            now = range(self.progress.done, min(parts, self.progress.done + _parallel_tasks(shared.spark)))
             action = partial(shared.spark.runJob, files, partial(delete_part, shared.job), [*now])
-            done = Deleted.sum(await shared.jobs.run(action))
+            done = DeletionResult.sum(await shared.jobs.run(action))
             self._keep(done.kept, done.kept_for)
             progress = self.progress
             progress = progress.with_unaddressable(done.unaddressable, done.unaddressable_examples)
@@ -228,46 +238,49 @@ class SparkDeletion(Deletion):
     def _keep(self, files: int, names: Mapping[str, int]) -> None:
         kept_for = dict(self.progress.kept_for)
         for name, count in sorted(names.items()):
-            told = name if name in kept_for or len(kept_for) < MAX_KEEPERS else OTHERS
-            kept_for[told] = kept_for.get(told, 0) + count
+            keeper = name if name in kept_for or len(kept_for) < MAX_KEEPERS else OTHERS
+            kept_for[keeper] = kept_for.get(keeper, 0) + count
         self.progress = replace(self.progress, kept=self.progress.kept + files, kept_for=kept_for)
 
 
-def _at_once(spark: SparkContext) -> int:
-    """Tasks that are handed to Spark together: enough for each core to have a next one."""
+def _parallel_tasks(spark: SparkContext) -> int:
+    """How many tasks to submit to Spark together: two for each core, so that no core waits for its next task."""
     return 2 * spark.defaultParallelism
 
 
 def _slices(spark: SparkContext, items: Sequence[T]) -> "RDD[T]":
-    """Items dealt out: as many slices as are worth it."""
-    return spark.parallelize(items, max(1, min(len(items), max(_at_once(spark), len(items) // ITEMS_IN_A_SLICE))))
+    """An RDD of items: a slice of `ITEMS_IN_A_SLICE` if there are many, smaller ones if cores would be idle."""
+    slices = min(len(items), max(_parallel_tasks(spark), len(items) // ITEMS_IN_A_SLICE))
+    return spark.parallelize(items, max(1, slices))
 
 
-def _require_undamaged(facts: Iterable[Fact]) -> None:
+def _require_readable(facts: Iterable[Fact]) -> None:
+    """Raise `TaskFailed` if one of the facts is that a file can't be read."""
     for fact in facts:
-        if isinstance(fact, Damaged):
+        if isinstance(fact, UnreadableFile):
             raise TaskFailed(fact.why)
 
 
-def _told(rows: Iterable[Row]) -> Iterator[Fact]:
-    """What the driver is to know of some rows: what they tell it, and whether there are files of others among them."""
-    outside, shares, told = 0, False, set[Fact]()
+def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
+    """The facts of some rows that the driver needs: those that are not about a file to delete, each once; one
+    `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
+    outside, shares, facts = 0, False, set[Fact]()
     for _, fact in rows:
-        if isinstance(fact, Outside):
+        if isinstance(fact, OutsideFiles):
             outside += fact.files
-        elif isinstance(fact, Damaged | Gone | Missing | Unmoved):
-            told.add(fact)
-        elif isinstance(fact, Shared) and not shares:
+        elif isinstance(fact, UnreadableFile | MissingFile | MissingManifest | UnchangedTable):
+            facts.add(fact)
+        elif isinstance(fact, SharedFile) and not shares:
             shares = True
-            told.add(fact)
-    yield from told
+            facts.add(fact)
+    yield from facts
     if outside:
-        yield Outside(outside)
+        yield OutsideFiles(outside)
 
 
-def _among(wanted: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
-    """Those of these files that are in the rows, each with the names of who leads to it."""
-    return iter({(key, fact.name) for key, fact in rows if isinstance(fact, Shared) and key in wanted})
+def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
+    """The shared files of these rows that are in `keys`, each paired with the name of every table that refers to it."""
+    return iter({(key, fact.name) for key, fact in rows if isinstance(fact, SharedFile) and key in keys})
 
 
 def _is_manifest(row: Row) -> bool:
@@ -275,8 +288,8 @@ def _is_manifest(row: Row) -> bool:
 
 
 def _is_shared(row: Row) -> bool:
-    return isinstance(row[1], Shared)
+    return isinstance(row[1], SharedFile)
 
 
 def _is_file(row: Row) -> bool:
-    return isinstance(row[1], Own)
+    return isinstance(row[1], OwnFile)

@@ -18,25 +18,26 @@ from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener, canonical_url, open_store
 
 TIMEOUT_MS = 12 * 60 * 60 * 1000
-"""How long one session may take: as long as EMR Serverless lets a job run unless told otherwise."""
+"""How long one session may take: the default limit of EMR Serverless for a job."""
 
 
 def open_by_environment(url: str) -> ObjectStore:
-    """Opens a store as the process that it is opened in was configured, driver or executor. Raises `ValueError`."""
+    """Open a store by the environment variables of the calling process, which may be the driver or an executor. Raises
+    `ValueError` for a bad URL or variable."""
     return open_store(url, os.environ)
 
 
 def own_environment() -> Mapping[str, str]:
-    """That of this process."""
+    """The environment variables of this process."""
     return os.environ
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
-    """How to open a catalog: the URL of its store, its warehouse, and allowed prefixes outside of it; `realm` is the
-    folder of its realm, where the store has several.
+    """The settings with which driver and executors open a catalog: the URL of its store, its warehouse, and the allowed
+    prefixes outside of the store. `realm` is the folder of the catalog's realm if the store has several realms.
 
-    `opens` opens the store; it must survive pickling, as functions of a module do.
+    `opens` opens a store by its URL. It must survive pickling, as a function of a module does.
     """
 
     store: str
@@ -48,7 +49,8 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
-        """The catalog, opened here: that of the realm where the store has one. Raises as `session` does, `NotFound`,
+        """Open the catalog in this process, and close it on exit. In a store with a realm it is the realm's catalog of
+        the warehouse's name. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such catalog,
         and `StoreError`."""
         catalog, url = await self._build()
         try:
@@ -62,18 +64,17 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """A session with the catalog, opened here. Raises `ValueError` for a bad URL or prefix, `NotFound`, and
-        `StoreError`.
+        """Open the catalog in this process, and a session that may read and write everything. Raises as `catalog` does.
 
-        Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
+        It is not checked whether the store honours preconditions: concurrent runs write the same bytes to a key.
         """
         async with self.catalog() as catalog:
             yield _session(catalog)
 
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
-        """A session with the registry of the catalog's realm, opened here; None where the store has no realm. Raises
-        as `session` does."""
+        """Open a session with the registry of the catalog's realm; None if the store has no realm. Raises `ValueError`
+        for a bad URL or prefix, and `StoreError`."""
         catalog, url = await self._build()
         try:
             [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))
@@ -82,7 +83,8 @@ class CatalogConfig:
             await catalog.close()
 
     async def _build(self) -> tuple[Catalog, str]:
-        """The one catalog of the store, and the store's URL. Raises `ValueError`, and `StoreError`."""
+        """Build the catalog that is not in a realm, by which realms of the store are found, too. Returns it and the
+        store's canonical URL. Raises `ValueError` and `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
         catalog = await build_with_recorded(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens)

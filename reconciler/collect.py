@@ -1,11 +1,12 @@
-"""Collections on Spark: what `arco gc` does, its batches dealt out (`arco_catalog.upkeep.collection.batch_runner`).
+"""Collection on Spark: `arco gc` with its batches distributed to executors
+(`arco_catalog.upkeep.collection.batch_runner`).
 
-The driver lists each kind once, in the order of the one process, and hands what it has listed to executors, a batch to
-a Spark job. An executor judges and deletes its batch as that process would: it looks again, fences for itself, and
-stops before the run's deadline. What it has learned of entities it keeps for the run's next batch. A batch that is lost
-is halved, and its halves are tried again, until what is lost is one object: that is told, and kept.
+The driver lists each kind of object once, in the order of `arco gc`, and sends each batch of listed objects to an
+executor as one Spark job. The executor runs the code of `arco gc` on its batch: it reads each object again, fences by
+itself, and stops before the run's deadline. It caches entities for the run's next batch. If a batch fails, its halves
+are tried again, until a batch of one object fails: that object stays, and is reported.
 
-The registries of realms, and what a delegation service has, are small: the driver collects them by itself.
+The driver itself collects the registries of realms and the objects of a delegation service, which are few.
 """
 
 import asyncio
@@ -36,22 +37,23 @@ from arco_catalog.upkeep.collection.report import CollectedCatalogs
 from arco_catalog.upkeep.collection.run import Run, Stopped
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from reconciler.catalog_config import CatalogConfig, open_by_environment
-from reconciler.parts import InFlight, Losses, Part, halves, why
+from reconciler.parts import InFlight, Losses, Part, halves, reason
 from storage_backends import Listed
 from storage_backends.open import StoreOpener, canonical_url
 
 MARGIN_MS = 60 * 1000
-"""What a run that is to stop may take to end."""
+"""How long before its deadline a run stops."""
 IN_FLIGHT = 64
-"""Batches that are on executors at once: so much of what was listed the driver has in memory."""
+"""How many batches are on executors at once. It bounds the listed objects in the driver's memory."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What an executor has to know of a run over one catalog."""
+class CollectionJob:
+    """The run over one catalog, as executors receive it. `run` is the run's id, `deadline_ms` the end of its session;
+    without `delete`, objects are only counted."""
 
     config: CatalogConfig
     retention: Retention
@@ -61,36 +63,37 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[R]):
-    """What came of a batch: None if it was stopped."""
+class BatchResult(Generic[R]):
+    """The counts and the result of a batch; `result` is None if the batch was stopped."""
 
     stats: CollectionStats
     result: R | None
 
 
 def collector_request(deadline_ms: int) -> OperationRequest:
-    """What a run asks of a store."""
+    """The request of a collector's session, which ends at `deadline_ms`."""
     return OperationRequest("POST", "collect", "", None, "collector", {"kind": "Collector"}, deadline_ms)
 
 
-class OnExecutors:
-    """Deals the batches of one catalog's collection to the executors of a Spark application."""
+class SparkBatchRunner:
+    """Runs the batches of one catalog's collection on the executors of a Spark application."""
 
-    def __init__(self, spark: SparkContext, setting: Setting, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(self, spark: SparkContext, job: CollectionJob, in_flight: int = IN_FLIGHT) -> None:
         self._spark = spark
-        self._setting = setting
-        self._most = in_flight
+        self._job = job
+        self._max_in_flight = in_flight
         self._losses = Losses()
 
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
-        """Each batch, or a part of one, with what came of it. A run that is stopped waits for what is under way, which
-        stops by itself, so that all that was deleted is counted. Raises `Stopped`, `StoreError`, and, where more is
-        lost than any object could be to blame for, what Spark raised."""
+        """Run the batches, and yield each with its result (None if it was stopped or failed), in the order in which
+        they finish. A batch whose Spark job fails is yielded in parts. If the run is stopped, batches on executors are
+        awaited, so that every deletion is counted. Raises `Stopped`, `StoreError`, and the error of Spark if so many
+        batches fail that no object can be the cause (`Losses`)."""
         group = run.session.runtime.ulid()
-        in_flight = InFlight[Batch[T, R], Done[R]](
-            self._spark, group, "collect", partial(do_batches, self._setting), self._most
+        in_flight = InFlight[Batch[T, R], BatchResult[R]](
+            self._spark, group, "collect", partial(collect_batches, self._job), self._max_in_flight
         )
         queue: deque[Batch[T, R]] = deque()
         stopped: Stopped | None = None
@@ -109,8 +112,8 @@ class OnExecutors:
                             listing, stopped = False, error
                     else:
                         for part in await in_flight.finished():
-                            for done in self._take(run, part, queue):
-                                yield done
+                            for outcome in self._take(run, part, queue):
+                                yield outcome
                     if run.stats.stopped or stopped is not None:
                         listing, stopped = False, stopped or Stopped()
                         queue.clear()
@@ -120,7 +123,7 @@ class OnExecutors:
             raise stopped
 
     def _take(
-        self, run: Run, part: Part[Batch[T, R], Done[R]], queue: deque[Batch[T, R]]
+        self, run: Run, part: Part[Batch[T, R], BatchResult[R]], queue: deque[Batch[T, R]]
     ) -> Iterator[tuple[Batch[T, R], R | None]]:
         [batch] = part.items
         self._losses.note(part.lost)
@@ -133,52 +136,52 @@ class OnExecutors:
             queue.extendleft(replace(batch, items=half) for half in halves(batch.items))
         else:
             [item] = batch.items
-            run.stats.fails(f"{_called(item)}: the Spark task that looked at it failed: {why(part.lost)}")
+            run.stats.fails(f"{_describe(item)}: the Spark task that examined it failed: {reason(part.lost)}")
             yield batch, None
 
 
-def _called(item: object) -> str:
-    """An object of a batch, as it is told."""
+def _describe(item: object) -> str:
+    """The key or name of an item of a batch, for a report."""
     if isinstance(item, Listed):
         return item.key
     return str(item[0]) if isinstance(item, tuple) else str(item)
 
 
-class _Kept(threading.local):
-    """What this process of an executor has learned of the entities of one run."""
+class _RunCache(threading.local):
+    """The entities that this thread of an executor has read in the run `run`."""
 
     run: str = ""
-    known: EntityCache = EntityCache()
+    entities: EntityCache = EntityCache()
 
 
-_KEPT = _Kept()
+_CACHE = _RunCache()
 
 
-def do_batches(setting: Setting, batches: Iterable[Batch[T, R]]) -> Iterator[Done[R]]:
-    """An executor's share: one catalog opened, and batches judged, and what may go of them deleted. Raises `StoreError`
-    if the store does not answer."""
-    return iter(asyncio.run(_do_batches(setting, [*batches])))
+def collect_batches(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
+    """Run batches on an executor with one opened catalog, and yield the result of each. Raises `StoreError` if the
+    store does not respond."""
+    return iter(asyncio.run(_collect_batches(job, [*batches])))
 
 
 def _is_near(deadline: Deadline) -> bool:
     return deadline.left_ms() <= MARGIN_MS
 
 
-async def _do_batches(setting: Setting, batches: list[Batch[T, R]]) -> list[Done[R]]:
-    if _KEPT.run != setting.run:
-        _KEPT.run, _KEPT.known = setting.run, EntityCache()
-    done: list[Done[R]] = []
-    async with setting.config.catalog() as catalog:
+async def _collect_batches(job: CollectionJob, batches: list[Batch[T, R]]) -> list[BatchResult[R]]:
+    if _CACHE.run != job.run:
+        _CACHE.run, _CACHE.entities = job.run, EntityCache()
+    results: list[BatchResult[R]] = []
+    async with job.config.catalog() as catalog:
         for batch in batches:
-            session = catalog.session(collector_request(setting.deadline_ms), ALLOW_ALL)
-            run = Run(session, setting.retention, setting.delete, should_stop=partial(_is_near, session.deadline))
+            session = catalog.session(collector_request(job.deadline_ms), ALLOW_ALL)
+            run = Run(session, job.retention, job.delete, should_stop=partial(_is_near, session.deadline))
             try:
-                result = await batch.work(run, Entities(run, _KEPT.known), batch.items)
+                result = await batch.work(run, Entities(run, _CACHE.entities), batch.items)
             except Stopped:
                 run.stats.stopped = True
                 result = None
-            done.append(Done(run.stats, result))
-    return done
+            results.append(BatchResult(run.stats, result))
+    return results
 
 
 async def collect_on_spark(
@@ -191,14 +194,15 @@ async def collect_on_spark(
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     opens: StoreOpener = open_by_environment,
 ) -> CollectedCatalogs:
-    """Collects what `arco gc` does, in all that has state in the deployment that the variables name; without `delete`
-    it only counts, and writes nothing. `opens` opens stores on executors. Raises what `collect` does, `NotFound` if
-    there is nothing, and `RuntimeError` over a store that ignores conditions."""
+    """Collect in every catalog and registry of the deployment that `environment` describes, as `arco gc` does. Without
+    `delete`, objects are counted, and nothing is written. `opens` opens stores on executors; a run stops `MARGIN_MS`
+    before `timeout_ms` is over. Returns the counts by catalog. Raises as `collect` does, `NotFound` if the store has no
+    catalog, and `RuntimeError` if it ignores preconditions."""
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:
         owner = by_paths.get(session.state.paths)
-        runner = HERE if owner is None else OnExecutors(spark, setting(session, owner))
+        runner = HERE if owner is None else SparkBatchRunner(spark, job_of(session, owner))
         return await collect(
             session,
             delete=delete,
@@ -207,7 +211,7 @@ async def collect_on_spark(
             runner=runner,
         )
 
-    def setting(session: Session, owner: DeployedCatalog) -> Setting:
+    def job_of(session: Session, owner: DeployedCatalog) -> CollectionJob:
         config = CatalogConfig(
             STORE.require(environment),
             owner.name,
@@ -217,7 +221,7 @@ async def collect_on_spark(
             max_metadata_bytes=MAX_METADATA.read(environment),
         )
         retention = session.settings.retention
-        return Setting(config, retention, delete, session.request.deadline_ms, runtime.ulid())
+        return CollectionJob(config, retention, delete, session.request.deadline_ms, runtime.ulid())
 
     async with _inventory(environment, runtime, delete=False) as found:
         if not found.registries:
@@ -227,7 +231,7 @@ async def collect_on_spark(
                 raise NotFound(f"there is no catalog {only.name!r} in {STORE.require(environment)}")
     async with _inventory(environment, runtime, delete=delete) as inventory:
         for each in inventory.catalogs:
-            with suppress(CatalogError):  # told where it is collected
+            with suppress(CatalogError):  # `collect_all` opens it again, and reports the error
                 by_paths[each.open().paths] = each
         request = collector_request(runtime.now_ms() + timeout_ms)
         return [each async for each in collect_all(inventory, request, runtime, collection)]
@@ -235,7 +239,8 @@ async def collect_on_spark(
 
 @asynccontextmanager
 async def _inventory(environment: Mapping[str, str], runtime: Runtime, *, delete: bool) -> AsyncIterator[Inventory]:
-    """What there is. Before anything is deleted the store is asked whether it keeps conditions, which writes to it."""
+    """The catalogs and registries of the deployment, opened. With `delete`, a write checks first that the store honours
+    preconditions."""
     if delete:
         async with opened(environment, runtime) as inventory:
             yield inventory

@@ -16,49 +16,51 @@ from reconciler.catalog_config import TIMEOUT_MS, own_environment
 from reconciler.collect import MARGIN_MS, collect_on_spark
 from reconciler.session import spark_of
 
-NOT_THERE = 2
-"""The exit status where there is nothing to collect from."""
+NOT_FOUND = 2
+"""The exit status if the store has no catalog."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares what it takes besides a catalog."""
+    """Add the options of `collect` to a parser that has those of the catalog's store."""
     parser.add_argument("--delete", action="store_true", help="delete what is listed")
-    parser.add_argument("--seconds", type=_positive, metavar="N", help="stop after so many; the next run goes on")
+    parser.add_argument("--seconds", type=_positive, metavar="N", help="stop after N seconds; the next run continues")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Tells how far it has come. Returns what `arco gc --json` prints, and 1 if anything could not be read."""
-    said = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
-    said[ALLOWED_LOCATIONS.name] = ",".join(parsed.allowed_location) or None
-    environment = {**own_environment(), **{name: value for name, value in said.items() if value is not None}}
+    """Collect, and write the progress to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
+    status: 1 if an object could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if there is no
+    catalog."""
+    options = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
+    options[ALLOWED_LOCATIONS.name] = ",".join(parsed.allowed_location) or None
+    environment = {**own_environment(), **{name: value for name, value in options.items() if value is not None}}
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
-    progress = _Progress(runtime.now_ms).told
+    progress = _ProgressLine(runtime.now_ms).write
     with spark_of(parsed, "arco-collect") as spark:
         work = collect_on_spark(spark, environment, runtime, timeout_ms, delete=parsed.delete, progress=progress)
         try:
             collected = asyncio.run(work)
         except NotFound as error:
             sys.stderr.write(f"reconciler: {error.message}\n")
-            raise SystemExit(NOT_THERE) from error
+            raise SystemExit(NOT_FOUND) from error
     unreadable = any(stats.unreadable_count for _, stats in collected)
     return as_document(collected, delete=parsed.delete), 1 if unreadable else 0
 
 
-def _positive(said: str) -> int:
-    number = int(said)
+def _positive(text: str) -> int:
+    number = int(text)
     if number < 1:
-        raise ValueError(said)
+        raise ValueError(text)
     return number
 
 
-class _Progress:
-    """Tells how far a run has come, once a second."""
+class _ProgressLine:
+    """Writes the progress of a run, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
-    def told(self, stats: CollectionStats) -> None:
-        """A line, unless there was one just before."""
+    def write(self, stats: CollectionStats) -> None:
+        """Write a line with these counts, unless one was written less than a second ago."""
         if self._pace.is_due():
             sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} to collect\n")

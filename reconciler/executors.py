@@ -1,4 +1,4 @@
-"""Who does the parts of a job: Spark's executors, or, for tests and small catalogs, this process."""
+"""Runs the parts of a job on the executors of Spark or, for tests and small catalogs, in this process."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -10,18 +10,19 @@ Result = TypeVar("Result")
 
 
 class Executors(Protocol):
-    """Runs parts of a job, and returns what came of each, in order. What one raises is raised."""
+    """Runs the parts of a job."""
 
     parallelism: int
-    """How many parts are done beside each other, roughly."""
+    """About how many parts run concurrently."""
 
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """`name` is what is shown of it. `work` and parts must survive pickling."""
+        """Call `work` with each part, and return the results in the order of the parts. `name` describes the job in
+        Spark's interface. `work`, parts and results must survive pickling. An exception of `work` is raised."""
         ...
 
 
-class Here:
-    """This process, one part after the other."""
+class LocalExecutor:
+    """Runs one part after the other in this process."""
 
     parallelism = 1
 
@@ -29,8 +30,8 @@ class Here:
         return [work(part) for part in parts]
 
 
-class OnSpark:
-    """The executors of a Spark application: one task for each part."""
+class SparkExecutors:
+    """Runs each part as one task of a Spark application."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark
@@ -43,8 +44,8 @@ class OnSpark:
         return self._spark.parallelize(parts, len(parts)).map(work).collect()
 
 
-def cut(items: Sequence[Item], parallelism: int, least: int, most: int) -> list[Sequence[Item]]:
-    """Parts of equal size: enough of them for every executor, none so small that starting it costs more than its work,
-    none so large that its results fill an executor's memory."""
-    size = min(most, max(least, -(-len(items) // parallelism)))
+def cut(items: Sequence[Item], parallelism: int, min_size: int, max_size: int) -> list[Sequence[Item]]:
+    """Cut items into `parallelism` parts of equal size: into more if a part would exceed `max_size`, and into fewer if
+    a part would be smaller than `min_size`. The last part may be smaller."""
+    size = min(max_size, max(min_size, -(-len(items) // parallelism)))
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,10 +1,10 @@
-"""The check of tables' files on Spark: what `arco fsck --data` does with one table after the other, dealt out.
+"""The check of tables' files on Spark: `arco fsck --data` with its tables distributed to executors.
 
-The driver checks what the catalog itself has stored, and cuts the tables that its registry names into parts. An
-executor looks at its tables by the very code of the command (`arco_catalog.upkeep.fsck.files`). Of a table with
-very many manifests it looks at the first, and leaves the others to the driver, which deals them out as parts of their
-own, adds up what was found in them, and sees whether the table was changed meanwhile. A part that is lost is halved,
-and its halves are tried again, until what is lost is one table, or one manifest of it: that is told of the table.
+The driver checks the catalog's own objects, and cuts the tables of its registry into parts. An executor examines the
+tables of a part with the code of the command (`arco_catalog.upkeep.fsck.files`). Of a table with very many manifests it
+examines the first ones, and returns the others to the driver, which distributes them as further parts, adds up their
+findings, and checks whether the table has changed in between. If a part fails, its halves are tried again, until a part
+of one table or of one manifest fails: that is a finding of the table.
 """
 
 import asyncio
@@ -27,27 +27,27 @@ from arco_catalog.upkeep.fsck.report import FindingCollector, Report
 from arco_catalog.upkeep.fsck.table_files import Look, Manifest
 from arco_catalog.upkeep.fsck.tally import Tally
 from reconciler.catalog_config import CatalogConfig
-from reconciler.parts import Losses, Part, cut_by, halves, run_on_executors, why
+from reconciler.parts import Losses, Part, cut_by, halves, reason, run_on_executors
 
 PART = 100
-"""Tables in a part."""
+"""How many tables are in a part."""
 MANIFESTS = 200
-"""Manifests of one table that one part looks at."""
-BESIDE = 8
-"""Tables that a part looks at side by side."""
+"""How many manifests of one table a part examines at most."""
+CONCURRENCY = 8
+"""How many tables of a part are examined concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A table that is to be looked at; or these manifests of it, where the rest of it was looked at before."""
+    """A table to examine; or, if there are `manifests`, these manifests of a table whose rest was examined before."""
 
     relation: Relation
     manifests: tuple[Manifest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What came of one task, and how many objects it looked at."""
+class TaskResult:
+    """The result of one task, and how many objects it examined."""
 
     task: Task
     look: Look
@@ -55,17 +55,19 @@ class Looked:
 
 
 @dataclass(slots=True)
-class _Divided:
-    """A table whose manifests are dealt out: what was found by now, how many are to come, and why some never will."""
+class _SplitTable:
+    """A table whose manifests are examined in several parts: the findings so far, how many parts are left, and in
+    `failure` why a manifest could not be examined."""
 
     look: Look
-    waiting: int
-    lost: str = ""
+    parts_left: int
+    failure: str = ""
 
 
 @dataclass(slots=True)
 class FsckProgress:
-    """How far a check has come: the tables up to `up_to`, in the order of their names, are all done."""
+    """The progress of a check: the counts of tables, done tables, examined objects and findings. All tables up to the
+    name `up_to`, in the order of names, are done."""
 
     tables: int = 0
     done: int = 0
@@ -76,39 +78,40 @@ class FsckProgress:
 
 @dataclass
 class _Run:
-    """What is known of the tables of one check."""
+    """The state of one check in the driver."""
 
     examination: Examination
-    tell: Callable[[Finding], None]
-    gathered: FindingCollector
+    on_finding: Callable[[Finding], None]
+    collector: FindingCollector
     progress: FsckProgress
     order: Sequence[Relation]
-    """All tables that are looked at."""
-    ended: set[str] = field(default_factory=set)
-    """Entities of those that are done, behind the first that is not."""
-    divided: dict[str, _Divided] = field(default_factory=dict)
-    """By entities."""
+    """All tables of the check, in the order of their names."""
+    done: set[str] = field(default_factory=set)
+    """Entities of the tables that are done, after the first one that is not."""
+    split: dict[str, _SplitTable] = field(default_factory=dict)
+    """Tables that are examined in several parts, by entity."""
     looks: dict[str, int] = field(default_factory=dict)
-    """How often divided tables were looked at."""
-    place: int = 0
+    """How often the examination of a split table was started, by entity."""
+    next_in_order: int = 0
+    """The position in `order` of the first table that is not done."""
 
     def add(self, finding: Finding) -> None:
-        """Takes a finding in."""
-        if self.gathered.add(finding):
-            self.tell(finding)
+        """Add a finding to the report, and pass it to `on_finding` if the report takes it."""
+        if self.collector.add(finding):
+            self.on_finding(finding)
 
-    def ends(self, relation: Relation, tally: Tally) -> None:
-        """Takes in what came of a table."""
+    def finish(self, relation: Relation, tally: Tally) -> None:
+        """Add the findings of a table, and count the table as done."""
         for finding in tally.findings(relation):
             self.add(finding)
         self.looks.pop(relation.entity, None)
-        self.ended.add(relation.entity)
-        while self.place < len(self.order) and (first := self.order[self.place]).entity in self.ended:
+        self.done.add(relation.entity)
+        while self.next_in_order < len(self.order) and (first := self.order[self.next_in_order]).entity in self.done:
             self.progress.up_to = first.name
-            self.ended.remove(first.entity)
-            self.place += 1
+            self.done.remove(first.entity)
+            self.next_in_order += 1
         self.progress.done += 1
-        self.progress.findings = self.gathered.count
+        self.progress.findings = self.collector.count
 
 
 async def fsck(
@@ -119,123 +122,127 @@ async def fsck(
     part: int = PART,
     manifests: int = MANIFESTS,
     progress: Callable[[FsckProgress], None] = lambda progress: None,
-    tell: Callable[[Finding], None] = lambda finding: None,
+    on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Checks a catalog with the files of its tables, as `arco fsck --data` does; `progress` hears of each finished part
-    and of what the driver itself looks at, `tell` of each finding that the report will have.
+    """Check a catalog and the files of its tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
+    `progress` is called after each part and during the driver's own examination, `on_finding` with each finding that
+    the report will have.
 
-    Raises `NotFound` if there is no such catalog, `NoSuchTable`, `StoreError`, and, where more parts are lost than any
-    table could be to blame for, what Spark raised.
+    Raises `NotFound` if the store has no such catalog, `NoSuchTable` if the scope names a table that does not exist,
+    `StoreError`, and the error of Spark if so many parts fail that no table can be the cause (`Losses`).
     """
     async with config.session() as session:
         if not await session.state.has_any():
             raise NotFound(f"there is no catalog {config.warehouse!r} in {config.store}")
         now = FsckProgress()
 
-        def of_driver(examination: Examination) -> None:
+        def show(examination: Examination) -> None:
             now.examined = examination.examined
             progress(now)
 
-        examination = Examination(session, progress=of_driver)
-        run = _Run(examination, tell, FindingCollector(), now, [])
+        examination = Examination(session, progress=show)
+        run = _Run(examination, on_finding, FindingCollector(), now, [])
         async for finding in check_stored(examination, scope):
             run.add(finding)
         require_known(examination, scope)
         examination.progress = lambda examination: None
         run.order = scope.of(examination)
         now.tables, now.examined = len(run.order), examination.examined
-        work = partial(look_at_part, config, manifests)
+        work = partial(check_part, config, manifests)
         queue = deque(cut_by([Task(relation) for relation in run.order], part))
         losses = Losses()
         parts = run_on_executors(spark, session.runtime.ulid(), "check files of tables", work, queue)
         async with aclosing(parts):
             async for each in parts:
                 losses.note(each.lost)
-                queue.extendleft(await _take(run, each, manifests))
+                queue.extendleft(await _collect(run, each, manifests))
                 progress(now)
-        return Report(run.gathered.findings(), [], now.examined)
+        return Report(run.collector.findings(), [], now.examined)
 
 
-async def _take(run: _Run, part: Part[Task, Looked], most: int) -> list[Sequence[Task]]:
-    """Takes in what came of a part. Returns the parts that are to be done because of it."""
+async def _collect(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
+    """Add the results of a part to the run. Returns the parts that must be done because of them."""
     if part.lost is not None:
-        return await _again(run, part.items, part.lost)
+        return await _split_lost(run, part.items, part.lost)
     more: list[Sequence[Task]] = []
-    for done in part.done:
-        run.progress.examined += done.examined
-        more += await _took(run, done, most)
+    for result in part.done:
+        run.progress.examined += result.examined
+        more += await _collect_result(run, result, max_manifests)
     return more
 
 
-async def _took(run: _Run, done: Looked, most: int) -> list[Sequence[Task]]:
-    relation = done.task.relation
-    if done.task.manifests:
-        run.divided[relation.entity].look.tally.add(done.look.tally)
-        return await _one_less(run, relation)
-    if not done.look.left:
-        run.ends(relation, done.look.tally)
+async def _collect_result(run: _Run, result: TaskResult, max_manifests: int) -> list[Sequence[Task]]:
+    relation = result.task.relation
+    if result.task.manifests:
+        run.split[relation.entity].look.tally.add(result.look.tally)
+        return await _finish_part(run, relation)
+    if not result.look.left:
+        run.finish(relation, result.look.tally)
         return []
-    parts = [Task(relation, tuple(each)) for each in cut_by(done.look.left, most)]
+    parts = [Task(relation, tuple(each)) for each in cut_by(result.look.left, max_manifests)]
     run.looks[relation.entity] = run.looks.get(relation.entity, 0) + 1
-    run.divided[relation.entity] = _Divided(Look(done.look.tally, done.look.version), len(parts))
+    run.split[relation.entity] = _SplitTable(Look(result.look.tally, result.look.version), len(parts))
     return [[each] for each in parts]
 
 
-async def _one_less(run: _Run, relation: Relation) -> list[Sequence[Task]]:
-    """Counts a part of a divided table as done. The last one tells what came of the table, unless it was changed."""
-    divided = run.divided[relation.entity]
-    divided.waiting -= 1
-    if divided.waiting:
+async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
+    """Count a part of a split table as done. After the last part, the table is done, or must be examined again if it
+    has changed. Returns the parts that must be done because of it."""
+    table = run.split[relation.entity]
+    table.parts_left -= 1
+    if table.parts_left:
         return []
-    del run.divided[relation.entity]
-    settled = await settle(run.examination, relation, divided.look, run.looks[relation.entity])
+    del run.split[relation.entity]
+    settled = await settle(run.examination, relation, table.look, run.looks[relation.entity])
     if settled is None:
         return [[Task(relation)]]
-    if divided.lost:
-        settled.tally.tell(_unchecked(relation, divided.lost))
-    run.ends(relation, settled.tally)
+    if table.failure:
+        settled.tally.tell(_unchecked(relation, table.failure))
+    run.finish(relation, settled.tally)
     return []
 
 
-async def _again(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
-    """The halves of a part that was lost. One table, or one manifest of it, is told as what was not looked at."""
+async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
+    """Return the halves of a part that failed. For a part of one table or one manifest, a finding is added, and no
+    parts are returned, unless the table must be examined again."""
     if len(tasks) > 1:
         return halves(tasks)
     [task] = tasks
     relation = task.relation
     if len(task.manifests) > 1:
-        run.divided[relation.entity].waiting += 1
+        run.split[relation.entity].parts_left += 1
         return [[Task(relation, tuple(half))] for half in halves(task.manifests)]
     if task.manifests:
-        run.divided[relation.entity].lost = f"{task.manifests[0].path}: {why(lost)}"
-        return await _one_less(run, relation)
+        run.split[relation.entity].failure = f"{task.manifests[0].path}: {reason(lost)}"
+        return await _finish_part(run, relation)
     tally = Tally()
-    tally.tell(_unchecked(relation, why(lost)))
-    run.ends(relation, tally)
+    tally.tell(_unchecked(relation, reason(lost)))
+    run.finish(relation, tally)
     return []
 
 
-def _unchecked(relation: Relation, reason: str) -> Finding:
-    return Finding(Code.FILES_UNCHECKED, relation.name, f"{relation.called}: {reason}")
+def _unchecked(relation: Relation, cause: str) -> Finding:
+    return Finding(Code.FILES_UNCHECKED, relation.name, f"{relation.called}: {cause}")
 
 
-def look_at_part(config: CatalogConfig, most: int, tasks: Iterable[Task]) -> Iterator[Looked]:
-    """An executor's share: one catalog opened, and a look at each of its tables, of which so many manifests at most."""
-    return iter(asyncio.run(_look_at_part(config, most, [*tasks])))
+def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task]) -> Iterator[TaskResult]:
+    """Examine the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of each,
+    and return the results in the order of the tasks. Raises as `CatalogConfig.session` does."""
+    return iter(asyncio.run(_check_part(config, max_manifests, [*tasks])))
 
 
-async def _look_at_part(config: CatalogConfig, most: int, tasks: Sequence[Task]) -> list[Looked]:
+async def _check_part(config: CatalogConfig, max_manifests: int, tasks: Sequence[Task]) -> list[TaskResult]:
     async with config.session() as session:
 
-        async def look(task: Task) -> Looked:
+        async def check(task: Task) -> TaskResult:
             examination = Examination(session)
             if task.manifests:
-                found = await look_at_manifests(examination, task.relation, task.manifests)
+                look = await look_at_manifests(examination, task.relation, task.manifests)
             else:
-                found = await look_at_table(examination, task.relation, most)
-            return Looked(task, found, examination.examined)
+                look = await look_at_table(examination, task.relation, max_manifests)
+            return TaskResult(task, look, examination.examined)
 
-        done: list[Looked] = []
-        for batch in batches(tasks, BESIDE):
-            done += await gather(*map(look, batch))
+        done: list[TaskResult] = []
+        for batch in batches(tasks, CONCURRENCY):
+            done += await gather(*map(check, batch))
         return done

@@ -18,52 +18,53 @@ from reconciler.catalog_config import own_environment
 from reconciler.fsck import FsckProgress, fsck
 from reconciler.session import catalog_of, spark_of
 
-NOT_THERE = 2
-"""The exit status where there is nothing to check."""
+NOT_FOUND = 2
+"""The exit status if the store has no such catalog."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares what it takes besides a catalog."""
-    parser.add_argument("--data", action="store_true", help="look at the files of tables, as this job always does")
+    """Add the options of `fsck` to a parser that has those of the catalog's store."""
+    parser.add_argument("--data", action="store_true", help="check the files of tables, as this job always does")
     parser.add_argument(
-        "--table", action="append", default=[], metavar="NAME", help="of this table alone; several times"
+        "--table", action="append", default=[], metavar="NAME", help="check this table alone; several times"
     )
-    parser.add_argument("--after", default="", metavar="NAME", help="of the tables behind this name: goes on there")
+    parser.add_argument("--after", default="", metavar="NAME", help="check the tables after this name alone")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Prints a line for each finding, and how far it has come. Returns what `arco fsck --data --json` prints, and 1 if
-    an error is left."""
+    """Check a catalog, and write findings and progress to stderr. Returns the JSON of `arco fsck --data --json`, and
+    the exit status: 0 if there is no error among the findings, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if
+    there is no catalog, and with 1 if there is no such table."""
     config = replace(catalog_of(parsed), max_metadata_bytes=MAX_METADATA.read(own_environment()))
     scope = Scope(frozenset(parsed.table), parsed.after)
-    progress = _Progress(SystemRuntime().now_ms).told
+    progress = _ProgressLine(SystemRuntime().now_ms).write
     with spark_of(parsed, "arco-fsck") as spark:
         try:
-            report = asyncio.run(fsck(spark, config, scope, progress=progress, tell=_tell))
+            report = asyncio.run(fsck(spark, config, scope, progress=progress, on_finding=_write))
         except (NotFound, NoSuchTable) as error:
             sys.stderr.write(f"reconciler: {error.message}\n")
-            raise SystemExit(1 if isinstance(error, NoSuchTable) else NOT_THERE) from error
+            raise SystemExit(1 if isinstance(error, NoSuchTable) else NOT_FOUND) from error
     return report.to_json(), 0 if report.ok else 1
 
 
-def _tell(finding: Finding) -> None:
-    said = f"{finding.diagnosis.severity}: {finding.code} {finding.where}: {finding.found}"
-    sys.stderr.write(f"{escaped(said)}\n")
+def _write(finding: Finding) -> None:
+    line = f"{finding.diagnosis.severity}: {finding.code} {finding.where}: {finding.found}"
+    sys.stderr.write(f"{escaped(line)}\n")
 
 
-class _Progress:
-    """Tells how far a check has come, once a second, and where one that is cut goes on."""
+class _ProgressLine:
+    """Writes the progress of a check, at most once a second, with the option by which a later run continues."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
-    def told(self, progress: FsckProgress) -> None:
-        """A line, unless there was one just before."""
+    def write(self, progress: FsckProgress) -> None:
+        """Write a line, unless one was written less than a second ago. The last line is always written."""
         ended = 0 < progress.tables == progress.done
         if not (self._pace.is_due() or ended):
             return
-        on = f"; --after {progress.up_to} goes on from here" if progress.up_to and not ended else ""
+        option = f"; --after {progress.up_to} continues from here" if progress.up_to and not ended else ""
         sys.stderr.write(
-            f"{progress.examined:,} objects looked at, the files of {progress.done:,} of {progress.tables:,} tables, "
-            f"{progress.findings:,} findings{escaped(on)}\n"
+            f"{progress.examined:,} objects examined, the files of {progress.done:,} of {progress.tables:,} tables, "
+            f"{progress.findings:,} findings{escaped(option)}\n"
         )

@@ -1,5 +1,5 @@
-"""What `spark-submit` is given. It puts this script's folder on the path, and the project has to be there: as an
-archive (`--py-files`), or else as the checkout that the script lies in, whose packages the job takes to executors."""
+"""The script for `spark-submit`. It imports the project from an archive (`--py-files`), or else from the checkout that
+the script lies in, whose packages the job sends to executors."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The files that are live in a snapshot, as its manifests list them; and which of them are small."""
+"""Reads the live files of a snapshot from its manifests, and defines which files are small."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -10,9 +10,9 @@ from arco_catalog.upkeep.purge.avro import Fields, read_blocks
 from reconciler.compact.values import object_of, text_of, texts_of
 
 TARGET_BYTES: Final = 512 << 20
-"""The size of files that writers aim at, where a table does not say (`write.target-file-size-bytes`)."""
+"""The target size of data files of a table without the property `write.target-file-size-bytes`: Iceberg's default."""
 SMALL: Final = 0.75
-"""The share of that size below which a file is small: as Iceberg's own rewriting of data files has it."""
+"""The share of the target size below which a file is small, as in Iceberg's `rewrite_data_files`."""
 LIST_FIELDS: Fields = {
     **{"manifest_path": None, "manifest_length": None, "content": None},
     **{"partition_spec_id": None, "sequence_number": None},
@@ -28,12 +28,12 @@ ENTRY_FIELDS: Fields = {
     },
 }
 DELETED = 2
-"""The status of an entry whose file is gone."""
+"""The status of an entry whose file the snapshot has removed."""
 
 
 async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonObject]:
-    """The entries of a snapshot's manifest list, with `LIST_FIELDS`; an old v1 snapshot names its manifests itself, and
-    tells their paths alone. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    """Read the entries of a snapshot's manifest list, with `LIST_FIELDS`. A v1 snapshot without a manifest list has the
+    paths of its manifests: entries have `manifest_path` alone. Raises `Refusal`, `Unreadable` and `StoreError`."""
     where = text_of(snapshot.get("manifest-list"))
     if where is None:
         return [{"manifest_path": path} for path in texts_of(snapshot.get("manifests"))]
@@ -42,16 +42,16 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
-    """The `data_file` of each entry of a manifest whose file is live, with `ENTRY_FIELDS`. Raises as `manifests_in`
-    does."""
+    """Yield the `data_file` of each entry of a manifest whose file is live, with `ENTRY_FIELDS`. Raises as
+    `manifests_in` does."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
             yield object_of(entry.get("data_file"))
 
 
 async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
-    """The entries of a manifest whose files are live, with these fields, among them `status`. Raises as `manifests_in`
-    does."""
+    """Yield the entries of a manifest whose files are live, with `fields`, which must include `status`. Raises as
+    `manifests_in` does."""
     async with aclosing(_records(session, manifest, fields)) as entries:
         async for entry in entries:
             if live_file(entry) is not None:
@@ -59,7 +59,7 @@ async def live_entries(session: Session, manifest: str, fields: Fields) -> Async
 
 
 def live_file(entry: JsonObject) -> JsonObject | None:
-    """The `data_file` of an entry of a manifest; None where it is gone."""
+    """The `data_file` of an entry of a manifest; None if the snapshot has removed the file."""
     return None if entry.get("status") == DELETED else object_of(entry.get("data_file"))
 
 

@@ -1,8 +1,8 @@
 """Packs the jobs for `spark-submit`: `python -m reconciler.package FOLDER`, in an environment that has
 `arco-catalog[pipeline]` (docs/pipeline.md#on-a-cluster).
 
-Into the folder go the script that `spark-submit` is given, the project's packages, and an archive of the libraries with
-a launcher of the Python that workers have. Spark itself is left out: a cluster has its own.
+It writes into the folder: the script for `spark-submit`, the project's packages, and an archive of the libraries with a
+launcher for the Python of the cluster's workers. Spark is not packed: a cluster has its own.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from reconciler.packages import PACKAGES, pack
 
 NAME = "arco-catalog"
 EXTRAS = ("pipeline", "s3", "gcs", "azure")
-"""What jobs need, and what clouds do: of these, what is installed is packed."""
+"""The extras for jobs and for clouds. Their libraries are packed if they are installed."""
 OF_THE_CLUSTER = frozenset({"pyspark", "py4j"})
 ARCHIVE, CODE = "environment.tar.gz", "arco.zip"
 LIBRARIES = "lib"
@@ -29,7 +29,7 @@ _OF_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Packs, and prints how the jobs are submitted."""
+    """Pack the jobs into a folder, and print the command that submits them. Returns 0."""
     parser = argparse.ArgumentParser(prog="python -m reconciler.package", description="Pack the jobs for spark-submit.")
     parser.add_argument("folder", type=Path, help="where to put job.py, arco.zip and environment.tar.gz")
     folder: Path = parser.parse_args(arguments).folder
@@ -40,53 +40,54 @@ def main(arguments: list[str] | None = None) -> int:
     pack_libraries(folder / ARCHIVE, found)
     python = "environment/bin/python"
     sys.stdout.write(
-        f"{len(found)} libraries for {version()} are packed. On workers of the same system that have it:\n\n"
+        f"{len(found)} libraries for {version()} are packed. To submit a job to workers of this system and Python:\n\n"
         f"PYSPARK_PYTHON=./{python} spark-submit --archives {folder / ARCHIVE}#environment \\\n"
         f"  --conf spark.executorEnv.PYSPARK_PYTHON=./{python} --py-files {folder / CODE} {folder / 'job.py'} \\\n"
         "  compact --uri https://catalog.example.com --store s3://bucket/lake --warehouse main\n\n"
-        "So are reconcile, collect and fsck, without --uri, and maintain, for which Spark needs Iceberg (--packages\n"
-        "or --jars before the script). In client mode the driver runs here: unpack the archive as `environment`\n"
-        "first.\n"
+        "Submit reconcile, collect and fsck in the same way, without --uri; and maintain, for which Spark needs\n"
+        "Iceberg (--packages or --jars before the script). In client mode the driver runs here: unpack the archive\n"
+        "as `environment` first.\n"
     )
     return 0
 
 
 def version() -> str:
-    """The name of this Python's program, by its minor version: libraries are built for that."""
+    """The name of this Python's program with its minor version, such as python3.11, for which libraries are built."""
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
-    """The installed libraries that a distribution needs with some of its extras, each once, without itself, and without
-    what a cluster has."""
-    begun: set[tuple[str, frozenset[str]]] = set()
-    told: set[str] = set()
-    waiting = [(name, frozenset(extras))]
-    while waiting:
-        wanted = waiting.pop()
-        if wanted in begun or wanted[0] in OF_THE_CLUSTER:
+    """Yield the installed libraries that a distribution and its extras require, directly or not, each once. The
+    distribution itself, `OF_THE_CLUSTER` and libraries that are not installed are left out."""
+    visited: set[tuple[str, frozenset[str]]] = set()
+    yielded: set[str] = set()
+    queue = [(name, frozenset(extras))]
+    while queue:
+        required = queue.pop()
+        if required in visited or required[0] in OF_THE_CLUSTER:
             continue
-        begun.add(wanted)
+        visited.add(required)
         try:
-            found = distribution(wanted[0])
+            found = distribution(required[0])
         except PackageNotFoundError:
-            continue  # for another system, or of a cloud that was not asked for
-        if wanted[0] not in {name, *told}:
-            told.add(wanted[0])
+            continue  # required on another system, or by the extra of a cloud that is not installed
+        if required[0] not in {name, *yielded}:
+            yielded.add(required[0])
             yield found
-        waiting += _requirements(found, wanted[1])
+        queue += _requirements(found, required[1])
 
 
-def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    for said in of.requires or ():
-        requirement, _, marker = said.partition(";")
+def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the name and extras of each requirement of a library, and of these extras of it."""
+    for line in library.requires or ():
+        requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))
         if only_for and not only_for & extras:
             continue
         name, more = _NAME.match(requirement), _EXTRAS.search(requirement)
         if name is not None:
-            wanted = more[1].split(",") if more is not None else []
-            yield _normal(name[0]), frozenset(each.strip() for each in wanted)
+            listed = more[1].split(",") if more is not None else []
+            yield _normal(name[0]), frozenset(each.strip() for each in listed)
 
 
 def _normal(name: str) -> str:
@@ -94,7 +95,7 @@ def _normal(name: str) -> str:
 
 
 def pack_libraries(archive: Path, found: Iterable[Distribution]) -> None:
-    """Writes the files of libraries, and the launcher that has them on its path."""
+    """Write an archive of the files of libraries and of `bin/python`, a launcher that adds them to Python's path."""
     with tarfile.open(archive, "w:gz", compresslevel=6) as packed:
         for library in found:
             for file in library.files or ():

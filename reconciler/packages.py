@@ -1,6 +1,7 @@
-"""The project's packages, on their way to executors: whatever path the driver found them on, executors have their own.
+"""Sends the project's packages to executors, which do not have the driver's path.
 
-They travel with the job as an archive, unless they came as one (`--py-files`), which Spark passes on by itself.
+The packages are sent as an archive. If the driver itself has imported them from one (`--py-files`), Spark has sent it
+already.
 """
 
 import zipfile
@@ -20,7 +21,7 @@ PACKAGES = (arco_catalog, storage_backends, reconciler)
 
 @contextmanager
 def shipped(spark: SparkContext) -> Iterator[None]:
-    """Has executors import the packages that this process imported."""
+    """Make the packages that this process has imported importable on executors. The archive is deleted on exit."""
     folders = [Path(folder) for package in PACKAGES for folder in package.__path__]
     if not all(folder.is_dir() for folder in folders):
         yield
@@ -33,7 +34,7 @@ def shipped(spark: SparkContext) -> Iterator[None]:
 
 
 def pack(archive: Path, folders: list[Path]) -> None:
-    """Writes the modules of packages into an archive."""
+    """Write the Python modules of package folders into a zip archive."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for folder in folders:
             for module in sorted(folder.rglob("*.py")):

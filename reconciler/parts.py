@@ -1,6 +1,6 @@
-"""A job cut into parts, each a Spark job of one task, and many in flight at once: so what a part found is known, shown
-and remembered when that part is done. One job of many tasks tells nothing before its last task, and `toLocalIterator`
-computes one partition after the other."""
+"""Runs work in parts. Each part is a Spark job of one task, and many are in flight at once, so that the results of a
+part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing before its last
+task ends, and `toLocalIterator` computes one partition after the other."""
 
 import asyncio
 from collections import deque
@@ -15,14 +15,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_JOBS_IN_FLIGHT = 128
-"""Parts handed to Spark at once: the demand by which it decides how many executors to have."""
+"""How many parts are submitted to Spark at once. Spark's dynamic allocation starts executors by this demand."""
 MAX_LOST_PARTS = 24
-"""Parts lost beyond those that were finished, after which a run ends: no table is to blame for that."""
+"""By how many failed parts may exceed finished parts before a run ends, since no single item is the cause then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Item, Result]):
-    """Items that were handed to Spark, and what came of them, or why they are lost."""
+    """The items of a Spark job, and its results in `done`; or in `lost` the exception by which the job failed."""
 
     items: Sequence[Item]
     done: Sequence[Result]
@@ -30,17 +30,18 @@ class Part(Generic[Item, Result]):
 
 
 Work = Callable[[Iterable[Item]], Iterator[Result]]
-"""What an executor does with a part. It must survive pickling, as items and results must."""
+"""The function that an executor calls with the items of a part. It, items and results must survive pickling."""
 
 
 class Losses:
-    """How many parts are lost, beside those that were finished."""
+    """Counts failed and finished parts, to end a run in which too many fail."""
 
     def __init__(self) -> None:
         self._lost = self._finished = 0
 
     def note(self, lost: BaseException | None) -> None:
-        """Counts a part. Raises what it was lost by, if no item could be to blame for so many."""
+        """Count a part that failed with `lost`, or finished (None). Raises `lost` if `MAX_LOST_PARTS` more parts have
+        failed than finished."""
         if lost is None:
             self._finished += 1
             return
@@ -49,23 +50,24 @@ class Losses:
             raise lost
 
 
-def why(lost: BaseException) -> str:
-    """By what a part was lost, in one line."""
+def reason(lost: BaseException) -> str:
+    """The message of an exception in one line, or the name of its type if there is none."""
     return " ".join(str(lost).split()) or type(lost).__name__
 
 
-def cut_by(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Parts of so many items."""
-    return [items[start : start + most] for start in range(0, len(items), most)]
+def cut_by(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Cut items into parts of `size`, of which the last may be smaller."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The halves of a part that was lost, which are tried again, until what is lost is one item."""
+    """The two halves of a part. A failed part is retried in halves until a part of one item fails."""
     return [items[: len(items) // 2], items[len(items) // 2 :]]
 
 
 class InFlight(Generic[Item, Result]):
-    """Parts that are on executors. Spark shows `name`; `group` is what all of them are cancelled by."""
+    """Parts that run on executors, at most `max_jobs` at once (None: `MAX_JOBS_IN_FLIGHT`). `name` describes them in
+    Spark's interface; `group` is the id of the job group by which they are cancelled."""
 
     def __init__(
         self,
@@ -73,14 +75,14 @@ class InFlight(Generic[Item, Result]):
         group: str,
         name: str,
         work: Work[Item, Result],
-        most: int | None = None,
+        max_jobs: int | None = None,
     ) -> None:
         self._spark = spark
         self._group = group
         self._name = name
         self._work = work
-        self._most = most or MAX_JOBS_IN_FLIGHT
-        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="spark-job")
+        self._max_jobs = max_jobs or MAX_JOBS_IN_FLIGHT
+        self._threads = ThreadPoolExecutor(self._max_jobs, thread_name_prefix="spark-job")
         self._jobs: dict[asyncio.Future[list[Result]], Sequence[Item]] = {}
 
     def __len__(self) -> int:
@@ -88,29 +90,31 @@ class InFlight(Generic[Item, Result]):
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should be started for now."""
-        return len(self._jobs) >= self._most
+        """Whether `max_jobs` parts are running."""
+        return len(self._jobs) >= self._max_jobs
 
     def start(self, part: Sequence[Item]) -> None:
-        """Hands a part to Spark."""
+        """Submit a part to Spark, from a thread of its own."""
 
         def run() -> list[Result]:
-            self._spark.setJobGroup(self._group, f"{self._name}, {len(part)} at once")  # of this thread
+            # A job group belongs to the thread that submits the job.
+            self._spark.setJobGroup(self._group, f"{self._name}, {len(part)} at once")
             return self._spark.parallelize(part, 1).mapPartitions(self._work).collect()
 
         self._jobs[asyncio.get_running_loop().run_in_executor(self._threads, run)] = part
 
     async def finished(self) -> Sequence[Part[Item, Result]]:
-        """Those that have finished, once there is one."""
+        """Wait until a part ends, and return every part that has ended, with its results or its exception. At least one
+        part must be running."""
         finished, _ = await asyncio.wait(self._jobs, return_when=asyncio.FIRST_COMPLETED)
-        told: list[Part[Item, Result]] = []
+        parts: list[Part[Item, Result]] = []
         for job in finished:
             lost = job.exception()
-            told.append(Part(self._jobs.pop(job), [] if lost is not None else job.result(), lost))
-        return told
+            parts.append(Part(self._jobs.pop(job), [] if lost is not None else job.result(), lost))
+        return parts
 
     async def close(self) -> None:
-        """Cancels what is in flight, and waits until that has stopped."""
+        """Cancel the running parts, and wait until they have stopped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._spark.cancelJobGroup, self._group)
         await asyncio.gather(*self._jobs, return_exceptions=True)
@@ -119,8 +123,9 @@ class InFlight(Generic[Item, Result]):
 async def run_on_executors(
     spark: SparkContext, group: str, name: str, work: Work[Item, Result], queue: deque[Sequence[Item]]
 ) -> AsyncGenerator[Part[Item, Result], None]:
-    """Runs each part on an executor, and yields what came of it in the order in which they finish; `queue` may grow
-    meanwhile. Ended early, it cancels what is in flight and waits until that has stopped. Spark shows `name`."""
+    """Run each part of `queue` on an executor, and yield it with its results when it ends. The caller may add parts to
+    `queue` between two results. If the generator is closed early, running parts are cancelled and awaited. `name`
+    describes the jobs in Spark's interface."""
     in_flight = InFlight(spark, group, name, work)
     try:
         while queue or in_flight:

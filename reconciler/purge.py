@@ -32,17 +32,18 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints what was done in each catalog, as a line of JSON. Returns 1 if a purge failed."""
+    """Execute purges, and print the counts of each catalog as a line of JSON. Returns 1 if a purge failed, otherwise
+    0."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
     parser.add_argument("--warehouse", help="name of the one catalog to work on; else all of the realm")
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
-    parser.add_argument("--task", help="purge this one, also if workers have refused it; else all that are due")
+    parser.add_argument("--task", help="execute this task, also if it has failed; else all purges that are due")
     options = parser.parse_args(arguments)
-    said = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
-    said[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
-    environment = {**own_environment(), **{name: value for name, value in said.items() if value is not None}}
+    given = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
+    given[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
+    environment = {**own_environment(), **{name: value for name, value in given.items() if value is not None}}
     if STORE.name not in environment:
         parser.error("--store URL is required (or ARCO_STORE)")
 
@@ -62,9 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def purge(
     spark: SparkContext, environment: Mapping[str, str], warehouse: str | None = None, task: str | None = None
 ) -> AsyncGenerator[tuple[str, WorkStats], None]:
-    """Does the purges that are due in each catalog of a deployment, or in the one of a name; or one task, in whichever
-    has it, also if it has failed before its first delete. Tells what was done. Raises as `opened` does, `NotFound`,
-    `CatalogError`, and `StoreError`."""
+    """Execute the purges that are due in each catalog of the deployment that `environment` describes, and yield the
+    name and counts of each catalog. With `warehouse`, a realm's other catalogs are left out. With `task`, only this
+    task is executed, in the catalog that has it; a failed one is submitted again. Raises as `opened` does, `NotFound`
+    if there is no such catalog or task, the errors of `retry_task`, and `StoreError`."""
     runtime, policies = SystemRuntime(), task_policies_from_env(environment)
     realms = REALM.read(environment)
     found = False
@@ -87,11 +89,11 @@ async def purge(
             await (worker.run_until_idle() if task is None else worker.run_task(task))
             yield each.name, worker.take_stats()
     if not found:
-        raise NotFound(f"there is no catalog {warehouse}" if task is None else f"Task does not exist: {task}")
+        raise NotFound(f"Catalog does not exist: {warehouse}" if task is None else f"Task does not exist: {task}")
 
 
 async def _is_ready(catalog: Catalog, task: str) -> bool:
-    """Whether a catalog has this task; one that has failed is submitted again."""
+    """Whether a catalog has this task. A failed task is submitted again."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)
     if found is not None and found.task.status is Status.FAILURE:

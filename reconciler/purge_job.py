@@ -1,4 +1,4 @@
-"""What `spark-submit` is given for purges: as `job.py` is for the walk."""
+"""The script for `spark-submit` that executes purges, as `job.py` is for other jobs."""
 
 import sys
 from pathlib import Path

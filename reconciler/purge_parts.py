@@ -1,7 +1,7 @@
-"""What executors do of a purge (docs/design/purge.md#rule-19): they read what tables lead to, and delete.
+"""The work of executors in a purge (docs/design/purge.md#rule-19): they read which files tables refer to, and delete.
 
-A row is the normal form of a file at the purged table's locations, by which rows are joined, and what is known of it. A
-row without a file tells the driver something.
+A row has a key, the normal form of a file at the purged table's locations, by which rows are joined, and a fact about
+the file. A row with an empty key has a fact for the driver.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ B = TypeVar("B")
 
 NO_POINTER = -1
 CALL_MS = 120_000
-"""What reading one file may take."""
+"""How long the read of one file may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeJob:
-    """The purge of one table, as executors are told of it."""
+    """The purge of one table, as executors receive it: the task, the driver's lease, and the table's locations."""
 
     config: CatalogConfig
     task: str
@@ -42,77 +42,79 @@ class PurgeJob:
 
 
 class Owner(NamedTuple):
-    """Another table, and the sequence number that its pointer had when it was read: 0 before that, and `NO_POINTER`
-    where it had none."""
+    """Another table. `sequence` is the sequence number of its pointer when it was read: 0 if it was not read yet,
+    `NO_POINTER` if it had no pointer."""
 
     name: str
     entity: str
     sequence: int
 
 
-class Own(NamedTuple):
-    """A file that the purged table leads to."""
+class OwnFile(NamedTuple):
+    """A file that the purged table refers to."""
 
     location: str
     size: int
 
 
-class Shared(NamedTuple):
-    """A file that another table leads to."""
+class SharedFile(NamedTuple):
+    """A file that another table refers to; `name` is the table's."""
 
     name: str
 
 
 class Manifest(NamedTuple):
-    """A manifest that another table leads to: its location stands for the file. `present` if the table's present state
-    does, or the one that an undecided transaction would give it."""
+    """A manifest that another table refers to; the row's key is its location. `present` is true if the table's present
+    state refers to it, or the state that an undecided transaction would give the table; false if only earlier states
+    do."""
 
     owner: Owner
     present: bool = True
 
 
-class Outside(NamedTuple):
-    """So many files that lie elsewhere."""
+class OutsideFiles(NamedTuple):
+    """A number of files outside of the purged table's locations."""
 
     files: int
 
 
-class Gone(NamedTuple):
-    """A file of another table was not there any more. `present` as that of `Manifest`: of what was current once, files
-    are gone whose snapshots have expired."""
+class MissingFile(NamedTuple):
+    """A file of another table is missing. `present` is as in `Manifest`: files of earlier states may be missing, since
+    their snapshots have expired."""
 
     owner: Owner
     file: str
     present: bool
 
 
-class Unmoved(NamedTuple):
-    """Another table has the state still in which it was read."""
+class UnchangedTable(NamedTuple):
+    """Another table's pointer has not changed since it was read."""
 
     owner: Owner
 
 
-class Missing(NamedTuple):
-    """A manifest of the purged table was not there any more."""
+class MissingManifest(NamedTuple):
+    """A manifest of the purged table is missing."""
 
     manifest: str
 
 
-class Damaged(NamedTuple):
-    """A file can't be read: of the purged table, or of another, whose name is given."""
+class UnreadableFile(NamedTuple):
+    """A file cannot be read, for the reason `why`. `name` is that of its table, empty for the purged table."""
 
     why: str
     name: str = ""
 
 
-Fact = Own | Shared | Manifest | Outside | Gone | Unmoved | Missing | Damaged
+Fact = OwnFile | SharedFile | Manifest | OutsideFiles | MissingFile | UnchangedTable | MissingManifest | UnreadableFile
 Row = tuple[str, Fact]
 Facts = tuple[str, Iterable[Fact]]
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """What came of some files. `kept_for` counts them by the names of those who lead to them, too."""
+class DeletionResult:
+    """The counts of a deletion: deleted files and bytes, kept files, kept files by the names of the tables that refer
+    to them, and files whose location cannot be addressed in a store, with examples."""
 
     files: int = 0
     bytes: int = 0
@@ -122,8 +124,8 @@ class Deleted:
     unaddressable_examples: tuple[str, ...] = ()
 
     @classmethod
-    def sum(cls, parts: Iterable["Deleted"]) -> "Deleted":
-        """All of them together."""
+    def sum(cls, parts: Iterable["DeletionResult"]) -> "DeletionResult":
+        """The sum of the counts of several deletions."""
         progress, kept, kept_for = Progress(), 0, Counter[str]()
         for part in parts:
             files, size = progress.files + part.files, progress.bytes + part.bytes
@@ -134,32 +136,33 @@ class Deleted:
         return cls.of(progress, kept, kept_for)
 
     @classmethod
-    def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "Deleted":
-        """Counts of a removal, and of the files that stay for others."""
+    def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "DeletionResult":
+        """The counts of a removal's progress and of kept files."""
         examples = progress.unaddressable_examples
         return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
 
 class Reading:
-    """Sessions that read, with a time for each."""
+    """Opens sessions for reading, each with `CALL_MS` to read a file."""
 
     def __init__(self, catalog: Catalog, task: str) -> None:
         self._catalog = catalog
         self._task = task
 
     def session(self) -> Session:
-        """See `Sessions.session`."""
+        """A new session, whose time starts now."""
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + CALL_MS)
 
 
 def part_of(key: str) -> int:
-    """A number by which files are dealt out to parts, which is the same wherever and whenever it is asked for."""
+    """A number by which a file is assigned to a part. It is the same in every process, unlike Python's `hash`."""
     return zlib.crc32(key.encode())
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """What other tables lead to: files, and manifests that are still to be read. A table whose pointer still has the
-    sequence number that is told of it was read before, and leads to nothing else: that is told."""
+    """Yield a row for each file and each manifest that other tables refer to; the files in manifests are left to
+    `read_manifests_of_others`. For a table whose pointer still has the sequence number of its `Owner`, which was read
+    before, the only row is `UnchangedTable`."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -169,78 +172,80 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
             pointer = await state.pointer(table.entity)
             owner = table._replace(sequence=NO_POINTER if pointer is None else pointer.sequence)
             if owner == table:
-                yield "", Unmoved(table)
+                yield "", UnchangedTable(table)
                 continue
             if pointer is None:
-                yield "", Gone(owner, state.paths.pointer(table.entity), present=True)
+                yield "", MissingFile(owner, state.paths.pointer(table.entity), present=True)
                 continue
             for each in _states(pointer):
-                async with aclosing(_led_to(reading, own, owner, each)) as rows:
+                async with aclosing(_rows_of(reading, own, owner, each)) as rows:
                     async for row in rows:
                         yield row
 
-    return _driven(job.config, tables, read)
+    return _run_with_catalog(job.config, tables, read)
 
 
-async def _led_to(
+async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """What a table leads to by one of its states, and by all before it. What can't be read is reported beside the
-    rest."""
+    """Yield rows for the files and manifests that a state of a table and all states before it refer to. A file that
+    cannot be read is a `UnreadableFile` row, and does not end the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
         reached = await reached_by(reading, pointer, corrupt)
-    except TaskFailed as failed:  # how the log goes on is unknown: the state itself is read nevertheless
+    except TaskFailed as failed:  # earlier states are unknown: the present one is read nevertheless
         damage.append(str(failed))
         reached = await named_by(reading, [pointer.metadata.location], corrupt)
     for file in (*reached.files, *reached.lists, *reached.statistics):
         if key := own(file):
-            yield key, Shared(owner.name)
+            yield key, SharedFile(owner.name)
     now = await named_by(reading, [pointer.metadata.location], corrupt)
     before = Reached(
         lists={each: None for each in reached.lists if each not in now.lists},
         direct={each: None for each in reached.direct if each not in now.direct},
     )
     for file in now.gone:
-        yield "", Gone(owner, file, present=True)
+        yield "", MissingFile(owner, file, present=True)
     for part, present in ((now, True), (before, False)):
         gone: list[str] = []
         async with aclosing(manifests_of(reading, part, gone=gone, corrupt=corrupt)) as manifests:
             async for manifest in manifests:
                 yield manifest.location, Manifest(owner, present)
         for file in gone:
-            yield "", Gone(owner, file, present)
+            yield "", MissingFile(owner, file, present)
     for why in dict.fromkeys((*damage, *(each.reason for each in corrupt))):
-        yield "", Damaged(why, owner.name)
+        yield "", UnreadableFile(why, owner.name)
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """The files that these manifests lead to, and the manifests themselves, for all tables that lead to them."""
+    """Yield a row for each file in these manifests, and for each manifest itself, for every table that refers to the
+    manifest. Manifests are grouped by location, so that each is read once."""
 
     async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
         own = _keys(job, reading)
         for location, facts in rest:
-            told, gone = {fact for fact in facts if isinstance(fact, Manifest)}, list[str]()
-            owners = {fact.owner for fact in told}
+            references, gone = {fact for fact in facts if isinstance(fact, Manifest)}, list[str]()
+            owners = {fact.owner for fact in references}
             try:
                 async for key, _ in _files_in(reading, own, location, gone):
                     for owner in owners:
-                        yield key, Shared(owner.name)
+                        yield key, SharedFile(owner.name)
             except TaskFailed as failed:
-                yield "", Damaged(str(failed), min(owners).name)
+                yield "", UnreadableFile(str(failed), min(owners).name)
             for owner in owners:
                 if key := own(location):
-                    yield key, Shared(owner.name)
+                    yield key, SharedFile(owner.name)
                 if gone:
-                    yield "", Gone(owner, location, present=Manifest(owner, present=True) in told)
+                    yield "", MissingFile(owner, location, present=Manifest(owner, present=True) in references)
 
-    return _driven(job.config, manifests, read)
+    return _run_with_catalog(job.config, manifests, read)
 
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
-    """The files that manifests of the purged table lead to."""
+    """Yield a row for each file in these manifests of the purged table that lies at its locations, and rows for the
+    driver: how many files lie outside, which manifests are missing, and which cannot be read."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -250,47 +255,48 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
             try:
                 async for key, file in _files_in(reading, own, location, gone):
                     if key:
-                        yield key, Own(file.location, file.size)
+                        yield key, OwnFile(file.location, file.size)
                     else:
                         outside += 1
             except TaskFailed as failed:
-                yield "", Damaged(str(failed))
+                yield "", UnreadableFile(str(failed))
             if outside:
-                yield "", Outside(outside)
+                yield "", OutsideFiles(outside)
             if gone:
-                yield "", Missing(location)
+                yield "", MissingManifest(location)
 
-    return _driven(job.config, manifests, read)
+    return _run_with_catalog(job.config, manifests, read)
 
 
-def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Deleted]:
-    """Deletes those of these files that the purged table leads to and nobody else does, for as long as the driver's
-    lease holds (docs/design/purge.md#rule-21). Raises `LeaseLost`, and `StoreError`."""
+def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
+    """Delete those of these files that the purged table alone refers to, for as long as the driver's lease holds
+    (docs/design/purge.md#rule-21), and yield the counts once. Raises `LeaseLost` and `StoreError`."""
 
-    async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Deleted, None]:
+    async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
         lease = FollowedLease(catalog, job.task, job.lease)
         removal = Removal(lease, job.locations, Progress())
         kept, kept_for = 0, Counter[str]()
-        while batch := await asyncio.to_thread(_judged, rest):
+        while batch := await asyncio.to_thread(_next_files, rest):
             await lease.keep_up()
             await removal.delete(ReachedFile(*own) for own, others in batch if not others)
             kept += sum(1 for _, others in batch if others)
             kept_for.update(name for _, others in batch for name in others)
-        yield Deleted.of(removal.progress, kept, kept_for)
+        yield DeletionResult.of(removal.progress, kept, kept_for)
 
-    return _driven(job.config, files, delete)
+    return _run_with_catalog(job.config, files, delete)
 
 
-def _judged(files: Iterator[Facts]) -> Sequence[tuple[Own, Sequence[str]]]:
-    """The next files of the purged table, each with the names of those who lead to it, too."""
-    found: list[tuple[Own, Sequence[str]]] = []
+def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:
+    """The next `AT_ONCE` or more files of the purged table, each with the names of the other tables that refer to it;
+    fewer at the end, and empty after it."""
+    found: list[tuple[OwnFile, Sequence[str]]] = []
     for _, facts in files:
-        own: dict[str, Own] = {}  # several objects may have one normal form
+        own: dict[str, OwnFile] = {}  # several objects may have one normal form
         others: set[str] = set()
         for fact in facts:
-            if isinstance(fact, Own):
+            if isinstance(fact, OwnFile):
                 own[fact.location] = fact
-            elif isinstance(fact, Shared):
+            elif isinstance(fact, SharedFile):
                 others.add(fact.name)
         found += ((each, sorted(others)) for each in own.values())
         if len(found) >= AT_ONCE:
@@ -299,12 +305,13 @@ def _judged(files: Iterator[Facts]) -> Sequence[tuple[Own, Sequence[str]]]:
 
 
 def _states(pointer: Pointer) -> list[Pointer]:
-    """A pointer as it is, and as it will be if the transaction commits that has laid an intent there."""
+    """A pointer's state, and, if it has an intent, the state that it has if the transaction commits."""
     return [pointer] if pointer.intent is None else [pointer, pointer.resolved(committed=True)]
 
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
-    """By which key files are joined that lie at the purged table's locations; none for others."""
+    """The function that returns the key of a file: its normal form if it lies at the purged table's locations, else
+    an empty text."""
     removal = Removal(reading, job.locations, Progress())
 
     def key(file: str) -> str:
@@ -323,11 +330,11 @@ async def _files_in(
                 yield own(file.location), file
 
 
-def _driven(
+def _run_with_catalog(
     config: CatalogConfig, items: Iterable[A], make: Callable[[Catalog, Iterator[A]], AsyncGenerator[B, None]]
 ) -> Iterator[B]:
-    """What is made of items with a catalog that is opened here, as Spark takes it: so many at a time. For nothing, none
-    is opened."""
+    """Yield the results of an asynchronous generator over items, which gets a catalog opened in this process. Spark
+    takes a synchronous iterator: `AT_ONCE` results at a time are computed. Without items, no catalog is opened."""
     rest = iter(items)
     first = [*islice(rest, 1)]
     if not first:
@@ -341,7 +348,7 @@ def _driven(
     with asyncio.Runner() as runner:
         results = opened()
 
-        async def some() -> list[B]:
+        async def next_results() -> list[B]:
             found: list[B] = []
             async for item in results:
                 found.append(item)
@@ -350,11 +357,12 @@ def _driven(
             return found
 
         try:
-            while found := runner.run(some()):
+            while found := runner.run(next_results()):
                 yield from found
         finally:
-            runner.run(_closed(results))
+            runner.run(_close(results))
 
 
-async def _closed(results: AsyncGenerator[B, None]) -> None:
+async def _close(results: AsyncGenerator[B, None]) -> None:
+    # `Runner.run` takes a coroutine, which `aclose()` does not return.
     await results.aclose()

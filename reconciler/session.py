@@ -1,4 +1,4 @@
-"""A job's Spark, and the catalog that its command line names."""
+"""Opens a job's Spark application, and reads its catalog from the command line."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,12 @@ from reconciler.catalog_config import CatalogConfig
 from reconciler.packages import shipped
 
 NO_SUBSTITUTION = ("spark.sql.variable.substitute", "false")
-"""Spark replaces `${...}` in a statement before it parses it, also within the name of a table: names of users must not
-become those of other tables, or show settings."""
+"""The setting that turns variable substitution off. Spark replaces `${...}` in a statement before it parses it, even in
+the name of a table: a user's name could become that of another table, or expose settings."""
 
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
-    """The catalog that the options name."""
+    """The catalog of a job's options `--store`, `--warehouse`, `--allowed-location` and `--realm`."""
     return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location), realm=parsed.realm)
 
 
@@ -23,8 +23,8 @@ def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
 def spark_of(
     parsed: argparse.Namespace, name: str, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkContext]:
-    """A Spark application of these settings, with the project's packages on its executors. On one machine it listens on
-    loopback."""
+    """Start a Spark application with these settings and the project's packages on its executors, or take the one that
+    runs, and stop it on exit. With a local master it listens on the loopback interface alone."""
     conf = SparkConf().setAppName(name).setAll([*(settings or {}).items(), NO_SUBSTITUTION])
     if parsed.master is not None:
         conf.setMaster(parsed.master)

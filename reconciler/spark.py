@@ -1,11 +1,11 @@
-"""The reconciler on Spark: the walk of `arco_catalog.upkeep.walk`, its tables dealt out to executors.
+"""The reconciler on Spark: the walk of `arco_catalog.upkeep.walk` with its tables distributed to executors.
 
-The driver lists pointers, drops those that have not moved since their last complete walk, and cuts the others into
-parts (parts.py).
+The driver lists pointers, leaves out those that have not changed since their last complete walk, and cuts the others
+into parts (parts.py).
 
-Tables take turns here as they do on one machine (`arco_catalog.upkeep.reconcile`): one that needs more than its
-share of a part comes again in a later one. A part that is lost is halved, and its halves are tried again, until what is
-lost is one table, which is counted and reported.
+As on one machine (`arco_catalog.upkeep.reconcile`), a part reads a bounded number of files of each table, and a table
+that has more comes again in a later part. If a part fails, its halves are tried again, until a part of one table fails,
+which is counted and reported.
 """
 
 import asyncio
@@ -23,22 +23,22 @@ from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
 from arco_catalog.upkeep.reconcile import MAX_UNANSWERED, ListedPointer, Progress, TimeLimit, find_due, walk_batch
 from arco_catalog.upkeep.walk import WalkResult
 from reconciler.catalog_config import CatalogConfig
-from reconciler.parts import Losses, cut_by, halves, run_on_executors, why
+from reconciler.parts import Losses, cut_by, halves, reason, run_on_executors
 from storage_backends import StoreUnavailable
 
 PART = 500
-"""Tables in a part: seconds of work, so that starting one is cheap beside it, and so is losing one."""
+"""How many tables are in a part: seconds of work, much longer than its start, and little to repeat if it fails."""
 TURN = 5_000
-"""Metadata files that a table gets in one part."""
+"""How many metadata files of a table are read in one part."""
 CONCURRENCY = 16
-"""Tables that a part walks side by side."""
+"""How many tables of a part are walked concurrently."""
 PARTS_PER_CHECKPOINT = 20
-"""Parts between two writes of the walk log, each of which writes all of a changed shard."""
+"""After how many parts checkpoints are written. A write replaces each changed shard as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkTask:
-    """One table to walk, and how far it was walked before."""
+    """A table to walk, and the checkpoint of its last walk; None if there is none."""
 
     pointer: ListedPointer
     known: WalkCheckpoint | None
@@ -61,11 +61,11 @@ async def reconcile(
     turn: int = TURN,
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
-    """Walks every pointer that moved since its last complete walk, `part` tables at a time and `turn` files of each;
-    `progress` hears of each finished part. With `dry` nothing is written.
+    """Walk every table whose pointer has changed since its last complete walk, in parts of `part` tables and at most
+    `turn` files of each, and return the counts. `progress` is called after each part. With `dry`, nothing is written.
 
-    Where more parts are lost than any table could be to blame for, the run ends with what Spark raised. What was walked
-    by then is remembered.
+    Raises `NotFound`, `StoreError`, and the error of Spark if so many parts fail that no table can be the cause
+    (`Losses`). Checkpoints of the walks by then are saved.
     """
     async with config.session() as session:
         if not dry:
@@ -94,30 +94,32 @@ async def reconcile(
     return total
 
 
-def _collect(run: Progress, part: Sequence[TaskResult], most: int) -> list[Sequence[WalkTask]]:
-    """Adds the results of a part to the run. Returns the parts that tasks with more to do make."""
+def _collect(run: Progress, part: Sequence[TaskResult], size: int) -> list[Sequence[WalkTask]]:
+    """Add the results of a part to the run. Returns parts of `size` tables whose walk is not complete."""
     again: list[WalkTask] = []
     for done in part:
         run.add(done.task.pointer, done.walk)
         if done.walk.more:
             again.append(WalkTask(done.task.pointer, done.walk.checkpoint))
-    return cut_by(again, most)
+    return cut_by(again, size)
 
 
 def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) -> list[Sequence[WalkTask]]:
-    """The halves of a part that was lost; a part of one table is counted as failed."""
+    """Return the halves of a part that failed. The table of a part of one table is counted as failed, and no parts are
+    returned."""
     if len(part) > 1:
         return halves(part)
     [task] = part
     stats = ReconcileStats(walked=1, incomplete=1)
-    stats.fails(f"{task.pointer.entity}: the Spark task that walked it failed: {why(lost)}")
+    stats.fails(f"{task.pointer.entity}: the Spark task that walked it failed: {reason(lost)}")
     run.add(task.pointer, WalkResult(stats, None))
     return []
 
 
 def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkTask]) -> Iterator[TaskResult]:
-    """An executor's share: one catalog opened, and a turn of each of its tables, a few at a time. Raises
-    `StoreUnavailable` if the store answers for none of them."""
+    """Walk the tables of a part on an executor with one opened catalog, at most `turn` files of each, and return the
+    results in the order of the tasks. Raises `StoreUnavailable` if the store fails for all tables of `MAX_UNANSWERED`
+    groups of `CONCURRENCY` one after the other."""
     return iter(asyncio.run(_walk_part(config, dry, turn, list(tasks))))
 
 
@@ -134,5 +136,5 @@ async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequenc
             done += [TaskResult(task, walk) for task, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == MAX_UNANSWERED:
-                raise StoreUnavailable(f"the store does not answer: {walks[0].stats.unreadable}")
+                raise StoreUnavailable(f"the store does not respond: {walks[0].stats.unreadable}")
     return done

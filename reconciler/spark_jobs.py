@@ -1,4 +1,4 @@
-"""Spark jobs that end with the work that started them."""
+"""Runs Spark jobs that are cancelled with the asyncio task that started them."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,28 +9,30 @@ from pyspark import SparkContext
 T = TypeVar("T")
 
 CANCEL_SECONDS = 20.0
-"""How long cancelled jobs are waited for: their executors stop by themselves then."""
+"""How long to wait for cancelled Spark jobs; executors end later ones by themselves."""
 
 
 class SparkJobs:
-    """Runs the jobs of one piece of work, from a thread each."""
+    """Runs the jobs of one Spark job group, each from a thread of its own. `description` is shown in Spark's
+    interface."""
 
-    def __init__(self, spark: SparkContext, group: str, about: str) -> None:
+    def __init__(self, spark: SparkContext, group: str, description: str) -> None:
         self._spark = spark
         self._group = group
-        self._about = about
+        self._description = description
 
     async def run(self, action: Callable[[], T]) -> T:
-        """The result of an action. Cancelled, it cancels all jobs of the group, and waits until they have stopped.
-        Raises what Spark does."""
+        """Call a function that runs Spark jobs, and return its result. If the asyncio task is cancelled, all jobs of
+        the group are cancelled and awaited for at most `CANCEL_SECONDS`. Raises the errors of Spark."""
 
         def job() -> T:
-            self._spark.setJobGroup(self._group, self._about, interruptOnCancel=True)  # of this thread
+            # A job group belongs to the thread that submits the job.
+            self._spark.setJobGroup(self._group, self._description, interruptOnCancel=True)
             return action()
 
         running = asyncio.get_running_loop().run_in_executor(None, job)
         try:
-            return await asyncio.shield(running)
+            return await asyncio.shield(running)  # the thread cannot be cancelled; its Spark jobs can
         except asyncio.CancelledError:
             await asyncio.to_thread(self._spark.cancelJobGroup, self._group)
             await asyncio.wait([running], timeout=CANCEL_SECONDS)

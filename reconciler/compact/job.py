@@ -8,7 +8,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
-from reconciler.executors import OnSpark
+from reconciler.executors import SparkExecutors
 from reconciler.session import catalog_of, spark_of
 from reconciler.system import connection
 
@@ -22,7 +22,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Prints a line for each commit. Returns the counts, and 1 if something could not be read."""
     system = connection.system_tables(parsed, SystemRuntime())
     with spark_of(parsed, "arco-compact") as spark:
-        stats = asyncio.run(compact(system, catalog_of(parsed), OnSpark(spark), progress=_show))
+        stats = asyncio.run(compact(system, catalog_of(parsed), SparkExecutors(spark), progress=_show))
     return stats.to_json(), 1 if stats.unreadable_count else 0
 
 

@@ -18,7 +18,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
-from reconciler.executors import Here
+from reconciler.executors import LocalExecutor
 from reconciler.system import tables
 from reconciler.system.definition import SystemTable
 from reconciler.system.opened import SystemTables
@@ -101,7 +101,7 @@ class ServedLake:
     async def compact(self, catalog: KeyedRestCatalog | None = None, batch_size: int = 1_000) -> CompactStats:
         """A run, in this process."""
         system = SystemTables(catalog or self.mortal(), WAREHOUSE)
-        return await compact(system, self.config, Here(), batch_size=batch_size)
+        return await compact(system, self.config, LocalExecutor(), batch_size=batch_size)
 
     def rows(self, table: SystemTable) -> list[dict[str, object]]:
         """The rows of a system table, as PyIceberg reads them."""

@@ -15,7 +15,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
-from reconciler.executors import Here
+from reconciler.executors import LocalExecutor
 from reconciler.system import connection, questions, visible
 from reconciler.system.opened import SystemTables
 from reconciler.system.views import RUN_AS_OWNER, write_views
@@ -45,7 +45,7 @@ class Told:
 
     async def compact(self, catalog: Mortal | None = None) -> CompactStats:
         config = CatalogConfig(self.principals.realm.owner.server.store, WAREHOUSE)
-        return await compact(SystemTables(catalog or self.mortal(), None), config, Here())
+        return await compact(SystemTables(catalog or self.mortal(), None), config, LocalExecutor())
 
     @property
     def table(self) -> Table:

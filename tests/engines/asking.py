@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
-from reconciler.executors import Here
+from reconciler.executors import LocalExecutor
 from reconciler.system import questions
 from reconciler.system.opened import SystemTables
 from reconciler.system.questions import Question
@@ -49,7 +49,7 @@ def telling_lake(folder: Path) -> Iterator[Lake]:
 def fill(lake: Lake) -> None:
     """Brings `system` up to date."""
     system = SystemTables.connect(lake.server.uri, WAREHOUSE, {}, SystemRuntime(), lake.name)
-    asyncio.run(compact(system, CatalogConfig(lake.server.store, WAREHOUSE), Here()))
+    asyncio.run(compact(system, CatalogConfig(lake.server.store, WAREHOUSE), LocalExecutor()))
 
 
 ASKED = [question for question in questions.ALL if question is not questions.SAVINGS]

@@ -13,7 +13,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
-from reconciler.executors import Here
+from reconciler.executors import LocalExecutor
 from reconciler.system.opened import SystemTables
 from tests.engines.realm import MANAGEMENT, Realm
 from tools.demo.server import WAREHOUSE
@@ -82,4 +82,4 @@ class Principals:
     def compact(self, credential: str, *in_trino: str) -> CompactStats:
         """A run of the job, in this process."""
         config = CatalogConfig(self.realm.owner.server.store, WAREHOUSE)
-        return asyncio.run(compact(self.system(credential, *in_trino), config, Here()))
+        return asyncio.run(compact(self.system(credential, *in_trino), config, LocalExecutor()))

@@ -12,7 +12,7 @@ import pytest
 from arco_catalog.state.paths import Paths
 from reconciler.catalog_config import open_by_environment
 from reconciler.compact.driver import compact
-from reconciler.executors import Here
+from reconciler.executors import LocalExecutor
 from reconciler.system import tables
 from reconciler.system.opened import SystemTables
 from storage_backends import (
@@ -111,7 +111,7 @@ def of_the_job(plan: Plan, deployment: str) -> Policies:
 async def run(lake: ServedLake, policies: Policies, denied: Sequence[str] = ()) -> int:
     """Runs `compact`; how many objects it could not read."""
     config = replace(lake.config, opens=lambda url: JudgedFolder(open_by_environment(url), policies, denied))
-    return (await compact(SystemTables(lake.mortal(), WAREHOUSE), config, Here())).unreadable_count
+    return (await compact(SystemTables(lake.mortal(), WAREHOUSE), config, LocalExecutor())).unreadable_count
 
 
 @pytest.mark.parametrize("deployment", WITH_JOBS)

@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 
 from reconciler.compact.driver import compact
-from reconciler.executors import OnSpark
+from reconciler.executors import SparkExecutors
 from reconciler.system.opened import SystemTables
 from tests.compact.lake import ServedLake
 from tests.reconciler.lakes import failing, parsed
@@ -36,7 +36,7 @@ def served(tmp_path: Path) -> Iterator[ServedLake]:
 
 
 async def test_executors_write_files_that_the_driver_commits(spark: SparkContext, served: ServedLake) -> None:
-    stats = await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, OnSpark(spark), batch_size=3)
+    stats = await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, SparkExecutors(spark), batch_size=3)
     assert (stats.rows["commits"], stats.unreadable_count) == (4, 0)
     served.assert_each_event_once()
 
@@ -45,12 +45,12 @@ async def test_executors_write_files_that_the_driver_commits(spark: SparkContext
 async def test_an_executor_that_dies_costs_no_event_and_tells_none_twice(
     spark: SparkContext, served: ServedLake, how: str
 ) -> None:
-    await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, OnSpark(spark))
+    await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, SparkExecutors(spark))
     served.append("t", "u")
     dying = failing(served.config, served.receipt_of("u").stem, how)
     with pytest.raises(Exception, match="Job aborted due to stage failure"):
-        await compact(SystemTables(served.mortal(), WAREHOUSE), dying, OnSpark(spark), batch_size=1)
-    stats = await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, OnSpark(spark))
+        await compact(SystemTables(served.mortal(), WAREHOUSE), dying, SparkExecutors(spark), batch_size=1)
+    stats = await compact(SystemTables(served.mortal(), WAREHOUSE), served.config, SparkExecutors(spark))
     assert stats.unreadable_count == 0
     served.assert_each_event_once()
 

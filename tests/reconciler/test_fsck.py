@@ -99,7 +99,7 @@ async def test_the_manifests_of_a_table_are_dealt_out_and_each_finding_is_told_a
     lake.damage()
     heard: list[Finding] = []
 
-    report = await fsck(Cluster[Task]().spark, lake.config, Scope(), manifests=1, tell=heard.append)
+    report = await fsck(Cluster[Task]().spark, lake.config, Scope(), manifests=1, on_finding=heard.append)
 
     assert told(report) == await lake.checked_here()
     assert sorted(map(str, heard)) == sorted(map(str, report.found))
@@ -160,7 +160,7 @@ async def test_a_run_that_was_cut_goes_on_behind_the_tables_that_it_has_done(
 
     first: list[Finding] = []
     with pytest.raises(Killed):
-        await fsck(Cluster[Task]().spark, lake.config, Scope(), part=1, progress=progress, tell=first.append)
+        await fsck(Cluster[Task]().spark, lake.config, Scope(), part=1, progress=progress, on_finding=first.append)
     rest = await fsck(Cluster[Task]().spark, lake.config, Scope(after=done[0]), part=1)
 
     assert "db.t2" <= done[0] < f"db.t{TABLES - 1}"

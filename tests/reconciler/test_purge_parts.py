@@ -16,20 +16,20 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     NO_POINTER,
-    Damaged,
-    Deleted,
+    DeletionResult,
     Fact,
     Facts,
-    Gone,
     Manifest,
-    Missing,
-    Outside,
-    Own,
+    MissingFile,
+    MissingManifest,
+    OutsideFiles,
     Owner,
+    OwnFile,
     PurgeJob,
     Reading,
-    Shared,
-    Unmoved,
+    SharedFile,
+    UnchangedTable,
+    UnreadableFile,
     delete_part,
     read_manifests,
     read_manifests_of_others,
@@ -64,7 +64,7 @@ class Dropped:
         ]
 
     def own(self, *names: str) -> list[Facts]:
-        return [(f"{self.place}/{name}", [Own(f"{self.place}/{name}", 1)]) for name in names]
+        return [(f"{self.place}/{name}", [OwnFile(f"{self.place}/{name}", 1)]) for name in names]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def made(folder: Path) -> Dropped:
 def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dropped) -> None:
     data = {f"data/part=0/0-{number:05}-0123456789abcdef.parquet" for number in range(3)}
     assert {
-        key.removeprefix(f"{dropped.place}/") for key, fact in dropped.others() if fact == Shared("db.neighbour")
+        key.removeprefix(f"{dropped.place}/") for key, fact in dropped.others() if fact == SharedFile("db.neighbour")
     } == {
         "metadata/snap-1.avro",
         "metadata/0-m0.avro",
@@ -102,13 +102,13 @@ def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dr
 def test_a_table_whose_pointer_has_not_moved_is_not_read_again(dropped: Dropped) -> None:
     [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
     assert owner.sequence > 0
-    assert [*read_others(dropped.job, [owner])] == [("", Unmoved(owner))]
+    assert [*read_others(dropped.job, [owner])] == [("", UnchangedTable(owner))]
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
 def test_what_is_gone_is_told(dropped: Dropped, name: str) -> None:
     dropped.path(f"metadata/{name}").unlink()
-    [gone] = [fact for _, fact in dropped.others() if isinstance(fact, Gone)]
+    [gone] = [fact for _, fact in dropped.others() if isinstance(fact, MissingFile)]
     assert (gone.owner.entity, gone.file, gone.present) == (
         dropped.neighbour.entity,
         f"{dropped.place}/metadata/{name}",
@@ -120,9 +120,9 @@ def test_a_pointer_that_is_gone_is_told_and_then_that_nothing_has_changed(droppe
     [pointer] = (dropped.folder / "store").rglob(f"{dropped.neighbour.entity}.json")
     pointer.unlink()
     [(_, gone)] = read_others(dropped.job, [dropped.neighbour])
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, MissingFile)
     assert (gone.owner.sequence, gone.present) == (NO_POINTER, True)
-    assert [*read_others(dropped.job, [gone.owner])] == [("", Unmoved(gone.owner))]
+    assert [*read_others(dropped.job, [gone.owner])] == [("", UnchangedTable(gone.owner))]
 
 
 def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -> None:
@@ -131,23 +131,23 @@ def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -
     gone = f"{dropped.place}/metadata/0-m0.avro"
     for facts, present in (([Manifest(owner, False)], False), ([Manifest(owner, False), Manifest(owner)], True)):
         rows = read_manifests_of_others(dropped.job, [(gone, facts)])
-        assert [fact for _, fact in rows if isinstance(fact, Gone)] == [Gone(owner, gone, present)]
+        assert [fact for _, fact in rows if isinstance(fact, MissingFile)] == [MissingFile(owner, gone, present)]
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
 def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
     dropped.path(f"metadata/{name}").write_bytes(b"damaged")
     facts = [fact for _, fact in dropped.others()]
-    [damaged] = [fact for fact in facts if isinstance(fact, Damaged)]
+    [damaged] = [fact for fact in facts if isinstance(fact, UnreadableFile)]
     assert name in damaged.why
     assert damaged.name == dropped.neighbour.name
-    assert any(isinstance(fact, Shared | Manifest) for fact in facts), "all else of the table is read"
+    assert any(isinstance(fact, SharedFile | Manifest) for fact in facts), "all else of the table is read"
 
 
 def test_another_spelling_of_a_place_is_the_same_file(dropped: Dropped) -> None:
     spelled = f"{dropped.place}/data/part%3D0/0-00001-0123456789abcdef.parquet"
     dropped.path("metadata/0-m0.avro").write_bytes(manifest([spelled]))
-    keys = {key for key, fact in dropped.others() if isinstance(fact, Shared)}
+    keys = {key for key, fact in dropped.others() if isinstance(fact, SharedFile)}
     assert f"{dropped.place}/data/part=0/0-00001-0123456789abcdef.parquet" in keys
 
 
@@ -155,28 +155,28 @@ def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: Dropped) ->
     inside, outside = f"{dropped.place}/data/a.parquet", f"{dropped.place}-not/data/a.parquet"
     dropped.path("metadata/1-m0.avro").write_bytes(manifest([inside, outside, "no uri"]))
     assert [*read_manifests(dropped.job, [f"{dropped.place}/metadata/1-m0.avro"])] == [
-        (inside, Own(inside, 10)),
-        ("", Outside(2)),
+        (inside, OwnFile(inside, 10)),
+        ("", OutsideFiles(2)),
     ]
 
 
 def test_a_manifest_of_the_table_that_is_gone_is_told(dropped: Dropped) -> None:
     manifest = f"{dropped.place}/metadata/1-m0.avro"
     dropped.path("metadata/1-m0.avro").unlink()
-    assert [*read_manifests(dropped.job, [manifest])] == [("", Missing(manifest))]
+    assert [*read_manifests(dropped.job, [manifest])] == [("", MissingManifest(manifest))]
 
 
 def test_what_nobody_else_leads_to_is_deleted(dropped: Dropped) -> None:
     mine, ours = "metadata/snap-2.avro", "metadata/snap-1.avro"
     facts: Iterable[Facts] = [
         *dropped.own(mine),
-        (f"{dropped.place}/{ours}", [Shared("n"), Own(f"{dropped.place}/{ours}", 1)]),
+        (f"{dropped.place}/{ours}", [SharedFile("n"), OwnFile(f"{dropped.place}/{ours}", 1)]),
     ]
-    nobodys: Facts = (f"{dropped.place}/metadata/1-m0.avro", [Shared("n")])
+    nobodys: Facts = (f"{dropped.place}/metadata/1-m0.avro", [SharedFile("n")])
 
     [done] = delete_part(dropped.job, [*facts, nobodys])
 
-    assert done == Deleted(1, 1, 1, {"n": 1})
+    assert done == DeletionResult(1, 1, 1, {"n": 1})
     assert [dropped.path(name).exists() for name in (mine, ours, "metadata/1-m0.avro")] == [False, True, True]
 
 
@@ -188,6 +188,6 @@ def test_nothing_is_deleted_without_the_lease(dropped: Dropped) -> None:
 
 
 def test_what_executors_could_not_address_is_counted_and_some_of_it_named() -> None:
-    parts = [Deleted(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
-    total = Deleted.sum(parts)
+    parts = [DeletionResult(files=1, unaddressable=4, unaddressable_examples=("a", "b", "c", "d"))] * 2
+    total = DeletionResult.sum(parts)
     assert (total.files, total.unaddressable, total.unaddressable_examples) == (2, 8, ("a", "b", "c", "d", "a"))

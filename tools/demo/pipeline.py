@@ -21,7 +21,7 @@ from arco_catalog.tasks.retry import TaskPolicies
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.driver import compact
 from reconciler.compact.stats import CompactStats
-from reconciler.executors import OnSpark
+from reconciler.executors import SparkExecutors
 from reconciler.maintain import procedures
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.driver import Maintenance
@@ -153,7 +153,7 @@ def fill(lake: Lake, server: Server) -> CompactStats:
     """Brings `system` up to date, by the demo's own Spark."""
     spark = lake.spark.sparkContext
     with shipped(spark):
-        return asyncio.run(compact(system_of(server), CatalogConfig(server.store, WAREHOUSE), OnSpark(spark)))
+        return asyncio.run(compact(system_of(server), CatalogConfig(server.store, WAREHOUSE), SparkExecutors(spark)))
 
 
 def lines(columns: Sequence[str], rows: Sequence[Row]) -> Sequence[str]:
