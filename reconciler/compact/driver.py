@@ -48,7 +48,7 @@ from reconciler.executors import Executors, cut
 from reconciler.system import questions, tables, visible
 from reconciler.system.conditions import among, equal
 from reconciler.system.definition import Row, SystemTable
-from reconciler.system.opened import OpenTable, Superseded, SystemTables
+from reconciler.system.opened import CommitSuperseded, OpenTable, SystemTables
 from reconciler.system.questions import Question
 from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
@@ -87,11 +87,13 @@ class Compaction:
     """All tables, as they were before the run read receipts."""
 
     async def run(self) -> CompactStats:
-        """Brings every table up to what the store holds now. Raises `Superseded` if other runs overtake this one again
-        and again, and what Spark, the store and the catalog raise."""
+        """Brings every table up to what the store holds now. Raises `CommitSuperseded` if other runs overtake this one
+        again and again, and what Spark, the store and the catalog raise."""
         await self._until_done(self._lineage_events)
         self.opened = [self.system.open(table) for table in self._tables]
-        await asyncio.to_thread(write_views, self.system.catalog, self.system.in_trino, self.views, self.system.owner)
+        await asyncio.to_thread(
+            write_views, self.system.catalog, self.system.trino_catalog, self.views, self.system.trino_owner
+        )
         await self._until_done(self._readers)
         joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
         for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
@@ -125,7 +127,7 @@ class Compaction:
         for _ in range(TRIES - 1):
             try:
                 return await step()
-            except Superseded:
+            except CommitSuperseded:
                 self.stats.overtaken += 1
                 await self.session.state.pause()
         return await step()
@@ -189,7 +191,7 @@ class Compaction:
             table.commit([*added, *again.added], watermarks, again.gone)
             self.stats.committed(table.definition, added)
         else:
-            table.mark(watermarks)
+            table.set_watermarks(watermarks)
             self.stats.commits += 1
         self.progress(self.stats)
 
@@ -235,7 +237,7 @@ class Compaction:
                 target.commit([*added, *again.added], watermark, again.gone)
                 self.stats.committed(table, added)
             elif table is tables.TABLES:
-                target.mark(watermark)
+                target.set_watermarks(watermark)
                 self.stats.commits += 1
             self.progress(self.stats)
 

@@ -44,8 +44,8 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
 
 async def tell_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
     """Commits what grants come to, if that is anything else than the table says. Returns the new files, None if there
-    was nothing to tell. Raises `Superseded`; the table was opened before the grants are read, so what is committed is
-    never older than what it says."""
+    was nothing to tell. Raises `CommitSuperseded`; the table was opened before the grants are read, so what is
+    committed is never older than what it says."""
     rows = await readers(realm, catalog)
     digest = hashlib.sha256(dumps([{**row} for row in rows])).hexdigest()
     if table.watermark(READERS) == digest:
@@ -58,5 +58,5 @@ async def tell_readers(table: OpenTable, realm: Session, catalog: Session) -> Se
     if added or gone:
         table.commit(added, {READERS: digest}, gone)
     else:
-        table.mark({READERS: digest})
+        table.set_watermarks({READERS: digest})
     return added

@@ -14,7 +14,7 @@ from reconciler.maintain.calls import Procedure
 from reconciler.maintain.progress import DONE, PARTLY
 from reconciler.system.conditions import among, both, equal
 from reconciler.system.definition import Row
-from reconciler.system.opened import OpenTable, Superseded, SystemTables
+from reconciler.system.opened import CommitSuperseded, OpenTable, SystemTables
 from reconciler.system.tables import MAINTENANCE
 from reconciler.system.writing import write_rows
 from storage_backends.backoff import growing_pause_s
@@ -76,7 +76,7 @@ class MaintenanceTable:
                 return
             try:
                 return table.commit(write_rows(table.target(), rows, self.runtime.uuid()), {})
-            except Superseded:
+            except CommitSuperseded:
                 if attempt == MAX_ATTEMPTS:
                     raise
                 time.sleep(growing_pause_s(self.runtime.random(), attempt, PAUSE_S))

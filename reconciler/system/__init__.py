@@ -1,1 +1,2 @@
-"""The tables of the namespace `system`: what they are, how rows get into them (docs/design/pipeline.md#tables)."""
+"""The tables of the namespace `system`: their definitions, and how rows are written
+(docs/design/pipeline.md#tables)."""

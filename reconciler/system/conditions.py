@@ -1,4 +1,4 @@
-"""Conditions on rows of system tables. PyIceberg's own constructors are typed as those of Pydantic's models are."""
+"""Conditions on rows of system tables, with the types that PyIceberg's constructors, which are Pydantic's, lack."""
 
 from collections.abc import Collection
 
@@ -6,31 +6,31 @@ from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, 
 
 
 def equal(column: str, value: str | int | bool) -> BooleanExpression:
-    """A column has a value."""
+    """The column equals the value."""
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]
 
 
 def among(column: str, values: Collection[str]) -> BooleanExpression:
-    """A column has one of some values."""
+    """The column equals one of the values."""
     return In(column, [*values])  # type: ignore[call-arg, arg-type]
 
 
 def between(column: str, first: str, end: str) -> BooleanExpression:
-    """A column has a value from `first` on, and before `end`."""
-    begun = GreaterThanOrEqual(column, first)  # type: ignore[call-arg, arg-type]
-    return And(begun, LessThan(column, end))  # type: ignore[call-arg, arg-type]
+    """The column is `first` or greater, and less than `end`."""
+    not_less = GreaterThanOrEqual(column, first)  # type: ignore[call-arg, arg-type]
+    return And(not_less, LessThan(column, end))  # type: ignore[call-arg, arg-type]
 
 
 def after(column: str, value: int) -> BooleanExpression:
-    """A column has a greater value."""
+    """The column is greater than the value."""
     return GreaterThan(column, value)  # type: ignore[call-arg, arg-type]
 
 
 def missing(column: str) -> BooleanExpression:
-    """A column is null."""
+    """The column is null."""
     return IsNull(column)  # type: ignore[arg-type, call-arg]
 
 
 def both(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
-    """Both hold."""
+    """Both conditions hold."""
     return And(one, other)

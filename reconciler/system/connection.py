@@ -1,4 +1,4 @@
-"""How a job reaches the catalog's server: its command line, and the connection that this names."""
+"""Connects a job to the catalog's server: the options of its command line, and the connection that they describe."""
 
 import argparse
 from collections.abc import Mapping
@@ -11,39 +11,41 @@ ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares where the catalog answers, and who asks."""
-    parser.add_argument("--uri", required=True, help="where the catalog answers: http://127.0.0.1:8181")
-    parser.add_argument("--catalog", help="the name by which clients ask for it [default that of --warehouse]")
-    parser.add_argument("--trino-catalog", help="what Trino calls it, for views [default the same name]")
-    parser.add_argument("--trino-owner", help="Trino's user as whom views run that hide rows [default who asks]")
+    """Add the options for the server, its catalog and the pipeline's credentials to a parser."""
+    parser.add_argument("--uri", required=True, help="the catalog's server, such as http://127.0.0.1:8181")
+    parser.add_argument("--catalog", help="the catalog's name for clients [default that of --warehouse]")
+    parser.add_argument("--trino-catalog", help="the catalog's name in Trino, for views [default the same name]")
+    parser.add_argument(
+        "--trino-owner", help="the Trino user as which views that hide rows run [default the user who queries them]"
+    )
     parser.add_argument("--credential-file", type=Path, help="file with CLIENT_ID:CLIENT_SECRET of the pipeline")
     parser.add_argument(
         "--property",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of PyIceberg's for the catalog or its files; several times",
+        help="a property of PyIceberg for the catalog or its files; several times",
     )
 
 
 def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
-    """The tables of `system` in the catalog that the options name."""
+    """Connect to the tables of `system` in the catalog of the options. Raises `SystemExit` for a bad `--property`."""
     properties = {**settings(parsed.property, "--property"), **credential(parsed)}
-    named = parsed.catalog or parsed.warehouse
-    return SystemTables.connect(parsed.uri, named, properties, runtime, parsed.trino_catalog, parsed.trino_owner)
+    catalog = parsed.catalog or parsed.warehouse
+    return SystemTables.connect(parsed.uri, catalog, properties, runtime, parsed.trino_catalog, parsed.trino_owner)
 
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
-    """What the pipeline's principal logs in with; nothing, if no file is named."""
+    """The properties by which the pipeline's principal logs in, read from `--credential-file`; empty without one."""
     if parsed.credential_file is None:
         return {}
     return {"credential": parsed.credential_file.read_text().strip(), "scope": ALL_ROLES}
 
 
-def settings(said: list[str], option: str) -> Mapping[str, str]:
-    """Settings that are written as NAME=VALUE."""
+def settings(values: list[str], option: str) -> Mapping[str, str]:
+    """Parse the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
     found: dict[str, str] = {}
-    for each in said:
+    for each in values:
         name, equals, value = each.partition("=")
         if not equals:
             raise SystemExit(f"reconciler: {option} takes NAME=VALUE, not {each!r}")

@@ -1,4 +1,5 @@
-"""How a system table is described: plain values, from which Iceberg's schema, partitioning and sort order are made."""
+"""The definition of a system table as plain values, from which Iceberg's schema, partition spec and sort order are
+made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +8,13 @@ from enum import Enum
 from arco_catalog.state import watermarks
 
 Row = Mapping[str, object]
-"""A row to be written, by the names of columns. A column that is left out is null; a time is in milliseconds."""
+"""A row to write, by column names. A column that is absent is null; a time is in milliseconds since 1970."""
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Type(Enum):
-    """What a column holds. The values are Iceberg's names; those of `list` and `map` are shortened."""
+    """The type of a column. The values are the names of Iceberg's types, without the ids in `list` and `map`."""
 
     STRING = "string"
     LONG = "long"
@@ -27,7 +28,7 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and what engines show as its comment. One that is `required` is never null."""
+    """A column with its comment, `doc`. A `required` column is never null."""
 
     name: str
     type: Type
@@ -37,9 +38,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A table of `system`. `day` is the column by whose days it is partitioned, None for a table that does not grow by
-    days; `has_current` says that it is partitioned by its column `current`, which marks the newest row of an entity.
-    Files are sorted by `order`. `watermark` is the property that says up to where its source was read."""
+    """A table of `system`. `day` is the column of times by whose days it is partitioned, or None. With `has_current`,
+    it is partitioned by its column `current`, which marks the newest row of an entity. Files are sorted by the columns
+    `order`. `watermark` is the table property that records up to where its source was read, or None."""
 
     name: str
     doc: str
@@ -50,7 +51,8 @@ class SystemTable:
     watermark: str | None = watermarks.BATCH
 
     def partition_of(self, row: Row) -> int | bool | None:
-        """The value by which the row's file is partitioned: a day since 1970, or whether it is current."""
+        """The partition value of a row: the number of days since 1970, whether the row is current, or None for a table
+        without partitions. Raises `TypeError` if the value of the column `day` is not an integer."""
         if self.has_current:
             return row["current"] is True
         if self.day is None:

@@ -1,4 +1,4 @@
-"""A system table's definition in PyIceberg's terms, and in Arrow's."""
+"""Translates the definition of a system table to PyIceberg and Arrow."""
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -26,8 +26,9 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.parquet.compression-codec": "zstd",
 }
-"""Of every system table. A batch that lost is read anew, so nothing commits it a second time by itself. The log of
-metadata files reaches back beyond the open days: by it a batch knows receipts of the table's own commits unread."""
+"""The properties of every system table. No client may retry a commit by itself: a batch that lost to another commit
+must be read anew. The metadata log reaches back beyond the open days, so that a batch finds the receipts of the table's
+own commits by name, and need not read them."""
 
 _PRIMITIVES: dict[Type, IcebergType] = {
     Type.STRING: StringType(),
@@ -49,12 +50,13 @@ _ARROW: dict[Type, pa.DataType] = {
 
 
 def arrow_schema(table: SystemTable) -> pa.Schema:
-    """What its rows are gathered as."""
+    """The Arrow schema of a table's rows."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
 
 
 def schema_of(table: SystemTable) -> Schema:
-    """Columns have ids from 1 on; what is in lists and maps has ids behind them all."""
+    """The Iceberg schema of a table. Columns have ids from 1 on; elements, keys and values of lists and maps have ids
+    after those of all columns."""
     inner = len(table.columns)
     fields: list[NestedField] = []
     for place, column in enumerate(table.columns, 1):
@@ -65,7 +67,7 @@ def schema_of(table: SystemTable) -> Schema:
 
 
 def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
-    """The type, and how many ids it takes for what is in it."""
+    """The Iceberg type, and how many ids it takes for elements, keys and values."""
     match type_:
         case Type.STRINGS:
             return ListType(taken + 1, StringType(), element_required=True), 1
@@ -78,7 +80,7 @@ def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
 
 
 def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
-    """By whether a row is current, or by day."""
+    """The partition spec of a table: by its column `current`, by day, or unpartitioned."""
     if table.has_current:
         field = schema.find_field("current")
         return PartitionSpec(PartitionField(field.field_id, PARTITION_FIELD_ID_START, IdentityTransform(), "current"))
@@ -89,7 +91,7 @@ def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
 
 
 def sort_order_of(table: SystemTable, schema: Schema) -> SortOrder:
-    """By its columns, each ascending."""
+    """The sort order of a table: its `order` columns, ascending."""
     return SortOrder(
         *(SortField(schema.find_field(name).field_id, transform=IdentityTransform()) for name in table.order)
     )

@@ -1,8 +1,8 @@
-"""System tables through the catalog's own REST endpoint: made where they are missing, read as of one state, and
-committed on that state alone (docs/design/pipeline.md#rule-3).
+"""Opens system tables through the catalog's REST endpoint. A table is created if it does not exist, and read and
+committed to at one state (docs/design/pipeline.md#rule-3).
 
-A commit adds files and moves the table's watermarks at once, and requires the snapshot from which they were read. If
-another run has committed meanwhile, it is refused, and what was read is read anew.
+One commit adds files and sets the table's watermarks, and requires the snapshot at which the watermarks were read. If
+another run has committed since, the commit fails, and the caller reads its source anew.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,18 +32,18 @@ from reconciler.system.rest import UNKNOWN, KeyedRestCatalog
 from reconciler.system.writing import Target
 
 
-class Superseded(Exception):
-    """The commit was not made: the table is not any more what it was read as."""
+class CommitSuperseded(Exception):
+    """A commit to a system table was not made, since another commit has changed the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTables:
-    """The tables of `system` in one catalog; what Trino calls that, and as which of Trino's users the views run that
-    show each reader what he may see, if somebody said."""
+    """The tables of `system` in one catalog. `trino_catalog` is the catalog's name in Trino, `trino_owner` the Trino
+    user as which views that hide rows run; both are None if the operator has not set them."""
 
     catalog: KeyedRestCatalog
-    in_trino: str | None
-    owner: str | None = None
+    trino_catalog: str | None
+    trino_owner: str | None = None
 
     @classmethod
     def connect(
@@ -52,21 +52,22 @@ class SystemTables:
         warehouse: str,
         properties: Mapping[str, str],
         runtime: Runtime,
-        in_trino: str | None = None,
-        owner: str | None = None,
+        trino_catalog: str | None = None,
+        trino_owner: str | None = None,
     ) -> "SystemTables":
-        """Connects to the catalog at `uri`; `properties` are PyIceberg's, such as `credential`. Trino calls the catalog
-        as this one's clients do, unless another name is given."""
-        named = {**properties, "uri": uri, "warehouse": warehouse}
-        return cls(KeyedRestCatalog(named, runtime), in_trino, owner)
+        """Connect to the catalog `warehouse` of the server at `uri`, with properties of PyIceberg such as
+        `credential`."""
+        all_properties = {**properties, "uri": uri, "warehouse": warehouse}
+        return cls(KeyedRestCatalog(all_properties, runtime), trino_catalog, trino_owner)
 
     @property
     def names(self) -> Sequence[str]:
-        """What clients call the catalog: those of Iceberg REST, and Trino."""
-        return [self.catalog.properties["warehouse"], *([] if self.in_trino is None else [self.in_trino])]
+        """The catalog's names: that for clients of Iceberg REST, and that in Trino if it is set."""
+        return [self.catalog.properties["warehouse"], *([] if self.trino_catalog is None else [self.trino_catalog])]
 
     def open(self, table: SystemTable) -> "OpenTable":
-        """A table as it is now; makes it, and its namespace, where it is missing, and adds columns that it lacks."""
+        """Load a table at its current state. It and its namespace are created if they do not exist, and missing columns
+        are added."""
         identifier = (NAMESPACE, table.name)
         try:
             found: Table = self.catalog.load_table(identifier)
@@ -83,7 +84,7 @@ class SystemTables:
 
     def _create(self, table: SystemTable) -> Table:
         schema = schema_of(table)
-        begun = {} if table.watermark is None else {table.watermark: "0"}
+        watermark = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):
             self.catalog.create_namespace(NAMESPACE, {"comment": "Made by the pipeline: the catalog as tables."})
         made: Table
@@ -93,7 +94,7 @@ class SystemTables:
                 schema,
                 partition_spec=partition_spec_of(table, schema),
                 sort_order=sort_order_of(table, schema),
-                properties={**PROPERTIES, **begun, "comment": table.doc},
+                properties={**PROPERTIES, **watermark, "comment": table.doc},
             )
         except TableAlreadyExistsError:
             made = self.catalog.load_table((NAMESPACE, table.name))  # another run has just made it
@@ -102,86 +103,91 @@ class SystemTables:
 
 @dataclass(slots=True)
 class OpenTable:
-    """A system table as of one state. After a commit it is the state that the commit made."""
+    """A system table at one state. A commit replaces it by the state that the commit made."""
 
     definition: SystemTable
     table: Table
 
     def watermark(self, name: str) -> str | None:
-        """Up to where something was read, as the last commit left it."""
+        """The value of a watermark, a property that commits set; None if there is none."""
         return self.table.properties.get(name)
 
     def number(self, name: str) -> int:
-        """A watermark that is a number; 0 where there is none."""
+        """The value of a watermark that is a number; 0 if there is none."""
         return int(self.watermark(name) or 0)
 
     @property
     def entity_files(self) -> Sequence[str]:
-        """The metadata files that it has had, as far back as its log goes, and has."""
+        """The locations of the table's metadata files: those in its metadata log, and the current one."""
         return [*(entry.metadata_file for entry in self.table.metadata.metadata_log), self.table.metadata_location]
 
     def target(self) -> Target:
-        """What writers of its data files need to know: nothing of its snapshots."""
+        """The table as executors that write its data files need it, without its snapshots."""
         return Target(self.definition, _without_history(self.table.metadata), self.table.io.properties)
 
     def rows(self, where: BooleanExpression, *columns: str) -> pa.Table:
-        """The rows that match, of these columns."""
+        """Read the rows that match a condition, with these columns."""
         return self.table.scan(row_filter=where, selected_fields=columns).to_arrow()
 
     def batches(self, where: BooleanExpression, *columns: str) -> Iterator[pa.RecordBatch]:
-        """The same, a bounded number of rows at a time."""
+        """Read the rows that match a condition, with these columns, a bounded number of rows at a time."""
         return iter(self.table.scan(row_filter=where, selected_fields=columns).to_arrow_batch_reader())
 
     def files(self, where: BooleanExpression) -> list[FileScanTask]:
-        """The files in which there may be rows that match."""
+        """The data files that may have rows that match a condition, by partitions and bounds."""
         return [*self.table.scan(row_filter=where).plan_files()]
 
     def read(self, files: Sequence[FileScanTask]) -> pa.Table:
-        """All rows of some files."""
+        """Read all rows of these files."""
         metadata = self.table.metadata
         scan = ArrowScan(metadata, self.table.io, metadata.schema(), AlwaysTrue())
         return scan.to_table([FileScanTask(each.file, each.delete_files) for each in files])
 
-    def commit(self, added: Sequence[DataFile], watermarks: Mapping[str, str], gone: Sequence[DataFile] = ()) -> None:
-        """Adds files, and removes those that are `gone`, together with the watermarks. Raises `Superseded` if it was
-        not made; what is known afterwards is that it was, or was not."""
+    def commit(
+        self, added: Sequence[DataFile], watermarks: Mapping[str, str], removed: Sequence[DataFile] = ()
+    ) -> None:
+        """Add and remove data files and set watermarks in one commit. Raises `CommitSuperseded` if the commit was not
+        made. If the response is lost, the table is read to find out."""
         transaction = self.table.transaction()
         snapshots = transaction.update_snapshot(snapshot_properties={"written-by": "arco-pipeline"})
-        with snapshots.overwrite() if gone else snapshots.merge_append() as update:
+        with snapshots.overwrite() if removed else snapshots.merge_append() as update:
             for file in added:
-                file.spec_id = self.table.spec().spec_id  # lost on its way from an executor
+                file.spec_id = self.table.spec().spec_id  # pickling a file on an executor loses it
                 update.append_data_file(file)
-            for file in gone:
+            for file in removed:
                 update.delete_data_file(file)
             snapshot = update.snapshot_id
         transaction.set_properties({**watermarks})
         try:
             self.table = transaction.commit_transaction()
         except CommitFailedException as error:
-            raise Superseded(str(error)) from error
+            raise CommitSuperseded(str(error)) from error
         except UNKNOWN as error:
             self.table.refresh()
             if self.table.metadata.snapshot_by_id(snapshot) is None:
-                raise Superseded(f"nobody knows what became of the commit: {error}") from error
+                raise CommitSuperseded(
+                    f"the commit's outcome is unknown, and its snapshot is absent: {error}"
+                ) from error
 
-    def mark(self, watermarks: Mapping[str, str]) -> None:
-        """Moves watermarks alone: for a batch that brought rows to other tables. Raises `Superseded`."""
+    def set_watermarks(self, watermarks: Mapping[str, str]) -> None:
+        """Set watermarks without adding files, for a batch that has rows for other tables alone. Raises
+        `CommitSuperseded` if the commit was not made, or its outcome is unknown."""
         snapshot = self.table.metadata.current_snapshot_id
-        on_that = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
+        requirement = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
         transaction = self.table.transaction()
-        transaction._stage((SetPropertiesUpdate(updates={**watermarks}),), (on_that,))
+        transaction._stage((SetPropertiesUpdate(updates={**watermarks}),), (requirement,))
         try:
             self.table = transaction.commit_transaction()
         except (CommitFailedException, *UNKNOWN) as error:
-            raise Superseded(str(error)) from error
+            raise CommitSuperseded(str(error)) from error
 
 
 def _without_history(metadata: TableMetadata) -> TableMetadata:
-    gone: dict[str, object] = {
+    cleared: dict[str, object] = {
         "snapshots": [],
         "snapshot_log": [],
         "metadata_log": [],
         "refs": {},
         "current_snapshot_id": None,
     }
-    return metadata.model_copy(update=gone)
+    return metadata.model_copy(update=cleared)

@@ -1,6 +1,6 @@
-"""Usual questions to the tables of `system`, as SQL that Spark, Trino and DuckDB read alike, and as views.
+"""Usual questions to the tables of `system`, as SQL for Spark, Trino and DuckDB, and as views.
 
-Tables are named without their namespace: a view says where they are, and who asks elsewhere says so first (`USE`).
+The SQL names tables without their namespace: a view has a default namespace, and another query needs `USE` before it.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ _WEEK = "current_timestamp - INTERVAL '7' DAY"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the columns of its answer, and the SQL that answers it, with places for what differs. The answer to
-    one that `hides` shows who asks only rows of what he may load."""
+    """A question in words, the columns of its result, and its SQL as a template. With `hides_rows`, the result has only
+    rows about tables and views that the querying user may load."""
 
     name: str
-    asks: str
+    description: str
     columns: Sequence[tuple[str, IcebergType]]
     sql: str
-    hides: bool = False
+    hides_rows: bool = False
 
     def text(self, system: str = "") -> str:
-        """The SQL, with what stands before the names of tables."""
+        """The SQL, in which `system` is put before each name of a table."""
         return self.sql.format(system=system, week=_WEEK)
 
     @property
     def schema(self) -> Schema:
-        """Of the answer."""
+        """The Iceberg schema of the result."""
         return Schema(*(NestedField(place, name, type_) for place, (name, type_) in enumerate(self.columns, 1)))
 
 

@@ -1,5 +1,6 @@
-"""PyIceberg's REST catalog, with an `Idempotency-Key` on every commit: one whose answer was lost is sent again, and
-answered as the first time. Without a key the second sending is refused, as if the first had never been made."""
+"""PyIceberg's REST catalog with an `Idempotency-Key` on every commit. A commit whose response is lost is sent again,
+and gets the first response. Without a key, the second request would fail on the requirements that the first has
+changed."""
 
 import json
 import time
@@ -26,16 +27,16 @@ from arco_catalog.upkeep.purge.delegate import idempotency_key
 from storage_backends.backoff import growing_pause_s
 
 UNKNOWN = (CommitStateUnknownException, ServerError, ServiceUnavailableError, RequestException)
-"""After these nobody knows whether the commit was made."""
-TRIES = 4
-"""How often a commit is sent while nobody knows."""
+"""Exceptions after which it is not known whether the commit was made."""
+MAX_ATTEMPTS = 4
+"""How often a commit is sent while its outcome is unknown."""
 PAUSE_S = 2.0
 HEADER = "Idempotency-Key"
 
 
 class KeyedRestCatalog(RestCatalog):
-    """The catalog that `properties` lead to; keys are made of a runtime's time and randomness. `pause` waits so many
-    seconds."""
+    """A REST catalog with PyIceberg's `properties`. Keys are made from the runtime's time and randomness. `pause`
+    sleeps for a number of seconds."""
 
     def __init__(
         self, properties: Mapping[str, str], runtime: Runtime, pause: Callable[[float], None] = time.sleep
@@ -45,8 +46,8 @@ class KeyedRestCatalog(RestCatalog):
         self._pause = pause
 
     def replace_view(self, view: View, schema: Schema, version: ViewVersion, properties: Mapping[str, str]) -> None:
-        """Gives a view another version, schema and properties, for which PyIceberg has no call. Raises as its calls
-        do."""
+        """Commit a new version, schema and properties of a view, for which PyIceberg has no method. Raises
+        `NoSuchViewError`, `CommitFailedException`, and PyIceberg's other errors of REST."""
         newest = -1  # of those that this request adds
         number = 1 + max(each.version_id for each in view.versions)
         added = {**version.model_dump(mode="json"), "schema-id": newest, "version-id": number}
@@ -68,15 +69,16 @@ class KeyedRestCatalog(RestCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Raises as PyIceberg's does; one of `UNKNOWN` only after the last try."""
+        """Commit to a table, up to `MAX_ATTEMPTS` times with one key while the outcome is unknown. Raises as
+        PyIceberg's method does; one of `UNKNOWN` only after the last attempt."""
         self._session.headers[HEADER] = idempotency_key(self._runtime)
         send: Callable[..., CommitTableResponse] = super().commit_table
         try:
-            for tried in range(1, TRIES):
+            for attempt in range(1, MAX_ATTEMPTS):
                 try:
                     return send(table, requirements, updates)
                 except UNKNOWN:
-                    self._pause(growing_pause_s(self._runtime.random(), tried, PAUSE_S))
+                    self._pause(growing_pause_s(self._runtime.random(), attempt, PAUSE_S))
             return send(table, requirements, updates)
         finally:
             del self._session.headers[HEADER]

@@ -1,4 +1,4 @@
-"""The tables of `system` (docs/pipeline.md has them for who queries them)."""
+"""The definitions of the tables of `system` (docs/pipeline.md describes them for users)."""
 
 from arco_catalog.state import watermarks
 from reconciler.system.definition import Column, SystemTable, Type
@@ -19,7 +19,7 @@ _GONE = Column(
 _CURRENT = Column("current", Type.BOOLEAN, "whether this is the newest of the entity", required=True)
 _BATCH = Column("batch", Type.LONG, "the batch that brought the row: what is new since batch n has a higher one", True)
 _FORMAT = Column("format_version", Type.INT, "version of Iceberg's format")
-_PRINCIPAL = Column("principal", Type.STRING, "who asked")
+_PRINCIPAL = Column("principal", Type.STRING, "the principal that sent the request")
 _SOURCE_KIND = Column("source_kind", Type.STRING, "IcebergRest, Servo, AdminApi, Cli, Reconciler, Restored")
 _CLIENT = Column("client", Type.STRING, "products of the client's User-Agent")
 _RUN = Column("run_id", Type.STRING, "the Servo run, of a commit by Servo")
@@ -35,7 +35,7 @@ _PROPERTIES = Column("properties", Type.PROPERTIES, "its properties")
 
 COMMITS = SystemTable(
     watermarks.COMMITS,
-    "One row for each commit of a table or view, as its receipt tells it.",
+    "One row for each commit of a table or view, from its receipt.",
     (
         Column("event_id", Type.STRING, "a ULID of the commit's time and key", True),
         _COMMIT_KEY,
@@ -61,13 +61,13 @@ COMMITS = SystemTable(
         Column("attempt", Type.STRING, "the id of the attempt that committed: the move in the table's pointer"),
         _SOURCE_KIND,
         _CLIENT,
-        Column("engine", Type.STRING, "the engine that made the snapshot, by its own word"),
+        Column("engine", Type.STRING, "the engine that made the snapshot, as the snapshot's summary names it"),
         _PRINCIPAL,
         Column("principal_id", Type.STRING, "the principal's id in the realm, if there is one"),
         _RUN,
         _TASK,
         _USER,
-        Column("source_claimed", Type.BOOLEAN, "an anonymous client said so: the source proves nothing"),
+        Column("source_claimed", Type.BOOLEAN, "an anonymous client declared the source, which is not verified"),
         Column("lineage_confidence", Type.STRING, "Verified, DeclaredUnverified or None", True),
         Column("quality_status", Type.STRING, "Checked or NotChecked", True),
         _GONE,
@@ -96,7 +96,7 @@ CATALOG_EVENTS = SystemTable(
         _RUN,
         _TASK,
         _USER,
-        Column("details", Type.STRING, "all that the registry says of it, as JSON"),
+        Column("details", Type.STRING, "the registry's record of the operation, as JSON"),
     ),
     order=("sequence",),
     day="at",
@@ -105,7 +105,7 @@ CATALOG_EVENTS = SystemTable(
 _VERSION = (_ENTITY, _COMMIT_KEY, _COMMITTED_AT, _NAMESPACE, _NAME, _METADATA, _CURRENT)
 TABLES = SystemTable(
     "tables",
-    "One row for each version of a table, as its metadata file tells it.",
+    "One row for each version of a table, from its metadata file.",
     (
         *_VERSION,
         _UUID,
@@ -117,7 +117,7 @@ TABLES = SystemTable(
         Column("sort_order", Type.STRING, "by which new files are sorted, as JSON"),
         Column("snapshot_id", Type.LONG, "its current snapshot; null if it has none"),
         Column("snapshots", Type.LONG, "how many snapshots it keeps"),
-        Column("records", Type.LONG, "in the current snapshot, as its summary says"),
+        Column("records", Type.LONG, "in the current snapshot, from its summary"),
         Column("data_files", Type.LONG, "in the current snapshot"),
         Column("bytes", Type.LONG, "in the current snapshot"),
         _GONE,
@@ -127,7 +127,7 @@ TABLES = SystemTable(
 )
 VIEWS = SystemTable(
     "views",
-    "One row for each version of a view, as its metadata file tells it.",
+    "One row for each version of a view, from its metadata file.",
     (
         *_VERSION,
         Column("view_uuid", Type.STRING, "the uuid in its metadata"),
@@ -197,7 +197,7 @@ SNAPSHOTS = SystemTable(
         Column("total_data_files", Type.LONG, "in the table after it"),
         Column("total_delete_files", Type.LONG, "in the table after it"),
         Column("total_bytes", Type.LONG, "in the table after it"),
-        Column("summary", Type.PROPERTIES, "all that its writer says of it"),
+        Column("summary", Type.PROPERTIES, "the snapshot's summary, as its writer made it"),
         _GONE,
     ),
     order=("entity", "snapshot_id"),
@@ -205,7 +205,7 @@ SNAPSHOTS = SystemTable(
 )
 FILES_HEALTH = SystemTable(
     "files_health",
-    "One row for each snapshot that was a table's current one when a batch looked: what its manifests list.",
+    "One row for each snapshot that was current when a batch read the table: the counts of its manifests.",
     (
         _ENTITY,
         _COMMIT_KEY,
@@ -214,14 +214,14 @@ FILES_HEALTH = SystemTable(
         _NAME,
         Column("snapshot_id", Type.LONG, "whose files these are", True),
         Column("data_files", Type.LONG, "live data files"),
-        Column("small_files", Type.LONG, "data files under three quarters of the size that the table asks for"),
+        Column("small_files", Type.LONG, "data files under three quarters of the table's target size"),
         Column("delete_files", Type.LONG, "live delete files, deletion vectors among them"),
         Column("manifests", Type.LONG, "manifests of the snapshot"),
         Column("records", Type.LONG, "rows in data files, deleted ones included"),
         Column("bytes", Type.LONG, "of data files"),
         Column("small_bytes", Type.LONG, "of small data files"),
         Column("largest_bytes", Type.LONG, "of the largest data file"),
-        Column("target_bytes", Type.LONG, "the size of files that the table asks for"),
+        Column("target_bytes", Type.LONG, "the table's target size of data files"),
         Column("partitions", Type.LONG, "partitions with data files"),
         Column("largest_partition_bytes", Type.LONG, "of the partition that has most: beside the mean, the skew"),
         Column("snapshots", Type.LONG, "how many snapshots the table keeps"),
@@ -258,7 +258,7 @@ LINEAGE_EVENTS = SystemTable(
     (
         Column("event", Type.STRING, "the event's name: SHA-256 of its stored bytes", True),
         Column("received_on", Type.TIME, "the day on which it came, by the store's clock: its midnight in UTC", True),
-        Column("happened_at", Type.TIME, "the event's own time, by the sender's word", True),
+        Column("happened_at", Type.TIME, "the event's own time, by the sender's clock", True),
         Column("state", Type.STRING, "START, RUNNING, COMPLETE, ABORT, FAIL or OTHER; null if it is of no run"),
         Column("run_id", Type.STRING, "the run, a uuid; null for an event about a job or dataset alone"),
         _PARENT_RUN,
@@ -286,12 +286,12 @@ LINEAGE = SystemTable(
         Column("input_entity", Type.STRING, "the table that was read; null if it is none of this catalog"),
         Column("input_namespace", Type.STRING, "its namespace, levels joined by dots"),
         Column("input_name", Type.STRING, "its name"),
-        Column("input_snapshot_id", Type.LONG, "the snapshot that was read; null if the event does not say"),
-        Column("input_dataset", Type.STRING, "the input as the event names it; null where nobody told the inputs"),
+        Column("input_snapshot_id", Type.LONG, "the snapshot that was read; null if the event has none"),
+        Column("input_dataset", Type.STRING, "the input as the event names it; null if no event names inputs"),
         Column("output_entity", Type.STRING, "the table that was written; null if it is none of this catalog"),
         Column("output_namespace", Type.STRING, "its namespace, levels joined by dots"),
         Column("output_name", Type.STRING, "its name"),
-        Column("output_snapshot_id", Type.LONG, "the snapshot that was written: the commit's, or as the event says"),
+        Column("output_snapshot_id", Type.LONG, "the snapshot that was written: the commit's, or the event's"),
         Column("output_dataset", Type.STRING, "the output as the event names it"),
         _LINEAGE_COMMIT,
         Column("matched_by", Type.STRING, "how the commit was found: snapshot, run or time; null if it was not"),
@@ -302,7 +302,7 @@ LINEAGE = SystemTable(
         _JOB_NAMESPACE,
         _JOB_NAME,
         _SENDER,
-        Column("event", Type.STRING, "the event that tells it; null if it is the receipt of a Servo task"),
+        Column("event", Type.STRING, "the event with the edge; null if it is from the receipt of a Servo task"),
         Column("lineage_confidence", Type.STRING, "Verified or DeclaredUnverified", True),
     ),
     order=("output_entity", "happened_at"),
@@ -343,7 +343,7 @@ REPORTS = SystemTable(
 )
 MAINTENANCE = SystemTable(
     "maintenance",
-    "One row for each procedure that was called to maintain a table: why, and what came of it.",
+    "One row for each procedure that was called to maintain a table: its reason and its outcome.",
     (
         Column("task_id", Type.STRING, "the task of the table's maintenance", True),
         Column("step", Type.LONG, "which of its procedures this was, from 1", True),
@@ -351,13 +351,13 @@ MAINTENANCE = SystemTable(
         _NAMESPACE,
         _NAME,
         Column("procedure", Type.STRING, "rewrite_data_files, rewrite_manifests, expire_snapshots, ...", True),
-        Column("policy", Type.STRING, "the policy that asked for it, with its namespace"),
+        Column("policy", Type.STRING, "the policy that required it, with its namespace"),
         Column("policy_version", Type.LONG, "the version of that policy"),
         Column("reason", Type.STRING, "why it was due, in figures"),
         Column("expected", Type.STRING, "what it was expected to gain"),
         Column("arguments", Type.STRING, "of the call, as JSON"),
         Column("began_at", Type.TIME, "when it was begun first", True),
-        Column("ended_at", Type.TIME, "when it was known what came of it", True),
+        Column("ended_at", Type.TIME, "when its outcome was known", True),
         Column("outcome", Type.STRING, "done, partly, conflict (a writer was first), failed or held-back", True),
         Column("explanation", Type.STRING, "of an outcome that is not plainly done"),
         Column("snapshot_id_before", Type.LONG, "the current snapshot before"),
@@ -372,13 +372,9 @@ MAINTENANCE = SystemTable(
         Column("manifests_after", Type.LONG, "manifests of the current snapshot afterwards"),
         Column("snapshots_before", Type.LONG, "snapshots that the table kept before"),
         Column("snapshots_after", Type.LONG, "snapshots that the table keeps afterwards"),
-        Column("result", Type.STRING, "what the procedure answered, as JSON; of several calls the counts added up"),
-        Column(
-            "rewritten_bytes", Type.LONG, "of the files that were rewritten, by all calls, where the procedure says"
-        ),
-        Column(
-            "took_ms", Type.LONG, "from when it was begun first until it was known what came of it, in milliseconds"
-        ),
+        Column("result", Type.STRING, "the procedure's result, as JSON; of several calls the counts added up"),
+        Column("rewritten_bytes", Type.LONG, "of the files that all calls rewrote; null if the procedure reports none"),
+        Column("took_ms", Type.LONG, "from when it was begun first until its outcome was known, in milliseconds"),
     ),
     order=("entity", "step"),
     day="ended_at",
@@ -386,7 +382,7 @@ MAINTENANCE = SystemTable(
 )
 READERS = SystemTable(
     "readers",
-    "One row for each thing that a principal may load the metadata of: what grants come to, in a realm.",
+    "One row for each table, view or namespace whose metadata a principal may load by grants, in a realm.",
     (
         Column("principal", Type.STRING, "the principal's name", True),
         Column("entity_type", Type.STRING, "table or view: of which it may load the metadata", True),
@@ -396,9 +392,9 @@ READERS = SystemTable(
     order=("principal", "entity_type", "namespace", "entity"),
     watermark=None,
 )
-"""Made in a realm only, and not one of `ALL`."""
+"""It exists in a realm only, and is not in `ALL`."""
 ALL = (
     *(COMMITS, CATALOG_EVENTS, TABLES, VIEWS, COLUMNS, REFS, SNAPSHOTS, FILES_HEALTH, TASKS),
     *(LINEAGE_EVENTS, LINEAGE, REPORTS, MAINTENANCE),
 )
-"""Those of every catalog."""
+"""The tables that every catalog has."""

@@ -1,5 +1,5 @@
-"""The views of `system`: made where they are missing, and given another version where a question is answered by another
-text now. One whose present version somebody else made is theirs, and left as it is.
+"""Writes the views of `system`: creates those that do not exist, and adds a version to those whose SQL or columns have
+changed. A view whose current version another program made is not changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,41 +16,46 @@ from reconciler.system.questions import Question
 from reconciler.system.rest import KeyedRestCatalog
 
 OURS = {"written-by": "arco-pipeline"}
-"""The summary of a version that is ours. Earlier versions of the pipeline left it empty; engines write their names."""
+"""The summary of a version that the pipeline made. Its earlier releases left the summary empty; engines write their
+names there."""
 
 RUN_AS_OWNER = "trino.run-as-owner"
-"""The property by which Trino's Iceberg connector runs a view as another user than who asks."""
+"""The property by which Trino's Iceberg connector runs a view as its owner, and not as the querying user."""
 
 
 def write_views(
     catalog: KeyedRestCatalog,
-    in_trino: str | None,
-    wanted_views: Sequence[Question] = questions.ALL,
-    owner: str | None = None,
+    trino_catalog: str | None,
+    views: Sequence[Question] = questions.ALL,
+    trino_owner: str | None = None,
 ) -> None:
-    """Brings the views up to date. Trino looks for tables of a view in the catalog that the view names, and in no
-    other: `in_trino` is what it calls this one. If nobody said, new views name it as other clients do, and those that
-    are there may name another. `owner` is Trino's user as whom views run that hide rows; if nobody said, new ones run
-    as whoever asks, and those that are there as they did."""
-    there = {name for *_, name in catalog.list_views(NAMESPACE)}
-    for question in wanted_views:
-        wanted = _version(question, in_trino or catalog.properties["warehouse"])
+    """Create or update a view for each question.
+
+    Trino resolves the tables of a view in the catalog that its SQL names: `trino_catalog` is this catalog's name in
+    Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.
+    `trino_owner` is the Trino user as which views that hide rows run. If it is None, new views run as the querying
+    user, and existing ones keep their owner."""
+    existing = {name for *_, name in catalog.list_views(NAMESPACE)}
+    for question in views:
+        version = _version(question, trino_catalog or catalog.properties["warehouse"])
         identifier = (NAMESPACE, question.name)
-        properties = {"comment": question.asks}
-        if owner is not None and question.hides:
-            properties[RUN_AS_OWNER] = owner
-        if question.name not in there:
+        properties = {"comment": question.description}
+        if trino_owner is not None and question.hides_rows:
+            properties[RUN_AS_OWNER] = trino_owner
+        if question.name not in existing:
             with suppress(ViewAlreadyExistsError):  # another run has just made it
-                catalog.create_view(identifier, question.schema, wanted, properties=properties)
+                catalog.create_view(identifier, question.schema, version, properties=properties)
             continue
         view = catalog.load_view(identifier)
-        runs_as = RUN_AS_OWNER in properties and view.properties.get(RUN_AS_OWNER) != properties[RUN_AS_OWNER]
-        if _is_ours(view) and (_differs(view, question, wanted, judges_trino=in_trino is not None) or runs_as):
-            catalog.replace_view(view, question.schema, wanted, properties)
+        new_owner = RUN_AS_OWNER in properties and view.properties.get(RUN_AS_OWNER) != properties[RUN_AS_OWNER]
+        if _is_ours(view) and (
+            _differs(view, question, version, compares_trino=trino_catalog is not None) or new_owner
+        ):
+            catalog.replace_view(view, question.schema, version, properties)
 
 
-def _version(question: Question, in_trino: str) -> ViewVersion:
-    quoted = in_trino.replace('"', '""')
+def _version(question: Question, trino_catalog: str) -> ViewVersion:
+    quoted = trino_catalog.replace('"', '""')
     before = {"spark": "", "trino": f'"{quoted}".{NAMESPACE}.'}
     return ViewVersion.model_validate(
         {
@@ -65,18 +70,20 @@ def _version(question: Question, in_trino: str) -> ViewVersion:
 
 
 def _is_ours(view: View) -> bool:
+    """Whether the pipeline made the view's current version."""
     summary = view.current_version().summary
     return not summary or summary.items() >= OURS.items()
 
 
-def _differs(view: View, question: Question, wanted: ViewVersion, *, judges_trino: bool) -> bool:
-    present, texts = _texts(view.current_version()), _texts(wanted)
-    judged = texts if judges_trino else {dialect: text for dialect, text in texts.items() if dialect != "trino"}
-    return not judged.items() <= present.items() or _columns(view.schema()) != _columns(question.schema)
+def _differs(view: View, question: Question, version: ViewVersion, *, compares_trino: bool) -> bool:
+    """Whether a view lacks a text of the version, or has other columns than the question."""
+    present, texts = _texts(view.current_version()), _texts(version)
+    compared = texts if compares_trino else {dialect: text for dialect, text in texts.items() if dialect != "trino"}
+    return not compared.items() <= present.items() or _columns(view.schema()) != _columns(question.schema)
 
 
 def _columns(schema: Schema) -> Sequence[tuple[str, str]]:
-    """Names and types, without the ids of what is in lists and maps."""
+    """The names and types of columns; types are without the ids of elements, keys and values."""
     return [(field.name, str(field.field_type)) for field in schema.fields]
 
 

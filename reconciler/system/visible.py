@@ -1,11 +1,12 @@
-"""The tables of `system`, and the answers of usual questions, as views that show a reader the rows of what it may load
-(docs/pipeline.md#who-sees-which-rows).
+"""Views of the tables of `system` and of the usual questions that have only rows about tables and views that the
+querying user may load (docs/pipeline.md#who-sees-which-rows).
 
-Who asks is `current_user`, by the name of its principal, and `readers` tells what that may load. A row is judged by its
-entity, or by the namespace that its table or view has today: that of the row, unless a rename has moved it since. A
-grant on a namespace is none on what had left another namespace of its name before that was dropped. All
-joins are by equality, but for one: the distinct namespaces of a table with the grants of one principal. Only the
-columns by which files are pruned are told so plainly that a condition on them reaches the table.
+The querying user is `current_user`, the name of a principal, and the table `readers` has what a principal may load. A
+row is visible by its entity, or by the present namespace of its table or view: that of the row, unless a rename has
+moved it since. A grant on a namespace does not cover a table or view that had left an earlier namespace of this name
+before that was dropped. All joins are by equality, except that of a table's distinct namespaces with the grants of one
+principal. Only the columns by which files are pruned are selected in such a way that engines push conditions down to
+the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,8 @@ _DROPS = "kind IN ('drop-table', 'drop-view', 'drop-followed')"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One table or view that a row is about: the columns with its entity and namespace, and what it is, as SQL. Joins
-    for it are named with `prefix`."""
+    """A table or view that a row is about: the names of the columns with its entity and its namespace, and an SQL
+    expression for its kind. The aliases of its joins begin with `prefix`."""
 
     entity: str = "entity"
     namespace: str = "namespace"
@@ -36,7 +37,7 @@ class Side:
     prefix: str = ""
 
     def joins(self, table: str) -> str:
-        """What tells whether it may be seen."""
+        """The SQL joins that `is_visible` needs, for the rows of `table`."""
         p = self.prefix
         return f"""\
 LEFT JOIN (
@@ -83,52 +84,55 @@ LEFT JOIN (
   CASE WHEN {p}moved.entity IS NULL THEN coalesce(x.{self.namespace}, '') ELSE coalesce({p}moved.namespace, '') END"""
 
     @property
-    def seen(self) -> str:
-        """Whether it may be. An entity of which no event is known came after the namespace was made."""
+    def is_visible(self) -> str:
+        """The SQL condition that the querying user may load the table or view. An entity without events counts as one
+        that was created after its namespace."""
         p = self.prefix
         since = f"coalesce({p}history.came, {p}history.dropped, {p}inside.since + 1) > {p}inside.since"
         return f"({p}granted.entity IS NOT NULL OR ({p}inside.namespace IS NOT NULL AND {since}))"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """How a table is shown: by what its rows are judged; the columns that are told otherwise, as SQL; which rows are
-    about a table or view at all, and what is joined to find out."""
+class VisibleTable:
+    """The view of a table. A row is visible if one of its `sides` is; `expressions` has the SQL of columns that are not
+    selected as they are; `about` is an SQL condition for the rows that are about a table or view (None: all rows), and
+    `joins` the SQL joins that it needs."""
 
     table: SystemTable
     sides: Sequence[Side] = (Side(),)
-    instead: Mapping[str, str] = field(default_factory=dict)
+    expressions: Mapping[str, str] = field(default_factory=dict)
     about: str | None = None
-    joined: str = ""
+    joins: str = ""
 
     @property
     def question(self) -> Question:
-        """The view."""
+        """The view as a question."""
         table = self.table
         columns = [(each.name, each.field_type) for each in schema_of(table).fields]
         pruned = {table.day, "current" if table.has_current else None}
-        told = ",\n".join(f"  {self.instead.get(name) or _told(name, name in pruned)}" for name, _ in columns)
-        joins = "\n".join(filter(None, [self.joined, *(side.joins(table.name) for side in self.sides)]))
-        seen = " OR ".join(side.seen for side in self.sides)
+        selected = ",\n".join(f"  {self.expressions.get(name) or _select(name, name in pruned)}" for name, _ in columns)
+        joins = "\n".join(filter(None, [self.joins, *(side.joins(table.name) for side in self.sides)]))
+        is_visible = " OR ".join(side.is_visible for side in self.sides)
         about = "" if self.about is None else f"({self.about})\n  AND "
-        sql = f"SELECT\n{told}\nFROM {{system}}{table.name} x\n{joins}\nWHERE {about}({seen})"
-        asks = f"Rows of {table.name} about what current_user may load. {table.doc}"
-        return Question(f"{PREFIX}{table.name}", asks, columns, sql, hides=True)
+        sql = f"SELECT\n{selected}\nFROM {{system}}{table.name} x\n{joins}\nWHERE {about}({is_visible})"
+        description = f"Rows of {table.name} about what current_user may load. {table.doc}"
+        return Question(f"{PREFIX}{table.name}", description, columns, sql, hides_rows=True)
 
 
-def _told(name: str, plain: bool) -> str:
-    """A column as it is. Unless it is told `plain`, no engine asks a reader's condition of it before it hides rows:
-    conditions are not moved below what is not deterministic. Else the error of a cast would tell of what is hidden."""
+def _select(name: str, plain: bool) -> str:
+    """The SQL that selects a column's value. Unless it is `plain`, engines evaluate a user's condition on the column
+    only after rows are hidden, since they push no condition below an expression that is not deterministic. Otherwise
+    the error of a cast in the condition could reveal a hidden value."""
     return f"x.{name}" if plain else f"CASE WHEN random() >= 0 THEN x.{name} END AS {name}"
 
 
 def _unless(side: Side, *columns: str) -> Mapping[str, str]:
-    """Columns that are null where a side may not be seen."""
-    return {name: f"CASE WHEN {side.seen} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
+    """The SQL of columns that are null in rows whose side is not visible."""
+    return {name: f"CASE WHEN {side.is_visible} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
 
 
 def _never(*columns: str) -> Mapping[str, str]:
-    """Columns that are null for everybody, by a text that all engines read."""
+    """The SQL of columns that are null in every row, in the dialects of all engines."""
     return {name: f"CASE WHEN 1 = 0 THEN x.{name} END AS {name}" for name in columns}
 
 
@@ -136,46 +140,52 @@ _EITHER = Side(kind="x.entity_type")
 _INPUT = Side("input_entity", "input_namespace", prefix="input_")
 _OUTPUT = Side("output_entity", "output_namespace", prefix="output_")
 _SIDE = ("entity", "namespace", "name", "snapshot_id", "dataset")
-_LINEAGE = Shown(
+_LINEAGE = VisibleTable(
     tables.LINEAGE,
     (_INPUT, _OUTPUT),
     {
         **_unless(_INPUT, *(f"input_{name}" for name in _SIDE)),
         **_unless(_OUTPUT, *(f"output_{name}" for name in _SIDE)),
         **_unless(_OUTPUT, "commit_key", "task_id", "job_namespace", "job_name"),
-        "edge_id": f"CASE WHEN {_INPUT.seen} AND {_OUTPUT.seen} AND random() >= 0 THEN x.edge_id END AS edge_id",
+        "edge_id": (
+            f"CASE WHEN {_INPUT.is_visible} AND {_OUTPUT.is_visible} AND random() >= 0 THEN x.edge_id END AS edge_id"
+        ),
     },
 )
-"""Who sees one end of an edge alone is told nothing of the other: jobs are called after what they write."""
-_EVENTS = Shown(
+"""In an edge of which one end is visible, the columns of the other are null, and those of the job unless the output is
+visible: a job is often named after its output."""
+_EVENTS = VisibleTable(
     tables.CATALOG_EVENTS,
     (Side(kind="CASE WHEN x.kind LIKE '%-view' OR dropped.entity IS NOT NULL THEN 'view' ELSE 'table' END"),),
     about="x.kind LIKE '%-table' OR x.kind LIKE '%-view' OR x.kind IN ('undrop', 'follow', 'drop-followed')",
-    joined="""\
+    joins="""\
 LEFT JOIN (
   SELECT DISTINCT entity
   FROM {system}catalog_events
   WHERE kind = 'drop-view'
 ) dropped ON dropped.entity = x.entity""",
 )
-"""Only what was done to tables and views. An undrop does not say of which it was."""
-SHOWN = (
-    *(Shown(table, (_EITHER,)) for table in (tables.COMMITS, tables.COLUMNS)),
-    *(Shown(table) for table in (tables.TABLES, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.REPORTS)),
-    Shown(tables.VIEWS, (Side(kind="'view'"),)),
-    Shown(tables.TASKS, instead=_never("summary", "checkpoint")),
-    Shown(tables.MAINTENANCE, instead=_never("explanation")),
+"""The operations on tables and views alone. The event of an undrop has no kind of its entity, so the kind is found by
+the event of the drop."""
+_BY_ENTITY = (tables.TABLES, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.REPORTS)
+VISIBLE_TABLES = (
+    *(VisibleTable(table, (_EITHER,)) for table in (tables.COMMITS, tables.COLUMNS)),
+    *(VisibleTable(table) for table in _BY_ENTITY),
+    VisibleTable(tables.VIEWS, (Side(kind="'view'"),)),
+    VisibleTable(tables.TASKS, expressions=_never("summary", "checkpoint")),
+    VisibleTable(tables.MAINTENANCE, expressions=_never("explanation")),
     _LINEAGE,
     _EVENTS,
 )
-"""What is said in words of a task or a procedure may name another table, that was in the way."""
+"""The columns of tasks and procedures that have free text are never selected: it may name another table."""
 
 
-def _of_visible(question: Question) -> Question:
-    asks = f"{question.asks} Of what current_user may load."
+def _over_visible(question: Question) -> Question:
+    """A usual question over the views of this module."""
+    description = f"{question.description} Of what current_user may load."
     sql = question.sql.replace("{system}", "{system}" + PREFIX)
-    return Question(PREFIX + question.name, asks, question.columns, sql, hides=True)
+    return Question(PREFIX + question.name, description, question.columns, sql, hides_rows=True)
 
 
-ALL = (*(shown.question for shown in SHOWN), *map(_of_visible, questions.ALL))
-"""Made in a realm only."""
+ALL = (*(table.question for table in VISIBLE_TABLES), *map(_over_visible, questions.ALL))
+"""The views that exist in a realm only."""

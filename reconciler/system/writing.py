@@ -1,6 +1,6 @@
-"""Rows into data files, where they were made: on an executor. The driver gets what a commit needs to know of the files.
+"""Writes rows of system tables to data files on executors, which return to the driver what a commit needs of each file.
 
-A writer holds a bounded number of rows, and writes a file when it has them.
+A writer holds a bounded number of rows in memory, and writes a file when it has that many.
 """
 
 import uuid
@@ -20,7 +20,7 @@ from reconciler.system.definition import Row, SystemTable, Type
 from reconciler.system.iceberg import arrow_schema
 
 MAX_ROWS = 50_000
-"""Rows of one table that a writer holds: some tens of megabytes."""
+"""How many rows of one table a writer holds at most: some tens of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Target:
     properties: Mapping[str, str] = field(repr=False)
 
     def file_io(self) -> FileIO:
-        """What reaches the table's files, with the credentials that the catalog gave."""
+        """A PyIceberg `FileIO` for the table's files, with the credentials that the catalog has vended."""
         return load_file_io({**self.properties}, self.metadata.location)
 
 
 class Writer:
-    """Writes rows of several tables."""
+    """Collects the rows of several tables, and writes them to data files, which are in `files` by table."""
 
     def __init__(self, targets: Sequence[Target], new_uuid: Callable[[], str]) -> None:
         self._new_uuid = new_uuid
@@ -46,16 +46,16 @@ class Writer:
         self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
 
     def add(self, table: str, row: Row) -> None:
-        """Takes a row, if its table is among the targets."""
-        held = self._rows.get(table)
-        if held is None:
+        """Add a row; it is ignored if its table is not a target."""
+        rows = self._rows.get(table)
+        if rows is None:
             return
-        held.append(row)
-        if len(held) >= MAX_ROWS:
+        rows.append(row)
+        if len(rows) >= MAX_ROWS:
             self._flush(table)
 
     def finish(self) -> Mapping[str, Sequence[DataFile]]:
-        """Writes what is left. Returns the files of each table that got any."""
+        """Write the rows that are left, and return the files of each table that has any."""
         for name in self._targets:
             self._flush(name)
         return {name: files for name, files in self.files.items() if files}
@@ -67,7 +67,7 @@ class Writer:
 
 
 def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile]:
-    """Writes rows into one file for each partition that they are of; `write` is a fresh uuid for their names."""
+    """Write rows to one data file for each of their partitions. `write` is a new UUID for the files' names."""
     parts: dict[int | bool | None, list[Row]] = {}
     for row in rows:
         parts.setdefault(target.table.partition_of(row), []).append(row)
@@ -75,7 +75,7 @@ def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile
 
 
 def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], write: str) -> list[DataFile]:
-    """Writes the rows of each partition into one file."""
+    """Write the rows of each partition value to one data file. `write` is a new UUID for the files' names."""
     metadata = target.metadata
     tasks = (
         WriteTask(
@@ -91,7 +91,7 @@ def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], wri
 
 
 def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
-    """The rows as an Arrow table, in the table's order."""
+    """The rows as an Arrow table, sorted by the table's order."""
     schema = arrow_schema(table)
     arrays = []
     for column in table.columns:

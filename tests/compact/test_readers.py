@@ -151,7 +151,7 @@ def test_the_job_is_told_as_whom_views_run(told: Told, tmp_path: Path) -> None:
     said += ["--property", f"oauth2-server-uri={told.principals.uri}/v1/oauth/tokens"]
     for owner in (None, "wall"):
         parsed = parser.parse_args([*said, *([] if owner is None else ["--trino-owner", owner])])
-        assert connection.system_tables(parsed, SystemRuntime()).owner == owner
+        assert connection.system_tables(parsed, SystemRuntime()).trino_owner == owner
 
 
 def test_views_that_hide_rows_run_as_the_user_of_trino_s_who_is_named(told: Told) -> None:

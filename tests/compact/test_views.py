@@ -37,7 +37,7 @@ async def test_a_view_of_ours_that_answers_by_another_text_is_replaced(
     assert shown(lake) == {"spark": GROWTH.text(), "trino": GROWTH.text(IN_TRINO)}
     view = lake.client.load_view(("system", GROWTH.name))
     assert [field.name for field in view.schema().fields] == [name for name, _ in GROWTH.columns]
-    assert view.properties["comment"] == GROWTH.asks
+    assert view.properties["comment"] == GROWTH.description
 
     again = await lake.compact()
     assert (again.commits, again.read) == (0, 0)

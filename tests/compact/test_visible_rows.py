@@ -76,7 +76,7 @@ def fill(connection: sqlite3.Connection, table: SystemTable, rows: Sequence[Row]
 
 def seen(connection: sqlite3.Connection) -> set[str]:
     """The entities of the commits that a reader is shown."""
-    [shown] = [each for each in visible.SHOWN if each.table is tables.COMMITS]
+    [shown] = [each for each in visible.VISIBLE_TABLES if each.table is tables.COMMITS]
     sql = shown.question.text("lake.").replace("current_user", "'reader'")
     return {str(entity) for [entity] in connection.execute(f"SELECT entity FROM ({sql}) v")}
 

@@ -73,5 +73,5 @@ def test_what_policies_saved_can_be_asked_where_none_acted_yet(nightly: Lake, sp
 
 def test_a_view_says_what_it_answers(nightly: Lake) -> None:
     view = nightly.bystander.load_view(("system", MADE_FROM.name))
-    assert view.properties["comment"] == MADE_FROM.asks
+    assert view.properties["comment"] == MADE_FROM.description
     assert {version.root.dialect for version in view.current_version().representations} == {"spark", "trino"}

@@ -14,7 +14,7 @@ from tests.engines.spark_shell import SPARK_USER
 from tests.engines.walled import NAME, Walled
 from tests.support.realm_service import on_namespace, on_table
 
-BY_ENTITY = [shown.table for shown in visible.SHOWN if shown.table not in (tables.LINEAGE, tables.VIEWS)]
+BY_ENTITY = [shown.table for shown in visible.VISIBLE_TABLES if shown.table not in (tables.LINEAGE, tables.VIEWS)]
 OF_SALES = {"sales.t", "sales.eu.t", "sales.came"}
 Ask = Callable[[str], Sql]
 

@@ -113,7 +113,7 @@ def run(progress: Progress, scratch: Path, store: str) -> None:
         for table, rows in sorted(stats.rows.items()):
             progress.note(f"  system.{table}: {rows:,} rows")
         for question in questions.ALL:
-            progress.note(f"\n{question.asks}  SELECT * FROM system.{question.name}")
+            progress.note(f"\n{question.description}  SELECT * FROM system.{question.name}")
             answer = lake.sql(f"SELECT * FROM rest.system.{question.name} ORDER BY 1, 2")
             for line in lines([name for name, _ in question.columns], answer):
                 progress.note(f"  {line}")
