@@ -1,8 +1,8 @@
-"""A committed receipt as a row of `commits`."""
+"""Makes the row of `commits` for a committed receipt."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import text
-from reconciler.compact.source import judged, source_columns
+from reconciler.compact.source import confidence_columns, source_columns
 from reconciler.compact.values import (
     long_of,
     longs_of,
@@ -14,18 +14,18 @@ from reconciler.compact.values import (
     text_of,
     texts_of,
 )
-from reconciler.compact.version import Lost, Metadata
+from reconciler.compact.version import Metadata, MissingMetadata
 from reconciler.system.definition import Row
 
 
 def needs_metadata(receipt: JsonObject) -> bool:
-    """Whether the row of a receipt says something that only the metadata file knows: a snapshot was added."""
+    """Whether the row of a receipt needs the metadata file: it does if the commit added snapshots."""
     return bool(longs_of(receipt.get("added_snapshot_ids")))
 
 
 def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Row:
-    """The row of a receipt, whose fields have the names that they have today; `metadata` is of the file that the commit
-    made current, None if it is not needed. Raises `InternalError` for a receipt without its keys."""
+    """The row of a receipt, whose fields must have their current names. `metadata` is that of the file which the commit
+    made current, or None if the row does not need it. Raises `InternalError` if a required field is missing."""
     kind = text_of(receipt.get("entity_type")) or "table"
     request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))
     added = longs_of(receipt.get("added_snapshot_ids"))
@@ -58,8 +58,8 @@ def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Ro
         "principal_id": text_of(receipt.get("principal_id")),
         "source_claimed": source.get("claimed") is True,
         **source_columns(receipt),
-        **judged(receipt),
-        "metadata_gone": metadata.value if isinstance(metadata, Lost) else False,
+        **confidence_columns(receipt),
+        "metadata_gone": metadata.value if isinstance(metadata, MissingMetadata) else False,
         "batch": batch,
     }
 

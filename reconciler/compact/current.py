@@ -1,7 +1,7 @@
-"""Rows that are marked as current, until newer ones of their entities come.
+"""Rows that are marked as current until newer rows of their entities are written.
 
-They lie in files of their own. A batch rewrites those files that have rows of the entities that it brings newer ones
-of: such rows lose the mark, and go to the files of history.
+Current rows have a partition of their own. A batch with newer rows of an entity rewrites the files with the entity's
+current rows: these lose the mark, and move to the partition of the other rows.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from reconciler.compact.rewriting import NOTHING, Rewritten
+from reconciler.compact.rewriting import NOTHING, FileReplacement
 from reconciler.compact.versions import milliseconds
 from reconciler.system.conditions import among, both, equal
 from reconciler.system.opened import OpenTable
@@ -19,7 +19,8 @@ _CURRENT = equal("current", True)
 
 
 def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict[str, int]:
-    """The times, in milliseconds, of the current rows of some entities."""
+    """The times of the newest current rows of these entities in some tables, in milliseconds since 1970. Entities
+    without a current row are absent."""
     newest: dict[str, int] = {}
     for table in opened if entities else ():
         rows = table.rows(both(_CURRENT, among("entity", entities)), "entity", "committed_at").to_pylist()
@@ -28,16 +29,17 @@ def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict
     return newest
 
 
-def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], str]) -> Rewritten:
-    """Takes the mark from the rows of some entities: writes the files that have them anew."""
+def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], str]) -> FileReplacement:
+    """Write the files anew that have current rows of these entities, with the rows no longer marked. Returns the files
+    to add and to remove, `NOTHING` if there are no such rows."""
     if not entities:
         return NOTHING
     found = table.files(both(_CURRENT, among("entity", entities)))
     if not found:
         return NOTHING
     rows = table.read(found)
-    touched = pc.is_in(rows["entity"], value_set=pa.array([*entities], rows.schema.field("entity").type))
-    kept, old = rows.filter(pc.invert(touched)), rows.filter(touched)
+    matches = pc.is_in(rows["entity"], value_set=pa.array([*entities], rows.schema.field("entity").type))
+    kept, old = rows.filter(pc.invert(matches)), rows.filter(matches)
     if not old.num_rows:
         return NOTHING
     place = old.schema.get_field_index("current")
@@ -45,4 +47,4 @@ def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], s
     parts: dict[int | bool | None, pa.Table] = {
         value: part for value, part in ((True, kept), (False, old)) if part.num_rows
     }
-    return Rewritten(write_arrow(table.target(), parts, new_uuid()), [each.file for each in found])
+    return FileReplacement(write_arrow(table.target(), parts, new_uuid()), [each.file for each in found])

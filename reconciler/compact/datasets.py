@@ -1,8 +1,8 @@
-"""Which table of the catalog an event means by a dataset. Pure functions.
+"""Finds the table of the catalog that an event refers to by a dataset. Pure functions.
 
-Engines name a table by its location, in the namespace of the store, and tell its name beside that; or by its name
-alone. The same name is another dataset elsewhere: `shop.orders` may be a topic of Kafka, or a table of Postgres. So it
-counts only in namespaces of what reaches tables of an Iceberg REST catalog
+Engines name a table by its location in the namespace of the store, with the table's name as a further name, or by its
+name alone. A name is not unique across systems: `shop.orders` may be a topic of Kafka, or a table of Postgres. So names
+count only in namespaces of systems that read tables of an Iceberg REST catalog
 (https://github.com/OpenLineage/OpenLineage/blob/main/spec/Naming.md).
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.compact.runs import Named
+from reconciler.compact.runs import DatasetRef
 
 _SPELLINGS: Final = {
     "file": ("file://", "file:"),
@@ -20,17 +20,17 @@ _SPELLINGS: Final = {
     "wasbs": ("wasbs://", "wasb://"),
     "hdfs": ("hdfs://",),
 }
-"""How locations of one store begin, in words of engines."""
+"""The prefixes with which engines spell locations of one store."""
 _STORES: Final = {begin.rstrip("/").rstrip(":"): same for same in _SPELLINGS.values() for begin in same}
 _CATALOGS: Final = frozenset({"http", "https", "iceberg"})
-"""Namespaces of catalogs, by how they begin: Spark and Flink name one by its URI."""
+"""The schemes of namespaces that are catalogs: Spark and Flink name a catalog by its URI."""
 _ENGINES: Final = frozenset({"trino", "presto"})
-"""Those of engines, whose names of tables begin with that of a catalog."""
+"""The schemes of namespaces that are engines, in which a table's name begins with that of a catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the catalog, as its newest version was called and where it lay."""
+    """A table of the catalog, with the name and location of its newest version, and the time of that."""
 
     entity: str
     namespace: str
@@ -39,8 +39,9 @@ class KnownTable:
     committed_ms: int = 0
 
 
-def locations_of(dataset: Named) -> Sequence[str]:
-    """The spellings that the location of a dataset may have in metadata; none for one that is not named by it."""
+def locations_of(dataset: DatasetRef) -> Sequence[str]:
+    """The spellings that a dataset's location may have in table metadata; empty if the dataset is not named by its
+    location."""
     scheme, _, bucket = dataset.namespace.partition("://")
     beginnings = _STORES.get(scheme, ())
     path = dataset.name.strip("/")
@@ -49,34 +50,35 @@ def locations_of(dataset: Named) -> Sequence[str]:
     return [*plain, *(f"{each}/" for each in plain)] if path else []
 
 
-def names_of(dataset: Named, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The tables, each by its namespace and name, that a dataset may be by its names. What is before the first dot is
-    left out if it is one of the names that this catalog has for clients, `catalogs`."""
+def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the namespace and name of each table that a dataset may be by its names. The part of a name before its
+    first dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
         scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")
         whole = [name] if scheme in _CATALOGS else []
         short = [inside] if scheme in _CATALOGS | _ENGINES and catalog in catalogs else []
-        for said in (*whole, *short):
-            namespace, dot, table = said.rpartition(".")
+        for candidate in (*whole, *short):
+            namespace, dot, table = candidate.rpartition(".")
             if dot:
                 yield namespace, table
 
 
 class Tables:
-    """Finds tables by datasets; `catalogs` are the names that the catalog has for clients."""
+    """Finds the tables of datasets among `known` tables; `catalogs` are the names of the catalog for clients."""
 
     def __init__(self, known: Iterable[KnownTable], catalogs: Collection[str]) -> None:
         self._catalogs = catalogs
         self._by_location: dict[str, KnownTable] = {}
         self._by_name: dict[tuple[str, str], KnownTable] = {}
-        for table in sorted(known, key=lambda each: each.committed_ms):  # of two of one name the younger one is meant
+        for table in sorted(known, key=lambda each: each.committed_ms):  # the younger one of two with one name wins
             self._by_name[table.namespace, table.name] = table
             if table.location is not None:
                 self._by_location[table.location] = table
 
-    def find(self, dataset: Named) -> KnownTable | None:
-        """The table. One that is named by its location is what lies there, and by no name another."""
+    def find(self, dataset: DatasetRef) -> KnownTable | None:
+        """The table of a dataset, or None. A dataset that is named by a location is the table at that location, and is
+        not searched by its names."""
         locations = locations_of(dataset)
         if locations:
             return next((self._by_location[each] for each in locations if each in self._by_location), None)

@@ -1,4 +1,4 @@
-"""Which days of receipts are to be listed. A day is open until two days past its end, by the store's clock
+"""Decides which days of receipts a batch lists. A day is open until two days after its end, by the store's clock
 (docs/design/pipeline.md#rule-1)."""
 
 from collections.abc import Iterable, Sequence
@@ -7,29 +7,30 @@ from datetime import date, timedelta
 from arco_catalog.state.paths import day_of
 
 OPEN_DAYS = 2
-"""Whole days after a day for which it stays open."""
+"""For how many whole days after its end a day stays open."""
 
 
 def first_open(now_ms: int) -> date:
-    """The oldest day that is open: those before it are closed."""
+    """The oldest open day. All days before it are closed."""
     return day_of(now_ms) - timedelta(days=OPEN_DAYS)
 
 
 def days_to_list(
     closed_before: date | None, found: Iterable[date], late: Iterable[date], now_ms: int
 ) -> Sequence[date]:
-    """The days to list, the oldest first: those that the last batch left open, and those that somebody has marked. In
-    the beginning, without a watermark, `found` are the days that there are."""
+    """The days to list, the oldest first: those from `closed_before` to today, and `late` days, into which a receipt
+    was written after they were closed. Without a watermark (None), the days are those in `found`, which have objects.
+    Days after today are left out."""
     today = day_of(now_ms)
     if closed_before is None:
-        wanted = {day for day in found if day <= today}
+        days = {day for day in found if day <= today}
     else:
-        wanted = {closed_before + timedelta(days=ahead) for ahead in range((today - closed_before).days + 1)}
-    return sorted(wanted | {day for day in late if day <= today})
+        days = {closed_before + timedelta(days=ahead) for ahead in range((today - closed_before).days + 1)}
+    return sorted(days | {day for day in late if day <= today})
 
 
 def closed_after(done: date, closed_before: date | None, now_ms: int) -> date:
-    """The watermark of a batch after which `done` and all days before it have been read: open days stay open, and what
-    was closed stays closed."""
+    """The watermark, the first day that is not closed, after `done` and all days before it have been read. It is no
+    later than the first open day, and no earlier than the watermark before, `closed_before`."""
     reached = min(done + timedelta(days=1), first_open(now_ms))
     return reached if closed_before is None else max(reached, closed_before)

@@ -1,8 +1,9 @@
-"""The driver of `compact`: what is new, handed out to executors in parts, and committed a batch at a time
-(docs/design/pipeline.md).
+"""The driver of `compact`: it finds new objects of the store, sends them to executors in parts, and commits the rows of
+a batch at a time (docs/design/pipeline.md).
 
-It may die anywhere and be run again, and twice at once: each commit holds the rows and the watermark that tells of
-them, and requires the state from which they were read. Who is refused reads anew.
+It may be killed at any point and started again, and two drivers may run at once: a commit has both the rows and the
+watermark that covers them, and requires the state at which the driver has read the table. A driver whose commit fails
+reads anew.
 """
 
 import asyncio
@@ -27,16 +28,16 @@ from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NA
 from reconciler.catalog_config import CatalogConfig
 from reconciler.compact.current import demote, known_newest
 from reconciler.compact.joining import Join
-from reconciler.compact.readers import tell_readers
+from reconciler.compact.readers import write_readers
 from reconciler.compact.registry import commits_after
-from reconciler.compact.rewriting import NOTHING, Rewritten, without
+from reconciler.compact.rewriting import NOTHING, FileReplacement, without
 from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new
 from reconciler.compact.stats import CompactStats
 from reconciler.compact.versions import COLUMNS as VERSION_COLUMNS
 from reconciler.compact.versions import version_of, with_newest
 from reconciler.compact.work import (
+    PartResult,
     WriteDated,
-    Written,
     write_commits,
     write_events,
     write_lineage_events,
@@ -54,17 +55,17 @@ from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
 
 BATCH_SIZE = 50_000
-"""Objects of one batch, which is one commit a table."""
-LEAST_PART, MOST_PART = 200, 10_000
-"""Objects of one part: seconds of work, and files that are not small where there is much to write."""
-TRIES = 10
-"""How often what another run overtook is read anew."""
+"""How many objects are in one batch, which is one commit to each table."""
+MIN_PART, MAX_PART = 200, 10_000
+"""How many objects are in one part: seconds of work, and files that are not small if there is much to write."""
+MAX_ATTEMPTS = 10
+"""How often a step is tried that commits of other runs supersede."""
 PROJECTED = (
     *(tables.COLUMNS, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.VIEWS),
     tables.TABLES,
 )
-"""The tables that are read from metadata files, in the order in which a batch is committed to them. The last one is
-committed for every batch: what has a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
+"""The tables whose rows are made from metadata files, in the order in which a batch is committed to them. The last one
+gets a commit for every batch: another one with a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
 
 
 Progress = Callable[[CompactStats], None]
@@ -79,16 +80,17 @@ class Compaction:
     system: SystemTables
     executors: Executors
     realm: Session | None = None
-    """With the registry of the catalog's realm, where there is one."""
+    """A session with the registry of the catalog's realm; None without a realm."""
     batch_size: int = BATCH_SIZE
     progress: Progress = lambda stats: None
     stats: CompactStats = field(default_factory=CompactStats)
     opened: Sequence[OpenTable] = ()
-    """All tables, as they were before the run read receipts."""
+    """All system tables, opened before the run reads receipts."""
 
     async def run(self) -> CompactStats:
-        """Brings every table up to what the store holds now. Raises `CommitSuperseded` if other runs overtake this one
-        again and again, and what Spark, the store and the catalog raise."""
+        """Write rows for every object of the store that the system tables do not have, and return the counts. Raises
+        `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times, and the errors of Spark, the
+        store and PyIceberg."""
         await self._until_done(self._lineage_events)
         self.opened = [self.system.open(table) for table in self._tables]
         await asyncio.to_thread(
@@ -107,24 +109,24 @@ class Compaction:
 
     @property
     def views(self) -> Sequence[Question]:
-        """Those that the catalog is to have."""
+        """The questions for which the catalog gets views."""
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Tells who may load what, before anything that this run finds: what was revoked by now hides that, too. Having
-        told it, it looks again: another run may have found meanwhile that there is nothing to tell any more."""
+        """Write the rows of `readers` before all others of the run, so that a grant that is revoked by now hides the
+        new rows, too. After a commit the grants are read again, since another run may have written older ones."""
         if self.realm is None:
             return
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             table = self.system.open(tables.READERS)
-            added = await tell_readers(table, self.realm, self.session)
+            added = await write_readers(table, self.realm, self.session)
             if added is None:
                 return
             self.stats.committed(table.definition, added)
             self.progress(self.stats)
 
     async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
-        for _ in range(TRIES - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await step()
             except CommitSuperseded:
@@ -151,7 +153,7 @@ class Compaction:
         await self._without_marks("reports", REPORTS, tables.REPORTS, write_reports)
 
     async def _without_marks(self, name: str, source: Source, definition: SystemTable, write: WriteDated) -> None:
-        """Brings a source up to date into whose days nobody writes later."""
+        """Write the rows of a source that gets no objects in days that are closed, and so needs no marks of them."""
         table = self.system.open(definition)
         _, now_ms = await late_marks(self.session.state)
         await self._dated(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
@@ -164,31 +166,32 @@ class Compaction:
                 self._append(table, parts, {BATCH: str(number), CLOSED_BEFORE: batch.closed_before.isoformat()})
 
     async def _lineage(self, joinable: int) -> None:
-        """Joins the batches of events up to a number, tells what Servo's receipts do, and tells edges again whose
-        commits are known only now. All other commits that those events may be about are in `commits` by now."""
+        """Write the edges of the batches of events up to number `joinable`, those of Servo's receipts, and anew those
+        whose commits were written after them. `joinable` was read before receipts were: all commits that these events
+        may refer to are in `commits` by now, except late ones."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
         events, versions = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
         join = Join(events, commits, versions, lineage, {self.config.warehouse, *self.system.names})
         for number in range(lineage.number(EVENTS_BATCH) + 1, joinable + 1):
-            self._tell(lineage, join.new_edges(number), {EVENTS_BATCH: str(number)})
+            self._commit_rows(lineage, join.new_edges(number), {EVENTS_BATCH: str(number)})
         reached, since = commits.number(BATCH), lineage.number(BATCH)
         if reached > since:
-            waiting = join.waiting(since)
-            again = without(lineage, waiting.where, "edge_id", waiting.replaced, self.session.runtime.uuid)
-            rows = chain(join.servo_edges(since), waiting.edges)
-            self._tell(lineage, rows, {BATCH: str(reached)}, again)
+            matched = join.newly_matched(since)
+            rewritten = without(lineage, matched.where, "edge_id", matched.replaced, self.session.runtime.uuid)
+            rows = chain(join.servo_edges(since), matched.edges)
+            self._commit_rows(lineage, rows, {BATCH: str(reached)}, rewritten)
 
-    def _tell(
-        self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], again: Rewritten = NOTHING
+    def _commit_rows(
+        self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], rewritten: FileReplacement = NOTHING
     ) -> None:
-        """Commits rows that the driver itself has made, and what was rewritten for them; the watermarks alone, if there
-        are none."""
+        """Write rows in the driver, and commit them with the rewritten files and the watermarks. Without rows, only the
+        watermarks are committed."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)
         added = writer.finish().get(table.definition.name, ())
         if added:
-            table.commit([*added, *again.added], watermarks, again.gone)
+            table.commit([*added, *rewritten.added], watermarks, rewritten.removed)
             self.stats.committed(table.definition, added)
         else:
             table.set_watermarks(watermarks)
@@ -213,13 +216,13 @@ class Compaction:
             await self._project(commits, opened, reached + 1)
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
-        """Brings one batch of commits into every table that has not seen it."""
+        """Write the rows of one batch of commits to every table whose watermark does not cover it."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]
-        touched = sorted({version.entity for version in versions})
-        known = known_newest([opened[tables.TABLES.name], opened[tables.VIEWS.name]], touched)
-        versions = with_newest(versions, known, known_newest([opened[tables.COLUMNS.name]], touched))
+        changed = sorted({version.entity for version in versions})
+        known = known_newest([opened[tables.TABLES.name], opened[tables.VIEWS.name]], changed)
+        versions = with_newest(versions, known, known_newest([opened[tables.COLUMNS.name]], changed))
         write = partial(write_versions, self.config, [table.target() for table in behind.values()])
         parts = await self._execute(f"metadata of batch {number}", write, versions)
         watermark = {BATCH: str(number)}
@@ -232,9 +235,9 @@ class Compaction:
                 if (version.newest_schema if table is tables.COLUMNS else version.newest)
             }
             target, added = behind[table.name], _files(parts, table)
-            again = demote(target, entities, self.session.runtime.uuid) if table.has_current else NOTHING
-            if added or again.gone:
-                target.commit([*added, *again.added], watermark, again.gone)
+            rewritten = demote(target, entities, self.session.runtime.uuid) if table.has_current else NOTHING
+            if added or rewritten.removed:
+                target.commit([*added, *rewritten.added], watermark, rewritten.removed)
                 self.stats.committed(table, added)
             elif table is tables.TABLES:
                 target.set_watermarks(watermark)
@@ -258,8 +261,8 @@ class Compaction:
             parts = await self._execute("tasks", partial(write_tasks, self.config, table.target()), batch)
             self._append(table, parts, {})
 
-    def _append(self, table: OpenTable, parts: Sequence[Written], watermarks: Mapping[str, str]) -> None:
-        """Commits the rows of a batch; nothing, if it has none."""
+    def _append(self, table: OpenTable, parts: Sequence[PartResult], watermarks: Mapping[str, str]) -> None:
+        """Commit the files of a batch with the watermarks; nothing is committed if there are no files."""
         added = _files(parts, table.definition)
         if added:
             table.commit(added, watermarks)
@@ -267,15 +270,15 @@ class Compaction:
         self.progress(self.stats)
 
     async def _execute(
-        self, name: str, work: Callable[[Sequence[object]], Written], items: Sequence[object]
-    ) -> list[Written]:
-        parts = cut(items, self.executors.parallelism, LEAST_PART, MOST_PART)
+        self, name: str, work: Callable[[Sequence[object]], PartResult], items: Sequence[object]
+    ) -> list[PartResult]:
+        parts = cut(items, self.executors.parallelism, MIN_PART, MAX_PART)
         done = await asyncio.to_thread(self.executors.run, f"compact: {name}", work, parts)
-        self.stats.took(done)
+        self.stats.add(done)
         return done
 
     async def _own_entities(self) -> Mapping[str, str]:
-        """The entities of the tables of `system`, by their names."""
+        """The entities of the tables and views in the namespace `system`, by name."""
         head = await self.session.state.head()
         found: dict[str, str] = {}
         prefix = relations_in((NAMESPACE,))
@@ -285,7 +288,7 @@ class Compaction:
         return found
 
     def _own_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The commit keys of the system tables' own commits, as far back as their logs of metadata files go."""
+        """The keys of commits to the system tables themselves, as far back as their metadata logs go."""
         return {
             commit_key(own[table.definition.name], location)
             for table in self.opened
@@ -294,7 +297,7 @@ class Compaction:
         }
 
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The same of the views that answer usual questions: each has one version, or was replaced of late."""
+        """The keys of the last two commits to each view of the usual questions."""
         keys = set[str]()
         for question in self.views:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
@@ -313,10 +316,11 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """One run over a catalog (`Compaction.run`)."""
+    """Run a `Compaction` over a catalog, which is opened for it, and return the counts. `progress` is called after each
+    commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 
 
-def _files(parts: Sequence[Written], table: SystemTable) -> list[DataFile]:
+def _files(parts: Sequence[PartResult], table: SystemTable) -> list[DataFile]:
     return [file for part in parts for file in part.files.get(table.name, ())]

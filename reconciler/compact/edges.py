@@ -1,4 +1,4 @@
-"""Runs joined to commits: rows of `lineage` (docs/design/lineage.md#edges). Pure functions."""
+"""Joins runs with commits to rows of `lineage` (docs/design/lineage.md#edges). Pure functions."""
 
 import hashlib
 import uuid
@@ -9,18 +9,19 @@ from itertools import islice, product
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.runtime import ulid_of
 from reconciler.compact.datasets import KnownTable, Tables
-from reconciler.compact.runs import Named, RunEvent
+from reconciler.compact.runs import DatasetRef, RunEvent
 from reconciler.system.definition import Row
 
 TOLERANCE_MS = 1_000
-"""How much later than the end of its run a commit may be: clocks of engines and of the catalog differ."""
+"""How much later than the end of its run a commit may be, since clocks of engines and of the catalog differ."""
 MAX_EDGES = 10_000
-"""Of one event. One that names thousands of inputs and of outputs would be millions."""
+"""How many edges of one event are written. Thousands of inputs and of outputs would be millions of edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that added snapshots, as `commits` tells it."""
+    """A commit that added snapshots, from a row of `commits`. `added` has the ids of the snapshots; `run` and `task`
+    are those of Servo."""
 
     commit_key: str
     entity: str
@@ -34,43 +35,45 @@ class Commit:
     task: str | None = None
 
 
-Teller = tuple[str, str | None]
-"""A run, and who tells of it."""
+RunKey = tuple[str, str | None]
+"""A run's id, and the principal that sent events of it."""
 
 
-def teller(event: RunEvent) -> Teller:
-    """Whose story an event belongs to."""
+def run_key(event: RunEvent) -> RunKey:
+    """The key of the history that an event belongs to. Events of other principals about the run are not in it."""
     return event.run, event.principal
 
 
 @dataclass(slots=True)
 class History:
-    """What the events of a run said."""
+    """What the events of a run contain: the time of its first START (None if there is none), the inputs of all events,
+    and whether one is FAIL or ABORT."""
 
     started_ms: int | None = None
-    inputs: list[Named] = field(default_factory=list)
+    inputs: list[DatasetRef] = field(default_factory=list)
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A commit that a run made, how it was found, and whether run and commit name each other."""
+    """A commit that a run made; how it was found (`snapshot`, `run` or `time`); and whether run and commit name each
+    other."""
 
     commit: Commit
     by: str
     verified: bool = False
 
 
-def histories(events: Iterable[RunEvent]) -> Mapping[Teller, History]:
-    """What is known of each run from its events. What others say of somebody's run is another story."""
-    found: dict[Teller, History] = {}
-    inputs: dict[Teller, dict[Named, None]] = {}  # found by hash: an event may name thousands
+def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
+    """The history of each run, by `run_key`. Events are taken in the order of their own times."""
+    found: dict[RunKey, History] = {}
+    inputs: dict[RunKey, dict[DatasetRef, None]] = {}  # a dict, since an event may name thousands of datasets
     for event in sorted(events, key=lambda each: each.happened_ms):
-        history = found.setdefault(teller(event), History())
+        history = found.setdefault(run_key(event), History())
         if event.state == "START" and history.started_ms is None:
             history.started_ms = event.happened_ms
         history.failed |= event.state in ("FAIL", "ABORT")
-        inputs.setdefault(teller(event), {}).update(dict.fromkeys(event.inputs))
+        inputs.setdefault(run_key(event), {}).update(dict.fromkeys(event.inputs))
     for run, named in inputs.items():
         found[run].inputs = [*named]
     return found
@@ -79,9 +82,10 @@ def histories(events: Iterable[RunEvent]) -> Mapping[Teller, History]:
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """The edges that an event tells: each input with each output, if one of them is a table of the catalog. `commits`
-    are those of tables, by entity. Of a run that has not ended only those whose commit it names are certain enough. One
-    that failed has no end: Spark tells of a statement that failed, and then that it is complete."""
+    """Yield the edges of an event: one for each pair of an input and an output of which one is a table of the catalog,
+    and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event has only
+    edges whose commit was found by its snapshot. A COMPLETE event of a failed run has no edges: Spark sends one after
+    the FAIL event of a statement. Events of other states have none, either."""
     if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
@@ -100,10 +104,11 @@ def edges_of(
                 yield _edge(event, _as_read(read, written, match, snapshots), source, written, target, match)
 
 
-def matches(event: RunEvent, written: Named, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
-    """The commits by which a run wrote an output: the one whose snapshot the event names; or those that name the run;
-    or the only one that its sender made while it ran. A snapshot that was there before the run began it did not
-    write, by however little: engines name the one that they find, and after a statement that wrote nothing, too."""
+def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
+    """The commits by which a run wrote an output: the one whose snapshot the event names; or else those whose receipts
+    name the run; or else the only one that the event's sender made during the run, if its start is known. Commits
+    before the start do not count: after a statement that wrote nothing, engines name the snapshot that was current
+    before."""
     within = [
         commit
         for commit in commits
@@ -117,12 +122,12 @@ def matches(event: RunEvent, written: Named, started_ms: int | None, commits: Se
     naming = [commit for commit in within if _names(commit, event)]
     if naming:
         return [Match(commit, "run") for commit in naming]
-    meanwhile = [commit for commit in within if commit.principal == event.principal]
-    return [Match(meanwhile[0], "time")] if started_ms is not None and len(meanwhile) == 1 else []
+    of_sender = [commit for commit in within if commit.principal == event.principal]
+    return [Match(of_sender[0], "time")] if started_ms is not None and len(of_sender) == 1 else []
 
 
 def servo_edge(commit: Commit) -> Row:
-    """What the receipt of a Servo task tells by itself: who wrote the snapshot, and not from what."""
+    """The edge that the receipt of a Servo task has by itself: it has an output, and no input."""
     return {
         "edge_id": _digest("servo", commit.commit_key),
         "happened_at": commit.committed_ms,
@@ -139,7 +144,7 @@ def servo_edge(commit: Commit) -> Row:
 
 
 def ulid_of_uuid(run: str) -> str | None:
-    """The same 128 bits as Servo writes them; None for what is no uuid."""
+    """A UUID as the ULID of the same 128 bits, which is how Servo writes ids of runs; None if `run` is not a UUID."""
     try:
         bits = uuid.UUID(run).bytes
     except ValueError:
@@ -148,16 +153,16 @@ def ulid_of_uuid(run: str) -> str | None:
 
 
 def _names(commit: Commit, event: RunEvent) -> bool:
-    """Whether the commit's receipt names the run, or one of which it is a part, by Servo's own word."""
+    """Whether Servo made the commit, and its receipt names the event's run, its parent, or its root."""
     runs = {run if run is None else ulid_of_uuid(run) for run in (event.run, event.parent, event.root)}
     return commit.is_servo and commit.run is not None and commit.run in runs
 
 
 def _edge(
     event: RunEvent,
-    read: Named,
+    read: DatasetRef,
     source: KnownTable | None,
-    written: Named,
+    written: DatasetRef,
     target: KnownTable | None,
     match: Match | None,
 ) -> Row:
@@ -187,26 +192,29 @@ def _edge(
     }
 
 
-def _snapshots_by_name(inputs: Iterable[Named]) -> Mapping[str, Sequence[int | None]]:
-    """The snapshots of which events of a run name each dataset."""
+def _snapshots_by_name(inputs: Iterable[DatasetRef]) -> Mapping[str, Sequence[int | None]]:
+    """The snapshots that a run's inputs have for each dataset, by the dataset's text."""
     found: dict[str, list[int | None]] = {}
     for each in inputs:
         found.setdefault(str(each), []).append(each.snapshot_id)
     return found
 
 
-def _as_read(read: Named, written: Named, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]) -> Named:
-    """An input with the snapshot that was read: no run reads the one that it writes. Engines look for the snapshot of a
-    table that they change, by MERGE say, when they have changed it; what they said when the run began holds."""
+def _as_read(
+    read: DatasetRef, written: DatasetRef, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]
+) -> DatasetRef:
+    """An input with the snapshot that was read. Engines that change a table, as by MERGE, may name the snapshot that
+    they have written as the one that they read: it is replaced by another one of the run's events for this input, or
+    None."""
     added = (written.snapshot_id,) if match is None else match.commit.added
     if read.snapshot_id is None or read.snapshot_id not in added:
         return read
     return replace(read, snapshot_id=next((each for each in snapshots.get(str(read), ()) if each not in added), None))
 
 
-def _written(commit: Commit, written: Named) -> int:
-    told = written.snapshot_id
-    return told if told is not None and told in commit.added else commit.added[-1]
+def _written(commit: Commit, written: DatasetRef) -> int:
+    named = written.snapshot_id
+    return named if named is not None and named in commit.added else commit.added[-1]
 
 
 def _columns(side: str, table: KnownTable | None) -> Row:

@@ -1,4 +1,4 @@
-"""A commit of the registry as rows of `catalog_events`: one for each operation that somebody asked for."""
+"""Makes the rows of `catalog_events` for a commit of the registry: one for each operation of a request."""
 
 from collections.abc import Iterator
 
@@ -18,15 +18,15 @@ from reconciler.compact.values import (
 )
 from reconciler.system.definition import Row
 
-ELSEWHERE = frozenset(
+NOT_IN_DETAILS = frozenset(
     {"id", "kind", "answer", "entity", "namespace", "name", "principal", "principal_id", "session", "source"}
 )
-"""What of an operation has a column of its own, or is nobody's business."""
+"""The fields of an operation that are not in the column `details`: they have columns of their own, or are internal."""
 
 
 def event_rows(commit: JsonObject) -> Iterator[Row]:
-    """The rows of a registry commit's document. What the protocols need for themselves is left out, and so is what was
-    done to tables of `system`. Raises `InternalError` for a commit without its keys."""
+    """Yield the rows of a registry commit's document. The catalog's internal operations are left out, and so are those
+    on tables and views of `system`, except grants. Raises `InternalError` if a required field is missing."""
     made: Row = {
         "commit_id": text(commit, "id"),
         "sequence": required_long(commit, "sequence"),
@@ -36,7 +36,7 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
         kind = text(operation, "kind")
         if kind in OWN or _is_of_system(kind, operation):
             continue
-        details: JsonObject = {name: value for name, value in operation.items() if name not in ELSEWHERE}
+        details: JsonObject = {name: value for name, value in operation.items() if name not in NOT_IN_DETAILS}
         to = object_of(operation.get("to"))
         yield {
             **made,
@@ -53,5 +53,5 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
 
 
 def _is_of_system(kind: str, operation: JsonObject) -> bool:
-    """Whether an operation made, changed or dropped something in `system`. Who may read it is told: grants are."""
+    """Whether an operation created, changed or dropped a table or view of `system`. Grants there are not counted."""
     return texts_of(operation.get("namespace"))[:1] == [NAMESPACE] and not kind.endswith("-grant")

@@ -1,4 +1,4 @@
-"""What the manifests of a table's current snapshot list: the figures by which maintenance decides."""
+"""Counts the files in the manifests of a table's current snapshot, for the rows of `files_health`."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -16,7 +16,7 @@ from reconciler.system.definition import Row
 
 @dataclass(slots=True)
 class Health:
-    """Counts of live files."""
+    """The counts of a snapshot's live files. `target_bytes` is the table's target size of data files."""
 
     target_bytes: int
     manifests: int = 0
@@ -27,11 +27,11 @@ class Health:
     small_bytes: int = 0
     largest_bytes: int = 0
     partitions: dict[str, int] = field(default_factory=dict)
-    """Bytes of data files, by their partitions."""
+    """The bytes of data files in each partition."""
 
     def add(self, file: JsonObject) -> None:
-        """Counts a live file, as a manifest lists it."""
-        if file.get("content"):  # v1 has none, and no delete files
+        """Count the `data_file` of a live entry of a manifest."""
+        if file.get("content"):  # absent in format v1, which has no delete files
             self.delete_files += 1
             return
         size = long_of(file.get("file_size_in_bytes")) or 0
@@ -45,7 +45,7 @@ class Health:
         self.partitions[partition] = self.partitions.get(partition, 0) + size
 
     def columns(self) -> Mapping[str, object]:
-        """The counts, as columns."""
+        """The counts as columns of `files_health`. A count that no column can hold is None."""
         counts = {
             "data_files": self.data_files,
             "small_files": self.small_files,

@@ -1,4 +1,4 @@
-"""What the join of runs and commits reads of system tables, and the edges that come of it."""
+"""Joins runs with commits: reads their rows from system tables, and makes the edges of lineage."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from pyiceberg.expressions import BooleanExpression
 
 from arco_catalog.protocol.concurrency import batches
 from reconciler.compact.datasets import KnownTable, Tables, locations_of, names_of
-from reconciler.compact.edges import TOLERANCE_MS, Commit, Teller, edges_of, histories, servo_edge, teller
+from reconciler.compact.edges import TOLERANCE_MS, Commit, RunKey, edges_of, histories, run_key, servo_edge
 from reconciler.compact.edges import History as RunHistory
 from reconciler.compact.runs import COLUMNS as EVENT_COLUMNS
-from reconciler.compact.runs import Named, RunEvent, run_events
+from reconciler.compact.runs import DatasetRef, RunEvent, run_events
 from reconciler.compact.values import LAST_TIME_MS
 from reconciler.compact.versions import milliseconds
 from reconciler.system.conditions import after, among, between, both, equal, missing
@@ -20,20 +20,21 @@ from reconciler.system.definition import DAY_MS, Row
 from reconciler.system.opened import OpenTable
 
 LOOKBACK_DAYS = 7
-"""How long before the day of an event its run may have begun, and made commits."""
+"""How many days before the day of an event its run may have started and made commits."""
 AT_ONCE = 1_000
-"""Names in one condition."""
+"""How many names are in one condition."""
 _COMMIT_COLUMNS = (
     *("commit_key", "entity", "namespace", "name", "committed_at", "added_snapshot_ids", "principal"),
     *("source_kind", "source_claimed", "run_id", "task_id"),
 )
-_WAITING_COLUMNS = ("edge_id", "event", "input_dataset", "output_dataset", "output_entity")
+_UNMATCHED_COLUMNS = ("edge_id", "event", "input_dataset", "output_dataset", "output_entity")
 _TABLE_COLUMNS = ("entity", "namespace", "name", "location", "committed_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Edges that are told again, with a commit, and those that they replace: by ids, and by where these rows are."""
+class MatchedEdges:
+    """Edges for which a commit was found after they were written: the new rows, the ids of the rows that they replace,
+    and a condition that those rows meet."""
 
     edges: Sequence[Row]
     replaced: Sequence[str]
@@ -42,8 +43,8 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The system tables that are joined, as of one state: events, commits, the versions of tables, and the edges that
-    were told; `catalogs` are the names that the catalog has for clients."""
+    """The system tables that are joined, each at one state: `lineage_events`, `commits`, `tables` and `lineage`;
+    `catalogs` are the names of the catalog for clients."""
 
     events: OpenTable
     commits: OpenTable
@@ -52,83 +53,88 @@ class Join:
     catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
-        """The edges of a batch of events that were not told."""
+        """Yield the edges of a batch of events that `lineage` does not have."""
         here = run_events(self.events.rows(equal("batch", batch), *EVENT_COLUMNS).to_pylist())
         yield from self._edges(here, batch)
 
     def servo_edges(self, since: int) -> Iterator[Row]:
-        """Of each commit by a Servo task in batches after a number, what its receipt tells, unless it was told."""
+        """Yield an edge for each commit by a Servo task in the batches after number `since`, unless `lineage` has
+        it."""
         where = both(equal("source_kind", "Servo"), after("batch", since))
         for rows in self.commits.batches(where, *_COMMIT_COLUMNS):
             made = [commit for commit in _made(rows.to_pylist()) if commit.is_servo]
             if made:
                 first_ms = min(commit.committed_ms for commit in made)
-                seen = self._told({commit.run for commit in made if commit.run is not None}, first_ms)
+                seen = self._written({commit.run for commit in made if commit.run is not None}, first_ms)
                 yield from (edge for edge in map(servo_edge, made) if edge["edge_id"] not in seen)
 
-    def waiting(self, since: int) -> Waiting:
-        """The edges that were told without a commit which batches after a number brought."""
-        touched, first_ms, last_ms = self._touched(since)
+    def newly_matched(self, since: int) -> MatchedEdges:
+        """The edges that were written without a commit, and for which the batches after number `since` have one."""
+        changed, first_ms, last_ms = self._changed(since)
         days = _days("happened_at", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         where = both(days, missing("commit_key"))
-        told = [
+        unmatched = [
             row
-            for rows in (self.lineage.batches(where, *_WAITING_COLUMNS) if touched else ())
+            for rows in (self.lineage.batches(where, *_UNMATCHED_COLUMNS) if changed else ())
             for row in rows.to_pylist()
-            if row["output_entity"] in touched
+            if row["output_entity"] in changed
         ]
-        # an edge without a commit happened, as far as is known, on the day on which its event came
+        # `happened_at` of an edge without a commit is the day on which its event was received.
         days = _days("received_on", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         here = [
             row
-            for some in batches(sorted({row["event"] for row in told}), AT_ONCE)
+            for some in batches(sorted({row["event"] for row in unmatched}), AT_ONCE)
             for row in self.events.rows(both(days, among("event", some)), *EVENT_COLUMNS).to_pylist()
         ]
         edges = [edge for edge in self._edges(run_events(here)) if edge["commit_key"] is not None]
         found = {(edge["event"], edge["input_dataset"], edge["output_dataset"]) for edge in edges}
         replaced = [
-            row["edge_id"] for row in told if (row["event"], row["input_dataset"], row["output_dataset"]) in found
+            row["edge_id"] for row in unmatched if (row["event"], row["input_dataset"], row["output_dataset"]) in found
         ]
-        return Waiting(edges, replaced, where)
+        return MatchedEdges(edges, replaced, where)
 
-    def _touched(self, since: int) -> tuple[set[str], int, int]:
-        """The entities to which batches after a number added snapshots, and the first and the last time of that."""
-        touched, first_ms, last_ms = set[str](), LAST_TIME_MS, 0
+    def _changed(self, since: int) -> tuple[set[str], int, int]:
+        """The entities to which commits of the batches after number `since` added snapshots, with the first and the
+        last time of these commits."""
+        changed, first_ms, last_ms = set[str](), LAST_TIME_MS, 0
         for rows in self.commits.batches(after("batch", since), *_COMMIT_COLUMNS):
             for commit in _made(rows.to_pylist()):
-                touched.add(commit.entity)
+                changed.add(commit.entity)
                 first_ms, last_ms = min(first_ms, commit.committed_ms), max(last_ms, commit.committed_ms)
-        return touched, first_ms, last_ms
+        return changed, first_ms, last_ms
 
     def _edges(self, here: Sequence[RunEvent], batch: int | None = None) -> Iterator[Row]:
-        """The edges of some events, those of a batch if it has a number, that were not told."""
-        told = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
-        if not told:
+        """Yield the edges of events that `lineage` does not have. With the number of the events' batch, events of later
+        batches do not count for the histories of runs."""
+        writing = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
+        if not writing:
             return
-        first_ms = min(event.received_ms for event in told) - LOOKBACK_DAYS * DAY_MS
-        stories = self._histories(here, batch, told, first_ms)
+        first_ms = min(event.received_ms for event in writing) - LOOKBACK_DAYS * DAY_MS
+        by_run = self._histories(here, batch, writing, first_ms)
         datasets = [
-            dataset for event in told for dataset in (*event.outputs, *event.inputs, *stories[teller(event)].inputs)
+            dataset for event in writing for dataset in (*event.outputs, *event.inputs, *by_run[run_key(event)].inputs)
         ]
         tables = Tables(_tables(self.versions, datasets, self.catalogs), self.catalogs)
-        written = {table.entity for event in told for each in event.outputs if (table := tables.find(each)) is not None}
+        outputs = (tables.find(each) for event in writing for each in event.outputs)
+        written = {table.entity for table in outputs if table is not None}
         made = _commits(self.commits, sorted(written), first_ms)
-        seen = self._told({event.run for event in told}, first_ms - TOLERANCE_MS)
-        for event in told:
-            for edge in edges_of(event, stories[teller(event)], tables, made):
+        seen = self._written({event.run for event in writing}, first_ms - TOLERANCE_MS)
+        for event in writing:
+            for edge in edges_of(event, by_run[run_key(event)], tables, made):
                 if edge["edge_id"] not in seen:
                     seen.add(edge["edge_id"])
                     yield edge
 
     def _histories(
-        self, here: Sequence[RunEvent], batch: int | None, told: Sequence[RunEvent], first_ms: int
-    ) -> Mapping[Teller, RunHistory]:
-        """What is known of some runs. Events of earlier batches are looked at where a run did not begin here."""
+        self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
+    ) -> Mapping[RunKey, RunHistory]:
+        """The histories of the runs of these events. If the START event of a run is not among them, its events are read
+        from `lineage_events`: those of earlier batches, or all if `batch` is None."""
         found = histories(here)
-        lacking = {event.run for event in told if found[teller(event)].started_ms is None}
+        lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:
             return found
-        days = _days("received_on", first_ms, max(event.received_ms for event in told) + DAY_MS)
+        days = _days("received_on", first_ms, max(event.received_ms for event in writing) + DAY_MS)
         earlier = [
             row
             for rows in self.events.batches(
@@ -139,8 +145,8 @@ class Join:
         ]
         return histories([*run_events(earlier), *here])
 
-    def _told(self, runs: Collection[str], since_ms: int) -> set[object]:
-        """The edges of some runs that were told, and happened since a time."""
+    def _written(self, runs: Collection[str], since_ms: int) -> set[object]:
+        """The ids of the edges of these runs that `lineage` has with a `happened_at` of `since_ms` or later."""
         since = _days("happened_at", since_ms, LAST_TIME_MS)
         return {
             edge
@@ -149,8 +155,8 @@ class Join:
         }
 
 
-def _tables(known: OpenTable, datasets: Iterable[Named], catalogs: Collection[str]) -> Iterator[KnownTable]:
-    """The tables that datasets may be: those of their locations, and those of their names."""
+def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collection[str]) -> Iterator[KnownTable]:
+    """Yield the tables that these datasets may be: those at their locations, and those with their names."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)
@@ -171,7 +177,7 @@ def _tables(known: OpenTable, datasets: Iterable[Named], catalogs: Collection[st
 
 
 def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapping[str, Sequence[Commit]]:
-    """The commits of some tables since a time that added snapshots, the oldest first."""
+    """The commits to each of these entities since `first_ms` that added snapshots, the oldest first."""
     found: dict[str, list[Commit]] = {}
     since = _days("committed_at", first_ms - TOLERANCE_MS, LAST_TIME_MS)
     for some in batches(entities, AT_ONCE):

@@ -1,7 +1,7 @@
-"""A metadata file as rows of `tables`, `views`, `columns`, `refs` and `snapshots`.
+"""Makes the rows of `tables`, `views`, `columns`, `refs` and `snapshots` for a metadata file.
 
-Without the file (it was purged, or trimmed, before it was read, or it is damaged) the rows are what the receipt alone
-tells, and say so.
+If the file was deleted before it was read, or cannot be read, the rows have the fields of the receipt alone, and their
+column `metadata_gone` is set accordingly.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from reconciler.compact.values import (
     texts_of,
     time_of,
 )
-from reconciler.compact.version import Lost, Metadata, Version
+from reconciler.compact.version import Metadata, MissingMetadata, Version
 from reconciler.system.definition import Row
 from reconciler.system.tables import COLUMNS, REFS, SNAPSHOTS, TABLES, VIEWS
 
@@ -38,7 +38,8 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """The rows of a version, each with the name of its table. `document` is its metadata."""
+    """Yield the rows of a version, each with the name of its table. `document` is the version's metadata, or why there
+    is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
     else:
@@ -47,13 +48,13 @@ def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
             yield SNAPSHOTS.name, row
         for row in _ref_rows(version, document):
             yield REFS.name, row
-    if version.sets_schema and not isinstance(document, Lost):
+    if version.sets_schema and not isinstance(document, MissingMetadata):
         for row in _column_rows(version, document):
             yield COLUMNS.name, row
 
 
 def _table_row(version: Version, document: Metadata) -> Row:
-    if isinstance(document, Lost):
+    if isinstance(document, MissingMetadata):
         return {
             **version.columns,
             "table_uuid": version.uuid,
@@ -70,8 +71,8 @@ def _table_row(version: Version, document: Metadata) -> Row:
         "location": text_of(document.get("location")),
         "properties": properties_of(document.get("properties")),
         "schema_id": int_of(document.get("current-schema-id")),
-        "partition_spec": _named(document, "partition-specs", "spec-id", "default-spec-id"),
-        "sort_order": _named(document, "sort-orders", "order-id", "default-sort-order-id"),
+        "partition_spec": _default_fields(document, "partition-specs", "spec-id", "default-spec-id"),
+        "sort_order": _default_fields(document, "sort-orders", "order-id", "default-sort-order-id"),
         "snapshot_id": version.snapshot_id,
         "snapshots": len(snapshots),
         "records": long_of(summary.get("total-records")),
@@ -81,15 +82,15 @@ def _table_row(version: Version, document: Metadata) -> Row:
     }
 
 
-def _named(document: JsonObject, many: str, field: str, default: str) -> str | None:
-    """The fields of the spec, or the order, that is the default one, as JSON."""
-    wanted = document.get(default)
-    found = next((each for each in objects_of(document.get(many)) if each.get(field) == wanted), None)
+def _default_fields(document: JsonObject, many: str, field: str, default: str) -> str | None:
+    """The fields of the default partition spec or sort order, as JSON; None if the metadata has none."""
+    default_id = document.get(default)
+    found = next((each for each in objects_of(document.get(many)) if each.get(field) == default_id), None)
     return None if found is None else dumps(found.get("fields"), sort_keys=True).decode()
 
 
 def _view_row(version: Version, document: Metadata) -> Row:
-    if isinstance(document, Lost):
+    if isinstance(document, MissingMetadata):
         return {**version.columns, "view_uuid": version.uuid, "metadata_gone": document.value}
     current = document.get("current-version-id")
     found = next((each for each in objects_of(document.get("versions")) if each.get("version-id") == current), {})
@@ -108,16 +109,18 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    said: Row = {name: value for name, value in version.columns.items() if name not in ("metadata_location", "current")}
-    if isinstance(document, Lost):
+    shared: Row = {
+        name: value for name, value in version.columns.items() if name not in ("metadata_location", "current")
+    }
+    if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
-            yield {**said, "snapshot_id": snapshot, "metadata_gone": document.value}
+            yield {**shared, "snapshot_id": snapshot, "metadata_gone": document.value}
         return
     for each in _added_snapshots(version, document):
         snapshot_id = long_of(each.get("snapshot-id"))
         summary = object_of(each.get("summary"))
         yield {
-            **said,
+            **shared,
             "snapshot_id": snapshot_id,
             "parent_id": long_of(each.get("parent-snapshot-id")),
             "sequence_number": long_of(each.get("sequence-number")),
@@ -132,7 +135,8 @@ def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]:
-    """Those that the receipt names. A restored one names none: there they are those since the file before."""
+    """The snapshots that the receipt names as added. A restored receipt names none: the snapshots after the previous
+    metadata file are taken."""
     snapshots = objects_of(document.get("snapshots"))
     if not version.restored:
         added = set(version.added_snapshot_ids)
@@ -144,7 +148,7 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
 
 
 def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    if isinstance(document, Lost):
+    if isinstance(document, MissingMetadata):
         return
     found: Mapping[str, JsonObject] = {
         name: object_of(ref) for name, ref in object_of(document.get("refs")).items()
@@ -160,14 +164,14 @@ def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
     schema = _current_schema(version, document)
-    said: Row = {
+    shared: Row = {
         **version.columns,
         "current": version.newest_schema,
         "entity_type": "view" if version.is_view else "table",
     }
     for position, (name, field) in enumerate(_fields(schema), 1):
         yield {
-            **said,
+            **shared,
             "schema_id": int_of(schema.get("schema-id")),
             "field_id": int_of(field.get("id")),
             "position": position,
@@ -180,16 +184,17 @@ def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
 
 def _current_schema(version: Version, document: JsonObject) -> JsonObject:
     schemas = objects_of(document.get("schemas"))
-    wanted = document.get("current-schema-id")
+    schema_id = document.get("current-schema-id")
     if version.is_view:
         current = document.get("current-version-id")
         versions = objects_of(document.get("versions"))
-        wanted = next((each.get("schema-id") for each in versions if each.get("version-id") == current), None)
-    return next((each for each in schemas if each.get("schema-id", 0) == wanted), object_of(document.get("schema")))
+        schema_id = next((each.get("schema-id") for each in versions if each.get("version-id") == current), None)
+    return next((each for each in schemas if each.get("schema-id", 0) == schema_id), object_of(document.get("schema")))
 
 
 def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Every field of a struct, and of the structs in it, each with its full name."""
+    """Yield every field of a struct and of the structs nested in it, each with its full name, whose parts are joined by
+    dots."""
     for field in objects_of(struct.get("fields")):
         name = f"{prefix}{text_of(field.get('name')) or ''}"
         yield name, field

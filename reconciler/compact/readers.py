@@ -1,4 +1,5 @@
-"""The rows of `readers`: what grants let each principal load, written anew when they come to anything else."""
+"""Writes the rows of `readers`, the tables and views that each principal may load by grants. All rows are replaced when
+the grants change."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +20,7 @@ ReaderRow = Mapping[str, str | None]
 
 
 async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
-    """The rows by what the registries of a realm and of one of its catalogs say now."""
+    """The rows for the present grants in the registries of a realm and of one of its catalogs."""
     head = await realm.state.head()
     standings = await carry_out(realm.state, head.index, standings_of(head.index))
     head = await catalog.state.head()
@@ -27,8 +28,8 @@ async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
 
 
 def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
-    """What principals may load, as rows in an order of their own. A table that is granted by itself is known by its
-    entity alone: that survives renames."""
+    """The rows for what principals may load, sorted, so that equal grants give equal rows. The row of a grant on a
+    single table or view has its entity and no namespace, since a rename changes the namespace."""
     rows: list[ReaderRow] = [
         {
             "principal": principal,
@@ -42,10 +43,10 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
     return sorted(rows, key=lambda row: [*((value is not None, value or "") for value in row.values())])
 
 
-async def tell_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
-    """Commits what grants come to, if that is anything else than the table says. Returns the new files, None if there
-    was nothing to tell. Raises `CommitSuperseded`; the table was opened before the grants are read, so what is
-    committed is never older than what it says."""
+async def write_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
+    """Replace the rows of `readers` if the grants have changed. Returns the new files, or None if the table already
+    has the present grants. The table must be opened before the call, so that the grants are never older than its rows.
+    Raises `CommitSuperseded` if another commit was first."""
     rows = await readers(realm, catalog)
     digest = hashlib.sha256(dumps([{**row} for row in rows])).hexdigest()
     if table.watermark(READERS) == digest:
@@ -54,9 +55,9 @@ async def tell_readers(table: OpenTable, realm: Session, catalog: Session) -> Se
     for row in rows:
         writer.add(table.definition.name, row)
     added = writer.finish().get(table.definition.name, ())
-    gone = [each.file for each in table.files(AlwaysTrue())]
-    if added or gone:
-        table.commit(added, {READERS: digest}, gone)
+    removed = [each.file for each in table.files(AlwaysTrue())]
+    if added or removed:
+        table.commit(added, {READERS: digest}, removed)
     else:
         table.set_watermarks({READERS: digest})
     return added

@@ -1,4 +1,4 @@
-"""New commits of the registry: those after the last one that `catalog_events` knows, along their chain."""
+"""Lists the new commits of the registry, those after the last one in `catalog_events`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class ListedCommit:
-    """A commit by its id, and its sequence number."""
+    """The id and sequence number of a registry commit."""
 
     id: str
     sequence: int
 
 
 async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommit]:
-    """The commits after a sequence number, the oldest first, as far back as history is kept. One GET tells of 500."""
+    """The registry commits after a sequence number, the oldest first. Commits that were collected are absent. Each read
+    commit lists the ones before it, about 500, so that few are read."""
     found: list[ListedCommit] = []
     listing: RegistryState | None = await session.state.head()
     while listing is not None:
@@ -30,5 +31,5 @@ async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommi
         try:
             listing = None if before is None else await session.state.registry_commit(before)
         except CommitStateUnknown:
-            listing = None  # collected
+            listing = None  # the collector has deleted it and all before it
     return found[::-1]

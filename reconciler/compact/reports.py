@@ -1,4 +1,4 @@
-"""A stored report of a scan or a commit as a row of `reports`."""
+"""Makes the row of `reports` for a stored report of a scan or a commit."""
 
 from typing import Final
 
@@ -24,13 +24,13 @@ _COMMIT: Final = {
 
 
 def report_row(stored: JsonObject, name: str, batch: int) -> Row:
-    """The row of a report, whose metrics have the names that Iceberg's own client gives them. Raises `InternalError`
-    for one without its time."""
+    """The row of a stored report, whose object is called `name`. Metrics are found by the names that Iceberg's Java
+    client gives them. Raises `InternalError` if the report has no time."""
     report, by = mapping(stored, "report"), object_of(stored.get("by"))
     commit = is_of_commit(report)
     metrics = {metric: object_of(value) for metric, value in object_of(report.get("metrics")).items()}
     timer = metrics.get("total-duration" if commit else "total-planning-duration", {})
-    wanted = _COMMIT if commit else _SCAN
+    columns = _COMMIT if commit else _SCAN
     return {
         "report_id": name,
         "received_at": required_time(stored, "ms"),
@@ -46,8 +46,8 @@ def report_row(stored: JsonObject, name: str, batch: int) -> Row:
         "filter": dumps(report["filter"], sort_keys=True).decode() if "filter" in report else None,
         "projected": None if commit else texts_of(report.get("projected-field-names")),
         "duration_ms": _milliseconds(timer),
-        **{column: long_of(metrics.get(metric, {}).get("value")) for column, metric in wanted.items()},
-        "metrics": {metric: _shown(value) for metric, value in metrics.items()},
+        **{column: long_of(metrics.get(metric, {}).get("value")) for column, metric in columns.items()},
+        "metrics": {metric: _metric_text(value) for metric, value in metrics.items()},
         "batch": batch,
     }
 
@@ -57,7 +57,7 @@ def _milliseconds(timer: JsonObject) -> int | None:
     return None if unit not in _NANOSECONDS or total is None else long_of(total * _NANOSECONDS[unit] // 1_000_000)
 
 
-def _shown(metric: JsonObject) -> str:
+def _metric_text(metric: JsonObject) -> str:
     """A counter's value, or a timer's total with its unit."""
     if "time-unit" in metric:
         return f"{metric.get('total-duration')} {metric['time-unit']}"

@@ -1,4 +1,4 @@
-"""Files of a system table that are written anew, without some of their rows."""
+"""Rewrites files of a system table without some of their rows."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,23 @@ from reconciler.system.writing import write_arrow
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
-    """Files that a commit adds, and those that it removes for them."""
+class FileReplacement:
+    """The files that a commit adds, and the files that they replace."""
 
     added: Sequence[DataFile] = ()
-    gone: Sequence[DataFile] = ()
+    removed: Sequence[DataFile] = ()
 
 
-NOTHING = Rewritten()
+NOTHING = FileReplacement()
 
 
 def without(
     table: OpenTable, where: BooleanExpression, column: str, values: Collection[str], new_uuid: Callable[[], str]
-) -> Rewritten:
-    """Takes out the rows that have one of some values in a column. They are looked for in files in which rows may match
-    `where`, one file after the other, of a table that is partitioned by days."""
-    gone: list[DataFile] = []
+) -> FileReplacement:
+    """Rewrite files of a table that is partitioned by days, without the rows that have one of these values in a column.
+    Only files with rows that may meet the condition `where` are read, one after the other. The caller commits the
+    result."""
+    removed: list[DataFile] = []
     added: list[DataFile] = []
     for file in table.files(where) if values else ():
         rows = table.read([file])
@@ -39,8 +40,8 @@ def without(
         )
         if kept.num_rows == rows.num_rows:
             continue
-        gone.append(file.file)
+        removed.append(file.file)
         if kept.num_rows:
             day = milliseconds(kept[table.definition.day][0].as_py()) // DAY_MS
             added += write_arrow(table.target(), {day: kept}, new_uuid())
-    return Rewritten(added, gone)
+    return FileReplacement(added, removed)

@@ -1,4 +1,4 @@
-"""An OpenLineage event as rows of `lineage_events`, and rows as events again."""
+"""Makes the rows of `lineage_events` for an OpenLineage event, and events from rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ COLUMNS = (
     ),
     *("role", "dataset_namespace", "dataset_name", "further_names", "further_namespaces", "snapshot_id"),
 )
-"""The columns of `lineage_events` that an event is made of again."""
+"""The columns of `lineage_events` from which `run_events` makes events."""
 _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A dataset as an event names it, by other names too, each in its namespace, and the snapshot that was read or
-    written."""
+class DatasetRef:
+    """A dataset in an event: its namespace and name, further names as pairs of namespace and name, and the snapshot
+    that was read or written (None if the event has none)."""
 
     namespace: str
     name: str
@@ -46,7 +46,8 @@ class Named:
 
 @dataclass(slots=True)
 class RunEvent:
-    """What one event says of a run."""
+    """An event of a run. `event` is the name of its object; `received_ms` is the midnight of the day on which it was
+    received, `happened_ms` its own time; `parent` and `root` are ids of runs."""
 
     event: str
     received_ms: int
@@ -57,35 +58,36 @@ class RunEvent:
     job_namespace: str | None = None
     job_name: str | None = None
     principal: str | None = None
-    inputs: list[Named] = field(default_factory=list)
-    outputs: list[Named] = field(default_factory=list)
+    inputs: list[DatasetRef] = field(default_factory=list)
+    outputs: list[DatasetRef] = field(default_factory=list)
     root: str | None = None
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:
-    """The rows of an event that came on a day. Raises `InternalError` for one that is none any more."""
+    """Yield the rows of an event that was received on `day`: one for each dataset, or one if it has none. Raises
+    `InternalError` if the stored event is not valid."""
     try:
-        said = read_event(stored.event)
+        parsed = read_event(stored.event)
     except BadRequest as error:
         raise InternalError(f"OpenLineage event {name}: {error}") from error
-    whole: Row = {
+    shared: Row = {
         "event": name,
         "received_on": (day - _EPOCH).days * DAY_MS,
-        "happened_at": nearest_time(said.time_ms),
-        "state": said.state,
-        "run_id": said.run,
-        "parent_run_id": said.parent,
-        "root_run_id": said.root,
-        "job_namespace": None if said.job is None else said.job.namespace,
-        "job_name": None if said.job is None else said.job.name,
+        "happened_at": nearest_time(parsed.time_ms),
+        "state": parsed.state,
+        "run_id": parsed.run,
+        "parent_run_id": parsed.parent,
+        "root_run_id": parsed.root,
+        "job_namespace": None if parsed.job is None else parsed.job.namespace,
+        "job_name": None if parsed.job is None else parsed.job.name,
         "principal": stored.principal,
         "batch": batch,
     }
-    for role, datasets in (("input", said.inputs), ("output", said.outputs)):
+    for role, datasets in (("input", parsed.inputs), ("output", parsed.outputs)):
         for dataset in datasets:
-            yield {**whole, "role": role, **_dataset_columns(dataset)}
-    if not said.inputs and not said.outputs:
-        yield whole
+            yield {**shared, "role": role, **_dataset_columns(dataset)}
+    if not parsed.inputs and not parsed.outputs:
+        yield shared
 
 
 def _dataset_columns(dataset: Dataset) -> Row:
@@ -99,12 +101,13 @@ def _dataset_columns(dataset: Dataset) -> Row:
 
 
 def _texts(value: object) -> Sequence[str]:
-    """What a list of texts holds, which rows of earlier versions lack."""
+    """The texts of a list column; empty for null, which rows of earlier releases have."""
     return cast("Sequence[str] | None", value) or ()
 
 
 def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
-    """The events of runs that some rows of `lineage_events` tell. Events of no run are left out."""
+    """The events of runs in rows of `lineage_events`, in the order of their first rows. Events without a run are left
+    out."""
     found: dict[str, RunEvent] = {}
     for row in rows:
         if row["run_id"] is None:
@@ -126,7 +129,7 @@ def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
             )
         if row["role"] is not None:
             (event.inputs if row["role"] == "input" else event.outputs).append(
-                Named(
+                DatasetRef(
                     cast(str, row["dataset_namespace"]),
                     cast(str, row["dataset_name"]),
                     tuple(zip(_texts(row["further_namespaces"]), _texts(row["further_names"]), strict=False)),

@@ -1,4 +1,5 @@
-"""Where a change came from, as columns; and what follows from that (docs/design/pipeline.md#sources)."""
+"""Makes the columns for the source of a change, and for the confidence that follows from it
+(docs/design/pipeline.md#sources)."""
 
 from arco_catalog.iceberg.json import JsonObject
 from reconciler.compact.values import object_of, text_of
@@ -6,7 +7,8 @@ from reconciler.system.definition import Row
 
 
 def source_columns(record: JsonObject) -> Row:
-    """The columns that `commits` and `catalog_events` share, of a receipt or of a registry's operation."""
+    """The columns for the principal, client and run of a receipt, an operation of the registry, or the sender of a
+    report. Fields that are absent are None."""
     source = object_of(record.get("source"))
     return {
         "principal": text_of(record.get("principal")),
@@ -18,9 +20,9 @@ def source_columns(record: JsonObject) -> Row:
     }
 
 
-def judged(record: JsonObject) -> Row:
-    """How far the lineage of a commit can be relied on, and whether its data was checked: by who made it. A source that
-    an anonymous client claims proves nothing."""
+def confidence_columns(record: JsonObject) -> Row:
+    """The columns `lineage_confidence` and `quality_status` of a receipt, by its source. A commit by Servo is
+    `Verified` and `Checked`, unless an anonymous client claimed the source."""
     source = object_of(record.get("source"))
     kind, claimed = source.get("kind"), source.get("claimed") is True
     if kind == "Servo" and not claimed:

@@ -1,4 +1,4 @@
-"""What lies in folders of days, and is new: the objects of open and marked days of which a system table does not tell
+"""Finds new objects in folders of days: those of open and marked days for which a system table has no rows
 (docs/design/pipeline.md#rule-1)."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -15,12 +15,13 @@ from reconciler.system.conditions import between
 from reconciler.system.opened import OpenTable
 
 EVENT_BYTES = 32 << 20
-"""Of the events of one batch, whose rows the join holds in memory: a dataset takes thirty bytes at least."""
+"""How many bytes the events of one batch have together at most: the join holds their rows in memory, and a row takes
+thirty bytes of an event or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Objects to be read, by their keys, and the watermark once they are in the table."""
+    """The keys of new objects, and the watermark that a commit of their rows sets."""
 
     keys: Sequence[str]
     closed_before: date
@@ -28,20 +29,20 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Immutable objects in folders of days, and a table that tells of them: its column `name` says how they are called,
-    its column `at` on which day they came. `again` is for how many days after that the same may come once more;
-    `most_bytes` bounds a batch of objects of which each may be many rows."""
+    """A kind of immutable objects in folders of days, and the columns of their table: `name` has the object's name,
+    `at` a time of the object's day. `repeat_days` is for how many days after that an object of the same name may come
+    again; `max_bytes` bounds the bytes of a batch, for objects of which each may be many rows."""
 
     name: str
     at: str
     root: Callable[[Paths], str]
-    """The folder of the days, which may hold other things, too."""
+    """The folder that has the folders of days, and may have other objects."""
     folder: Callable[[Paths, date], str]
-    """That of a day."""
+    """The folder of a day."""
     day: Callable[[Paths, str], date | None]
-    """The day of an object; None for what belongs to another source."""
-    again: int = 0
-    most_bytes: int | None = None
+    """The day of an object by its key; None for an object of another source."""
+    repeat_days: int = 0
+    max_bytes: int | None = None
 
 
 def _day_of_committed(paths: Paths, key: str) -> date | None:
@@ -61,8 +62,8 @@ LINEAGE_EVENTS = Source(
     root=lambda paths: paths.events,
     folder=Paths.lineage_events_of_day,
     day=Paths.read_lineage_day,
-    again=1,
-    most_bytes=EVENT_BYTES,
+    repeat_days=1,
+    max_bytes=EVENT_BYTES,
 )
 REPORTS = Source(
     "report_id",
@@ -83,62 +84,63 @@ async def find_new(
     late: Iterable[date] = (),
     own: Iterable[str] = (),
 ) -> AsyncGenerator[Batch, None]:
-    """New objects, the oldest day first, so many at a time; nothing where there are none. `late` are the days that are
-    marked, `own` names that are to be left out. One day's keys are held in memory at once."""
+    """Yield batches of new objects, the oldest day first, with `size` objects each, or fewer by `Source.max_bytes` and
+    at the end; nothing if there are none. `late` are closed days that are marked as having new objects, `own` the names
+    of objects to leave out. Memory holds the keys of one day and of one batch."""
     closed_before = watermark(table)
     found = await _days(session, source) if closed_before is None else ()
-    skip, before = frozenset(own), frozenset[str]()
-    held: list[tuple[str, int]] = []
+    skip, day_before = frozenset(own), frozenset[str]()
+    pending: list[tuple[str, int]] = []
     days = days_to_list(closed_before, found, set(late), now_ms)
     reached = closed_before or min(days, default=date.min)
     for day in days:
         keys = await _list(session, source.folder(session.state.paths, day))
-        known = _known(source, table, day) | skip | before if keys else frozenset()
-        held += [found for name, found in keys.items() if name not in known]
-        before = frozenset(keys) if source.again else before
+        known = _known(source, table, day) | skip | day_before if keys else frozenset()
+        pending += [found for name, found in keys.items() if name not in known]
+        day_before = frozenset(keys) if source.repeat_days else day_before
         done = day if closed_before is None or day >= closed_before else closed_before - timedelta(days=1)
-        while count := full_batch([length for _, length in held], size, source.most_bytes):
-            yield Batch([key for key, _ in held[:count]], reached)
-            held = held[count:]
+        while count := full_batch([length for _, length in pending], size, source.max_bytes):
+            yield Batch([key for key, _ in pending[:count]], reached)
+            pending = pending[count:]
         reached = closed_after(done, closed_before, now_ms)
-    if held:
-        yield Batch([key for key, _ in held], reached)
+    if pending:
+        yield Batch([key for key, _ in pending], reached)
 
 
-def full_batch(lengths: Sequence[int], size: int, most_bytes: int | None) -> int:
-    """How many of the first objects, of these lengths, are a batch of their own; 0 if there is room in it for all of
-    them. One object is a batch however long it is."""
+def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
+    """How many of the first objects of these lengths fill a batch of at most `size` objects and `max_bytes`; 0 if all
+    objects fit into one and more may follow. One object is a batch whatever its length."""
     whole = 0
     for place, length in enumerate(lengths):
         whole += length
-        if place and (place >= size or (most_bytes is not None and whole > most_bytes)):
+        if place and (place >= size or (max_bytes is not None and whole > max_bytes)):
             return place
     return 0
 
 
 def watermark(table: OpenTable) -> date | None:
-    """The first day that is not closed; None in the beginning."""
-    said = table.watermark(CLOSED_BEFORE)
-    return None if said is None else date.fromisoformat(said)
+    """The first day that is not closed for a table; None if no batch was committed to it."""
+    day = table.watermark(CLOSED_BEFORE)
+    return None if day is None else date.fromisoformat(day)
 
 
 async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
-    """The keys of a day's objects with their lengths, by their names."""
+    """The key and length of each object under a prefix, by the object's name."""
     return {_name(each.key): (each.key, each.size) async for each in list_objects(session.state, prefix)}
 
 
 async def _days(session: Session, source: Source) -> set[date]:
-    """The days that have any. Everything there is is listed for that, once."""
+    """The days that have objects of a source. All objects under its root are listed."""
     paths = session.state.paths
     days = {source.day(paths, each.key) async for each in list_objects(session.state, source.root(paths))}
     return {day for day in days if day is not None}
 
 
 def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
-    """The names of what came on a day, or may come once more on it, that the table has."""
+    """The names of objects of a day, and of the `repeat_days` before it, that the table has rows of."""
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
-    wanted = between(source.at, (end - timedelta(days=1 + source.again)).isoformat(), end.isoformat())
-    return frozenset(name for batch in table.batches(wanted, source.name) for name in batch.column(0).to_pylist())
+    where = between(source.at, (end - timedelta(days=1 + source.repeat_days)).isoformat(), end.isoformat())
+    return frozenset(name for batch in table.batches(where, source.name) for name in batch.column(0).to_pylist())
 
 
 def _name(key: str) -> str:

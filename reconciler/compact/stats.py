@@ -1,4 +1,4 @@
-"""What a run of `compact` did."""
+"""The counts of a run of `compact`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pyiceberg.manifest import DataFile
 
 from arco_catalog.iceberg.json import JsonObject
-from reconciler.compact.work import Written
+from reconciler.compact.work import PartResult
 from reconciler.system.definition import SystemTable
 
 
 @dataclass
 class CompactStats:
-    """What a run did: rows by table, and what it read for them."""
+    """The counts of a run: new rows by table, commits, objects that were read, commits of other runs that superseded a
+    step, and objects that could not be read, of which `unreadable` has the first 100."""
 
     rows: dict[str, int] = field(default_factory=dict)
     commits: int = 0
@@ -21,20 +22,20 @@ class CompactStats:
     unreadable: list[str] = field(default_factory=list)
     unreadable_count: int = 0
 
-    def took(self, parts: Sequence[Written]) -> None:
-        """Counts what parts read, and could not."""
+    def add(self, parts: Sequence[PartResult]) -> None:
+        """Count the objects that these parts have read, and those that they could not read."""
         for part in parts:
             self.read += part.read
             self.unreadable_count += len(part.unreadable)
             self.unreadable += [*part.unreadable][: max(0, 100 - len(self.unreadable))]
 
     def committed(self, table: SystemTable, added: Sequence[DataFile]) -> None:
-        """Counts a commit, and the new rows in it."""
+        """Count a commit to a table, and the rows of the files that it added."""
         self.commits += 1
         self.rows[table.name] = self.rows.get(table.name, 0) + sum(file.record_count for file in added)
 
     def to_json(self) -> JsonObject:
-        """For the last line of a run."""
+        """The counts as JSON, for the last line of a run."""
         return {
             "rows": {**self.rows},
             "commits": self.commits,

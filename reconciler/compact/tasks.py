@@ -1,4 +1,4 @@
-"""A task that ended as a row of `tasks`."""
+"""Makes the row of `tasks` for a task that has ended."""
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps
@@ -8,8 +8,8 @@ from reconciler.system.definition import Row
 
 
 def task_row(task: Task) -> Row | None:
-    """The row of a task's last version; None for one that is not at its end. Raises `InternalError` for a version
-    without its keys."""
+    """The row of a task, of which the last version is given; None if the task has not ended. Raises `InternalError` if
+    a required field is missing."""
     if task.status not in ENDED:
         return None
     document, table = task.document, _table_of(task)
@@ -31,7 +31,7 @@ def task_row(task: Task) -> Row | None:
 
 
 def _table_of(task: Task) -> JsonObject:
-    """The table that it is about, in the words of its payload; nothing, if that says none."""
+    """The identity of the table in a task's payload; empty if the payload has none."""
     try:
         return table_identity(task.payload)
     except (InternalError, MalformedJson):

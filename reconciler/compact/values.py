@@ -1,4 +1,5 @@
-"""Values of JSON documents that others wrote: what is not of its type is taken for absent, not for an error."""
+"""Reads values of JSON documents that clients wrote: a value of another type than expected counts as absent, and is not
+an error."""
 
 from collections.abc import Mapping
 
@@ -8,34 +9,36 @@ from arco_catalog.state.fields import integer
 
 MAX_LONG = 2**63 - 1
 FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999. Arrow and Iceberg reach further, but not all who read a table do: Python does not."""
+"""The years 1 to 9999. Arrow and Iceberg allow others, but some readers of a table, such as Python, do not."""
 
 
 def text_of(value: JsonValue) -> str | None:
-    """A text."""
+    """The value if it is a text, otherwise None."""
     return value if isinstance(value, str) else None
 
 
 def long_of(value: JsonValue) -> int | None:
-    """An integer, which summaries of snapshots write as text, that a column can hold."""
+    """The value as an integer of 64 bits, without the least one; None for any other value. Digits in a text count, too,
+    since summaries of snapshots have their numbers as texts."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if type(value) is int and -MAX_LONG <= value <= MAX_LONG else None
 
 
 def int_of(value: JsonValue) -> int | None:
-    """An integer of 32 bits."""
+    """The value as an integer of 32 bits, as `long_of` reads it; None for any other value."""
     found = long_of(value)
     return found if found is not None and -(2**31) <= found < 2**31 else None
 
 
 def time_of(value: object) -> int | None:
-    """Milliseconds since 1970 that a column can hold."""
+    """The value if it is an integer of milliseconds since 1970 in the years 1 to 9999, otherwise None."""
     return value if type(value) is int and FIRST_TIME_MS <= value <= LAST_TIME_MS else None
 
 
 def required_long(record: JsonObject, name: str) -> int:
-    """An integer that a record must tell, and a column can hold. Raises `InternalError`."""
+    """The integer in a record's field. Raises `InternalError` if the field is missing, is not an integer, or does not
+    fit into 64 bits."""
     found = long_of(integer(record, name))
     if found is None:
         raise InternalError(f"a stored record has no integer of 64 bits in {name!r}")
@@ -43,43 +46,44 @@ def required_long(record: JsonObject, name: str) -> int:
 
 
 def required_time(record: JsonObject, name: str) -> int:
-    """A time that a record must tell. Raises `InternalError`."""
+    """The time in a record's field, in milliseconds since 1970. Raises `InternalError` if the field is missing, is not
+    an integer, or is outside of the years 1 to 9999."""
     at_ms = time_of(integer(record, name))
     if at_ms is None:
-        raise InternalError(f"a stored record has no time in {name!r}: the years 1 to 9999 are, in milliseconds")
+        raise InternalError(f"a stored record has no time of the years 1 to 9999, in milliseconds, in {name!r}")
     return at_ms
 
 
 def nearest_time(ms: int) -> int:
-    """The time nearest to one by a sender's word that a column can hold."""
+    """A time in milliseconds since 1970, moved into the years 1 to 9999 if it is outside of them."""
     return min(max(ms, FIRST_TIME_MS), LAST_TIME_MS)
 
 
 def object_of(value: JsonValue) -> JsonObject:
-    """An object, empty if it is none."""
+    """The value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_of(value: JsonValue) -> list[JsonObject]:
-    """The objects of a list."""
+    """The objects among a list's elements; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def texts_of(value: JsonValue) -> list[str]:
-    """The texts of a list."""
+    """The texts among a list's elements; empty if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def longs_of(value: JsonValue) -> list[int]:
-    """The integers of a list."""
+    """The integers among a list's elements, as `long_of` reads them; empty if the value is not a list."""
     return [each for each in map(long_of, value) if each is not None] if isinstance(value, list) else []
 
 
 def properties_of(value: JsonValue) -> Mapping[str, str]:
-    """A map of texts."""
+    """The fields of an object whose values are texts; empty if the value is not an object."""
     return {name: each for name, each in object_of(value).items() if isinstance(each, str)}
 
 
 def namespace_of(value: JsonValue) -> str | None:
-    """The levels of a namespace, joined by dots; None for none."""
+    """The levels of a namespace, joined by dots; None if the value is not a list."""
     return ".".join(texts_of(value)) if isinstance(value, list) else None

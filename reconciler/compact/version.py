@@ -1,4 +1,4 @@
-"""A version of a table or view: one metadata file that a commit made current, and what `commits` says of it."""
+"""A version of a table or view: a metadata file that a commit made current, with the fields of its row in `commits`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from arco_catalog.iceberg.json import JsonObject
 from reconciler.system.definition import Row
 
 
-class Lost(Enum):
-    """Why there is no metadata: its file is gone, or it is there and can't be read. The values are what rows say of it
-    (`metadata_gone`)."""
+class MissingMetadata(Enum):
+    """Why there is no metadata: the file does not exist, or it exists and cannot be read. The values are those of the
+    column `metadata_gone`."""
 
     GONE = True
     UNREADABLE = None
 
 
-Metadata = JsonObject | Lost
-"""What a metadata file holds."""
+Metadata = JsonObject | MissingMetadata
+"""The document of a metadata file, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """`newest` says that it is the entity's newest version that is known, `newest_schema` that no newer one has set
-    another schema: so rows are marked as current."""
+    """A version. `previous` is whether a metadata file was current before it, `restored` whether its receipt was
+    restored without knowledge of the commit. `newest` is whether it is the newest known version of its entity, and
+    `newest_schema` whether it is the newest known one that set a schema: their rows are marked as current."""
 
     entity: str
     is_view: bool
@@ -43,7 +44,7 @@ class Version:
 
     @property
     def columns(self) -> Row:
-        """The columns that every table of versions has."""
+        """The columns that all tables with rows of versions have in common."""
         return {
             "entity": self.entity,
             "commit_key": self.commit_key,
@@ -56,6 +57,7 @@ class Version:
 
     @property
     def sets_schema(self) -> bool:
-        """Whether this version may have another schema than the one before. Of a restored receipt nothing is known."""
+        """Whether this version may have another schema than the one before. It may if it is the first one or restored,
+        or if the commit had an update of schemas or view versions."""
         changes = {"add-schema", "set-current-schema", "add-view-version", "set-current-view-version"}
         return self.restored or not self.previous or not changes.isdisjoint(self.updates)

@@ -1,4 +1,4 @@
-"""From rows of `commits` to versions, and which of them are the newest of their entities. Pure functions."""
+"""Makes versions from rows of `commits`, and marks the newest ones of their entities. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ COLUMNS = (
     *("entity", "entity_type", "commit_key", "committed_at", "namespace", "name", "table_uuid", "metadata_location"),
     *("previous_metadata_location", "snapshot_id", "added_snapshot_ids", "updates", "source_kind"),
 )
-"""The columns of `commits` that a version takes."""
+"""The columns of `commits` from which `version_of` makes a version."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(at: datetime) -> int:
-    """Milliseconds since 1970, exactly."""
+    """A time as whole milliseconds since 1970, without the rounding of floats."""
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -43,8 +43,9 @@ def version_of(row: Mapping[str, object]) -> Version:
 def with_newest(
     versions: Sequence[Version], known: Mapping[str, int], known_schemas: Mapping[str, int]
 ) -> list[Version]:
-    """The same versions, the newest of each entity marked, unless a newer one is `known` already; and so for those that
-    set a schema. Times are those of metadata files, each of which is younger than the one before."""
+    """These versions, with the newest one of each entity marked, unless a newer one is in `known`, the times of current
+    rows by entity. Versions that set a schema are marked in the same way, by `known_schemas`. The order is that of the
+    times in metadata files, each of which is later than the one before."""
     newest = _newest(versions, known)
     schemas = _newest((version for version in versions if version.sets_schema), known_schemas)
     return [

@@ -1,8 +1,9 @@
-"""What executors do: read objects of the store, a bounded number beside each other, and write the rows that they make.
+"""The work of executors: they read objects of the store, a bounded number concurrently, and write the rows made from
+them.
 
-Each function takes plain values that the driver sends, opens the catalog itself, and returns what the driver needs for
-a commit. What can't be read is told and left out; a store that does not answer fails the part.
-"""
+Each function takes plain values that the driver sends, opens the catalog in its process, and returns what the driver
+needs for a commit. An object that cannot be read is reported and left out; a store that does not respond fails the
+part."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ from reconciler.compact.reports import report_row
 from reconciler.compact.runs import event_rows as lineage_event_rows
 from reconciler.compact.tasks import task_row
 from reconciler.compact.values import text_of, texts_of
-from reconciler.compact.version import Lost, Metadata, Version
+from reconciler.compact.version import Metadata, MissingMetadata, Version
 from reconciler.system.definition import Row
 from reconciler.system.tables import CATALOG_EVENTS, COMMITS, FILES_HEALTH, LINEAGE_EVENTS, REPORTS, TASKS
 from reconciler.system.writing import Target, Writer
@@ -39,12 +40,13 @@ from storage_backends import Found
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""Objects that one executor reads beside each other."""
+"""How many objects one executor reads concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What came of a part: files by their tables, how many objects were read, and what could not be."""
+class PartResult:
+    """The result of a part: the files that it wrote, by table; how many objects it read; and a message for each object
+    that could not be read."""
 
     files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     read: int = 0
@@ -52,7 +54,7 @@ class Written:
 
 
 class _Part:
-    """One part on an executor."""
+    """A part during its work on an executor."""
 
     def __init__(self, session: Session, targets: Sequence[Target]) -> None:
         self.session = session
@@ -61,71 +63,71 @@ class _Part:
         self.read = 0
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
-        """Does the work of each item, a bounded number at a time. What is wrong with one is told."""
+        """Call `work` with each item, `AT_ONCE` concurrently. An item for which it raises `InternalError` or
+        `MalformedJson` is added to `unreadable`."""
 
-        async def tried(item: T) -> None:
+        async def attempt(item: T) -> None:
             try:
                 await work(item)
             except (InternalError, MalformedJson) as error:
                 self.unreadable.append(str(error))
 
         for batch in batches(items, AT_ONCE):
-            await gather(*(tried(item) for item in batch))
+            await gather(*(attempt(item) for item in batch))
 
     async def metadata(self, location: str, use: Callable[[Metadata], T]) -> T:
-        """Returns what `use` makes of a metadata file: of the document, which is freed afterwards (`Files.extract`), or
-        of the reason why there is none. A file that can't be read, since it is too large or in no store of the catalog,
-        is added to `unreadable`."""
+        """Call `use` with the document of a metadata file, which is freed afterwards (`Files.extract`), or with the
+        reason why there is none, and return its result. A file that cannot be read, because it is damaged, too large,
+        or in no store of the catalog, is added to `unreadable`."""
         self.read += 1
-        lost = Lost.UNREADABLE
+        missing = MissingMetadata.UNREADABLE
         try:
             return await self.session.files.extract(location, use)
         except NotFound as error:
             if await self.session.files.exists(location):
-                self.unreadable.append(error.message)  # it is packed, and damaged
+                self.unreadable.append(error.message)  # the file is compressed, and damaged
             else:
-                lost = Lost.GONE
+                missing = MissingMetadata.GONE
         except (Refusal, UnreadableMetadata) as error:
             self.unreadable.append(error.message)
         finally:
             self.session.files.forget(location)
-        return use(lost)
+        return use(missing)
 
     async def record(self, key: str) -> bytes | None:
-        """A record of the catalog's, None if it is gone."""
+        """Read an object of the catalog; None if it does not exist."""
         self.read += 1
         found = await self.session.state.store.get(key)
         return found.body if isinstance(found, Found) else None
 
-    def written(self) -> Written:
-        """Writes what is left."""
-        return Written(self.writer.finish(), self.read, self.unreadable)
+    def finish(self) -> PartResult:
+        """Write the rows that are left, and return the part's result."""
+        return PartResult(self.writer.finish(), self.read, self.unreadable)
 
 
-WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], Written]
-"""Reads objects by their keys, and writes the rows of a batch with this number."""
+WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], PartResult]
+"""A function that reads the objects with these keys, and writes their rows with the number of their batch."""
 
 
 def write_commits(
     own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
-) -> Written:
-    """Reads committed receipts, and the metadata files of those that added snapshots. Entities in `own` are left
-    out."""
+) -> PartResult:
+    """Read committed receipts, and the metadata files of those that added snapshots, and write rows of `commits`.
+    Receipts of entities in `own`, or in the namespace `system`, are left out."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
             body = await part.record(key)
             if body is None:
-                return  # collected since it was listed
-            said = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
-            if said.get("entity") in own or texts_of(said.get("namespace"))[:1] == [NAMESPACE]:
+                return  # it was collected after it was listed
+            fields = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
+            if fields.get("entity") in own or texts_of(fields.get("namespace"))[:1] == [NAMESPACE]:
                 return
-            location = text_of(said.get("metadata_location"))
-            wanted = location is not None and needs_metadata(said)
-            if wanted and location is not None:
-                row = await part.metadata(location, lambda metadata: commit_row(said, metadata, batch))
+            location = text_of(fields.get("metadata_location"))
+            if location is not None and needs_metadata(fields):
+                row = await part.metadata(location, lambda metadata: commit_row(fields, metadata, batch))
             else:
-                row = commit_row(said, None, batch)
+                row = commit_row(fields, None, batch)
             part.writer.add(COMMITS.name, row)
 
         await part.each(keys, one)
@@ -133,8 +135,8 @@ def write_commits(
     return _run(config, [target], work)
 
 
-def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> Written:
-    """Reads OpenLineage events."""
+def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
+    """Read OpenLineage events, and write rows of `lineage_events`."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -149,8 +151,8 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
     return _run(config, [target], work)
 
 
-def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> Written:
-    """Reads reports of scans and commits."""
+def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
+    """Read reports of scans and commits, and write rows of `reports`."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -163,8 +165,8 @@ def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Seque
     return _run(config, [target], work)
 
 
-def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> Written:
-    """Reads commits of the registry, by their ids."""
+def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
+    """Read the registry commits with these ids, and write rows of `catalog_events`."""
 
     async def work(part: _Part) -> None:
         async def one(commit: str) -> None:
@@ -178,8 +180,8 @@ def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) 
     return _run(config, [target], work)
 
 
-def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> Written:
-    """Reads the last versions of tasks."""
+def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> PartResult:
+    """Read the last versions of the tasks with these ids, and write rows of `tasks` for those that have ended."""
 
     async def work(part: _Part) -> None:
         async def one(task: str) -> None:
@@ -194,15 +196,21 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
     return _run(config, [target], work)
 
 
-def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> Written:
-    """Reads the metadata files of versions; of the newest of each table also its manifests, if they are asked for."""
-    looks = any(target.table.name == FILES_HEALTH.name for target in targets)
+def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
+    """Read the metadata files of versions, and write their rows to the target tables. If `files_health` is one of them,
+    the manifests of each table's newest version are read, too."""
+    reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def work(part: _Part) -> None:
         async def one(version: Version) -> None:
             def use(metadata: Metadata) -> tuple[list[tuple[str, Row]], SnapshotManifests | None]:
                 rows = [*project(version, metadata)]
-                if not looks or not version.newest or version.is_view or isinstance(metadata, Lost):
+                if (
+                    not reads_manifests
+                    or not version.newest
+                    or version.is_view
+                    or isinstance(metadata, MissingMetadata)
+                ):
                     return rows, None
                 return rows, find_snapshot_manifests(version, metadata)
 
@@ -221,11 +229,11 @@ def _name(key: str) -> str:
     return key.rpartition("/")[2].removesuffix(".json")
 
 
-def _run(config: CatalogConfig, targets: Sequence[Target], work: Callable[[_Part], Awaitable[None]]) -> Written:
-    async def run() -> Written:
+def _run(config: CatalogConfig, targets: Sequence[Target], work: Callable[[_Part], Awaitable[None]]) -> PartResult:
+    async def run() -> PartResult:
         async with config.session() as session:
             part = _Part(session, targets)
             await work(part)
-            return part.written()
+            return part.finish()
 
     return asyncio.run(run())

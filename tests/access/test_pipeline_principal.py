@@ -58,7 +58,7 @@ def test_with_what_it_is_granted_the_pipeline_makes_and_commits_all_its_tables(
     assert commits.watermark(CLOSED_BEFORE) is not None
     for table in tables.ALL:
         opened = system.open(table)
-        opened.mark({"pipeline.test": "1"})
+        opened.set_watermarks({"pipeline.test": "1"})
         assert system.open(table).watermark("pipeline.test") == "1", table.name
 
 

@@ -35,7 +35,7 @@ def test_what_was_left_for_long_is_listed_from_there_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "most_bytes", "count"),
+    ("lengths", "max_bytes", "count"),
     [
         ([], None, 0),
         ([5, 5, 5], None, 0),
@@ -47,8 +47,8 @@ def test_what_was_left_for_long_is_listed_from_there_on() -> None:
         ([4, 4, 4, 4], 100, 3),
     ],
 )
-def test_a_batch_has_so_many_objects_and_bytes_at_most(lengths: list[int], most_bytes: int | None, count: int) -> None:
-    assert full_batch(lengths, 3, most_bytes) == count
+def test_a_batch_has_so_many_objects_and_bytes_at_most(lengths: list[int], max_bytes: int | None, count: int) -> None:
+    assert full_batch(lengths, 3, max_bytes) == count
 
 
 def test_the_watermark_stays_before_open_days_and_never_goes_back() -> None:

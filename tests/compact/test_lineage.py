@@ -19,12 +19,12 @@ from reconciler.compact.edges import (
     edges_of,
     histories,
     matches,
+    run_key,
     servo_edge,
-    teller,
     ulid_of_uuid,
 )
 from reconciler.compact.reports import report_row
-from reconciler.compact.runs import Named, RunEvent, event_rows
+from reconciler.compact.runs import DatasetRef, RunEvent, event_rows
 from reconciler.system.definition import Row
 from tests.state.test_lineage import EVENT, RUN
 
@@ -33,8 +33,8 @@ RAW = KnownTable("E-raw", "shop", "raw", "s3://lake/wh/shop/raw", 5)
 DAILY = KnownTable("E-daily", "shop", "daily", "s3://lake/wh/shop/daily", 5)
 TABLES = Tables([RAW, DAILY], {"lake", "wh"})
 REST = "http://lake:8181"
-AT_RAW = Named("s3://lake", "wh/shop/raw", ((REST, "shop.raw"),), 11)
-AT_DAILY = Named("s3://lake", "wh/shop/daily", ((REST, "shop.daily"),), 22)
+AT_RAW = DatasetRef("s3://lake", "wh/shop/raw", ((REST, "shop.raw"),), 11)
+AT_DAILY = DatasetRef("s3://lake", "wh/shop/daily", ((REST, "shop.daily"),), 22)
 BEGUN, ENDED = 100_000, 200_000
 
 
@@ -84,7 +84,7 @@ def test_an_edge_is_verified_where_run_and_commit_name_each_other() -> None:
 @pytest.mark.parametrize(
     ("told", "made"),
     [
-        (event(outputs=[Named("s3://lake", "wh/shop/daily")]), servo()),  # the run does not name the commit
+        (event(outputs=[DatasetRef("s3://lake", "wh/shop/daily")]), servo()),  # the run does not name the commit
         (event(run="00000000-0000-0000-0000-000000000001"), servo()),  # the commit names another run
         (event(), commit(run=ULID)),  # an anonymous client claims to be of the run
         (event(principal="mallory"), servo()),  # somebody else says so of the run
@@ -111,12 +111,12 @@ def test_a_run_that_failed_has_no_end_and_what_it_did_meanwhile_stays() -> None:
 
 
 def test_a_commit_is_found_by_the_run_that_its_receipt_names() -> None:
-    [match] = matches(event(), Named("s3://lake", "wh/shop/daily"), BEGUN, [commit("other"), servo()])
+    [match] = matches(event(), DatasetRef("s3://lake", "wh/shop/daily"), BEGUN, [commit("other"), servo()])
     assert (match.commit.task, match.by) == ("T1", "run")
 
 
 def test_a_commit_is_found_by_its_time_if_its_sender_made_no_other_meanwhile() -> None:
-    written = Named("s3://lake", "wh/shop/daily")
+    written = DatasetRef("s3://lake", "wh/shop/daily")
     [match] = matches(event(), written, BEGUN, [commit(at_ms=50_000), commit("k2", principal="bob"), commit("k3")])
     assert (match.commit.commit_key, match.by) == ("k3", "time")
     assert matches(event(), written, BEGUN, [commit("k2"), commit("k3")]) == []
@@ -136,7 +136,7 @@ def test_without_a_commit_an_edge_says_what_the_event_says() -> None:
 
 
 def test_a_run_that_goes_on_gives_edges_to_commits_that_it_names_and_no_others() -> None:
-    assert edges(event(state="RUNNING", outputs=[Named("s3://lake", "wh/shop/daily")]), commit()) == []
+    assert edges(event(state="RUNNING", outputs=[DatasetRef("s3://lake", "wh/shop/daily")]), commit()) == []
     assert len(edges(event(state="RUNNING"), commit())) == 1
     assert edges(event(state="FAIL"), commit()) == []
     assert edges(event(state="START"), commit()) == []
@@ -150,29 +150,29 @@ def test_events_that_say_the_same_of_a_run_are_the_same_edge_and_what_others_say
 
 def test_inputs_may_be_told_earlier_in_the_run_by_the_same_sender() -> None:
     start = event(event="H0", state="START", happened_ms=BEGUN, outputs=[])
-    lie = event(event="H9", state="START", happened_ms=0, principal="mallory", inputs=[Named("file", "/secret")])
+    lie = event(event="H9", state="START", happened_ms=0, principal="mallory", inputs=[DatasetRef("file", "/secret")])
     end = event(inputs=[])
-    history = histories([end, lie, start])[teller(end)]
+    history = histories([end, lie, start])[run_key(end)]
     assert history == History(BEGUN, [AT_RAW])
     assert len([*edges_of(end, history, TABLES, {})]) == 1
 
 
 @dataclass(frozen=True)
-class CountedName(Named):
+class CountedName(DatasetRef):
     """A dataset that counts how often one is compared."""
 
     comparisons: ClassVar[int] = 0
     spellings: ClassVar[int] = 0
 
-    __hash__ = Named.__hash__
+    __hash__ = DatasetRef.__hash__
 
     def __str__(self) -> str:
         CountedName.spellings += 1
-        return Named.__str__(self)
+        return DatasetRef.__str__(self)
 
     def __eq__(self, other: object) -> bool:
         CountedName.comparisons += 1
-        return isinstance(other, Named) and self.name == other.name
+        return isinstance(other, DatasetRef) and self.name == other.name
 
 
 def test_inputs_of_many_events_are_compared_no_more_often_than_there_are_inputs(
@@ -183,7 +183,7 @@ def test_inputs_of_many_events_are_compared_no_more_often_than_there_are_inputs(
         event(event=f"H{number}", inputs=[CountedName("s3://lake", f"t{n}") for n in range(2_000)])
         for number in range(3)
     ]
-    assert len(histories(runs)[teller(runs[0])].inputs) == 2_000
+    assert len(histories(runs)[run_key(runs[0])].inputs) == 2_000
     assert CountedName.comparisons < 4 * 2_000
 
 
@@ -191,19 +191,19 @@ def test_edges_of_many_inputs_read_each_name_a_few_times(monkeypatch: pytest.Mon
     monkeypatch.setattr(CountedName, "spellings", 0)
     inputs = [CountedName("s3://lake", f"wh/{n}", snapshot_id=22) for n in range(2_000)]
     run = event(inputs=inputs)
-    assert len([*edges_of(run, histories([run])[teller(run)], TABLES, {"E-daily": [commit()]})]) == 2_000
+    assert len([*edges_of(run, histories([run])[run_key(run)], TABLES, {"E-daily": [commit()]})]) == 2_000
     assert CountedName.spellings < 6 * 2_000
 
 
 def test_what_is_no_table_of_the_catalog_is_told_by_its_name_if_the_other_side_is_one() -> None:
-    topic = Named("kafka://broker:9092", "orders")
+    topic = DatasetRef("kafka://broker:9092", "orders")
     [edge] = edges(event(inputs=[topic]), commit())
     assert (edge.get("input_entity"), edge["input_dataset"]) == (None, "kafka://broker:9092 orders")
     assert edges(event(inputs=[topic], outputs=[topic])) == []
 
 
 def test_one_event_has_a_bounded_number_of_edges() -> None:
-    many = [Named("file", f"/{number}") for number in range(200)]
+    many = [DatasetRef("file", f"/{number}") for number in range(200)]
     assert len(edges(event(inputs=many, outputs=[AT_DAILY, *many]))) <= MAX_EDGES
 
 
@@ -216,50 +216,50 @@ def test_a_receipt_of_servo_tells_who_wrote_and_not_from_what() -> None:
 @pytest.mark.parametrize(
     ("dataset", "found"),
     [
-        (Named("s3://lake", "wh/shop/raw"), RAW),
-        (Named("s3a://lake", "/wh/shop/raw/"), RAW),
-        (Named(REST, "shop.raw"), RAW),
-        (Named("https://lake.example.com/iceberg", "wh.shop.raw"), RAW),
-        (Named("iceberg", "shop.raw"), RAW),
-        (Named("trino://lake:8080", "lake.shop.raw"), RAW),
-        (Named("bigquery", "x", ((REST, "shop.daily"),)), DAILY),
-        (Named("s3://other", "wh/shop/raw", ((REST, "shop.raw"),)), None),  # another lake's table of the same name
-        (Named("trino://lake:8080", "raw"), None),
-        (Named("trino://lake:8080", "shop.raw"), None),  # a table `raw` of nothing, in a catalog `shop`
-        (Named("trino://lake:8080", "postgres.shop.raw"), None),
-        (Named(REST, "other.shop.raw"), None),
-        (Named("kafka://broker:9092", "shop.raw"), None),
-        (Named("postgres://db:5432", "shop.raw"), None),
-        (Named("postgres://db:5432", "wh.shop.raw"), None),
-        (Named("snowflake://account", "wh.shop.raw"), None),
-        (Named("bigquery", "wh.shop.raw"), None),
-        (Named("hive://metastore:9083", "shop.raw"), None),
-        (Named("arn:aws:glue:us-east-1:123456789012", "shop.raw"), None),
-        (Named("bigquery", "x", (("kafka://broker:9092", "shop.daily"),)), None),
-        (Named("", "shop.raw"), None),
-        (Named("s3://lake", "/"), None),
+        (DatasetRef("s3://lake", "wh/shop/raw"), RAW),
+        (DatasetRef("s3a://lake", "/wh/shop/raw/"), RAW),
+        (DatasetRef(REST, "shop.raw"), RAW),
+        (DatasetRef("https://lake.example.com/iceberg", "wh.shop.raw"), RAW),
+        (DatasetRef("iceberg", "shop.raw"), RAW),
+        (DatasetRef("trino://lake:8080", "lake.shop.raw"), RAW),
+        (DatasetRef("bigquery", "x", ((REST, "shop.daily"),)), DAILY),
+        (DatasetRef("s3://other", "wh/shop/raw", ((REST, "shop.raw"),)), None),  # another lake's table of the same name
+        (DatasetRef("trino://lake:8080", "raw"), None),
+        (DatasetRef("trino://lake:8080", "shop.raw"), None),  # a table `raw` of nothing, in a catalog `shop`
+        (DatasetRef("trino://lake:8080", "postgres.shop.raw"), None),
+        (DatasetRef(REST, "other.shop.raw"), None),
+        (DatasetRef("kafka://broker:9092", "shop.raw"), None),
+        (DatasetRef("postgres://db:5432", "shop.raw"), None),
+        (DatasetRef("postgres://db:5432", "wh.shop.raw"), None),
+        (DatasetRef("snowflake://account", "wh.shop.raw"), None),
+        (DatasetRef("bigquery", "wh.shop.raw"), None),
+        (DatasetRef("hive://metastore:9083", "shop.raw"), None),
+        (DatasetRef("arn:aws:glue:us-east-1:123456789012", "shop.raw"), None),
+        (DatasetRef("bigquery", "x", (("kafka://broker:9092", "shop.daily"),)), None),
+        (DatasetRef("", "shop.raw"), None),
+        (DatasetRef("s3://lake", "/"), None),
     ],
 )
 def test_a_dataset_is_what_lies_at_its_location_or_else_what_has_its_name(
-    dataset: Named, found: KnownTable | None
+    dataset: DatasetRef, found: KnownTable | None
 ) -> None:
     assert TABLES.find(dataset) == found
 
 
 def test_a_namespace_may_be_called_as_the_catalog() -> None:
     inner = KnownTable("E", "wh.shop", "raw", None, 4)
-    assert Tables([RAW, inner], {"wh"}).find(Named(REST, "wh.shop.raw")) == inner
-    assert Tables([RAW, inner], {"wh"}).find(Named("trino://lake:8080", "wh.shop.raw")) == RAW
+    assert Tables([RAW, inner], {"wh"}).find(DatasetRef(REST, "wh.shop.raw")) == inner
+    assert Tables([RAW, inner], {"wh"}).find(DatasetRef("trino://lake:8080", "wh.shop.raw")) == RAW
 
 
 def test_of_two_tables_of_one_name_the_younger_one_is_meant() -> None:
     dropped = KnownTable("E-old", "shop", "raw", None, 4)
-    assert Tables([RAW, dropped], ()).find(Named(REST, "shop.raw")) == RAW
+    assert Tables([RAW, dropped], ()).find(DatasetRef(REST, "shop.raw")) == RAW
 
 
 def test_a_file_is_named_by_its_path() -> None:
     table = KnownTable("E", "a", "b", "file:///tmp/wh/a/b", 1)
-    assert Tables([table], ()).find(Named("file", "/tmp/wh/a/b")) == table
+    assert Tables([table], ()).find(DatasetRef("file", "/tmp/wh/a/b")) == table
 
 
 def test_a_run_of_servo_is_the_same_128_bits() -> None:

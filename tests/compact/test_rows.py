@@ -11,7 +11,7 @@ from reconciler.compact.events import event_rows
 from reconciler.compact.health import Health
 from reconciler.compact.projection import project
 from reconciler.compact.tasks import task_row
-from reconciler.compact.version import Lost, Metadata, Version
+from reconciler.compact.version import Metadata, MissingMetadata, Version
 from reconciler.compact.versions import with_newest
 from reconciler.live_files import live_file
 from reconciler.system import tables
@@ -155,7 +155,7 @@ def test_a_receipt_tells_of_its_request_what_it_has() -> None:
 
 
 def test_a_receipt_whose_metadata_is_gone_says_so() -> None:
-    row = commit_row(receipt(), Lost.GONE, 1)
+    row = commit_row(receipt(), MissingMetadata.GONE, 1)
     assert (row["metadata_gone"], row["operation"], row["summary"]) == (True, None, None)
     assert not needs_metadata(receipt(added_snapshot_ids=[]))
     assert commit_row(receipt(added_snapshot_ids=[]), None, 1)["metadata_gone"] is False
@@ -220,7 +220,7 @@ def test_columns_are_told_where_a_schema_may_have_changed() -> None:
 
 
 def test_a_version_whose_file_is_gone_is_what_the_receipt_tells() -> None:
-    found = rows(version(previous=False), Lost.GONE)
+    found = rows(version(previous=False), MissingMetadata.GONE)
     assert {*found} == {"tables", "snapshots"}
     assert all(row["metadata_gone"] for each in found.values() for row in each)
 

@@ -18,7 +18,7 @@ import ulid
 
 from arco_catalog.state.lineage import StoredEvent
 from reconciler.compact.datasets import KnownTable, Tables
-from reconciler.compact.edges import Commit, edges_of, histories, teller
+from reconciler.compact.edges import Commit, edges_of, histories, run_key
 from reconciler.compact.runs import RunEvent, event_rows, run_events
 from reconciler.system.definition import Row
 
@@ -67,7 +67,7 @@ def edges(events: Sequence[RunEvent], **by: object) -> list[Row]:
         made = Commit(f"{name}-{snapshot}", name, "sales", name, ms(at), (snapshot,), **{"principal": "ada", **by})  # type: ignore[arg-type]
         commits.setdefault(name, []).append(made)
     told = histories(events)
-    return [edge for event in events for edge in edges_of(event, told[teller(event)], tables, commits)]
+    return [edge for event in events for edge in edges_of(event, told[run_key(event)], tables, commits)]
 
 
 def said(rows: Iterable[Row], *columns: str) -> list[tuple[object, ...]]:
