@@ -1,9 +1,9 @@
-"""The API, the scheduled reconciler, the worker on tasks and the collector, as functions of Azure: the platform imports
-this module from the root of the package, and reads from it which functions there are. Each app that is deployed
-disables those that are another's (infra/azure).
+"""The API, the scheduled reconciler, the task worker and the collector as Azure Functions. The platform imports this
+module from the root of the package, and finds the functions in it. Each deployed app disables the functions of the other
+apps (infra/azure).
 
-The variables are those of `arco serve` and `ARCO_ENDPOINT`, which says whether App Service authenticates callers. With
-`ARCO_AUTH` it serves a realm.
+The variables are those of `arco serve` and `ARCO_ENDPOINT`, which configures whether App Service authenticates callers.
+With `ARCO_AUTH`, a realm is served.
 """
 
 import asyncio
@@ -48,9 +48,9 @@ from arco_catalog.upkeep.reconcile_all import reconcile_all
 from arco_catalog.upkeep.run_tasks import run_tasks
 
 RUN_MS = 14 * 60_000
-"""How long a run may take: it ends before `functionTimeout` of host.json. The next one begins after it."""
+"""How long a run may take. It is less than `functionTimeout` of host.json."""
 
-# The worker hands what is logged on to Application Insights by a handler of its own: only levels are ours to set.
+# Azure's worker has its own log handler, which sends records to Application Insights: only levels are set here.
 set_levels(LOG_LEVEL.read(os.environ))
 _LINES = logging.getLogger("arco_lines")
 _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in every function
@@ -74,13 +74,13 @@ _opening = asyncio.Lock()
 _catalog: Catalog | None = None
 _served: App | None = None
 
-app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)  # keys of functions are shared secrets: Entra ID asks
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)  # keys of functions are shared secrets: Entra ID authenticates
 
 
 @app.function_name("api")
 @app.route(route="{*path}", methods=[*func.HttpMethod])
 async def api(req: func.HttpRequest) -> func.HttpResponse:
-    """Answers a request of the Iceberg REST API, or of the management API of a realm."""
+    """Respond to a request of the Iceberg REST API, or of a realm's management API."""
     answer = await respond(await _app(), req, _endpoint)
     return func.HttpResponse(answer.body, status_code=answer.status, headers=dict(answer.headers))
 
@@ -88,8 +88,8 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Runs the walk over each catalog for as long as there is time, and logs its counts. A failed run raises, so that
-    the platform counts it as failed."""
+    """Reconcile each catalog for at most `RUN_MS`, and log its counts. An error is raised, so that the platform counts
+    the run as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 
@@ -108,8 +108,8 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("tasks")
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
-    """Does the tasks that are due in each catalog for as long as there is time, and logs what was done. What is under
-    way then is given back."""
+    """Execute the tasks that are due in each catalog for at most `RUN_MS`, and log the counts. A task that is being
+    executed at the end is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
         worked = run_tasks(inventory.catalogs, _runtime, end_ms, task_policies_from_env(os.environ))
@@ -121,8 +121,8 @@ async def work_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("collect")
 @app.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
 async def collect_on_schedule(timer: func.TimerRequest) -> None:
-    """Deletes what nothing leads to any more for as long as there is time, and logs how much that was. The next run
-    goes on with what is left."""
+    """Delete objects that nothing refers to any more for at most `RUN_MS`, and log the counts. The next run continues
+    with what is left."""
     invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
 
     async def collection(session: Session) -> CollectionStats:
@@ -144,7 +144,7 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
 
 
 async def _app() -> App:
-    """The app, opened by the first request: the module is imported where nothing can be awaited."""
+    """The app, which the first request opens: opening awaits, and nothing can be awaited when the module is imported."""
     global _catalog, _served
     async with _opening:
         if _served is None:

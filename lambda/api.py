@@ -1,6 +1,7 @@
-"""The API, behind API Gateway or a function URL: what requests need is made once, when the process starts.
+"""The API as a Lambda function behind API Gateway or a function URL. The catalog and the app are made once, when the
+process starts.
 
-Deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_ENDPOINT`, which says what it is behind.
+It is deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_ENDPOINT`, the type of the endpoint.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from arco_catalog.telemetry.setup import function_log, function_telemetry
 
 function_log(os.environ)
 
-# Mangum runs every request on the current loop: one that stays, so that connections outlive the request that made them.
+# Mangum runs every request on the current loop. This one is never closed, so that connections outlive their request.
 _loop = asyncio.new_event_loop()
 asyncio.set_event_loop(_loop)
 
@@ -60,6 +61,6 @@ _app = WithRawPath(
     _endpoint,
 )
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
-    import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
+    import_handlers()  # SnapStart's snapshot then has them, and provisioned concurrency imports before requests come
 
 handler = adapt(Mangum(_app, lifespan="off"), _app)

@@ -1,7 +1,7 @@
-"""The scheduled reconciler: one bounded run of the walk over each catalog an invocation; what it leaves, the next goes
-on with.
+"""The scheduled reconciler. An invocation reconciles each catalog for a bounded time, and the next one continues where
+it stopped.
 
-Deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` as `arco serve` has them.
+It is deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` as for `arco serve`.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ function_log(os.environ)
 
 
 def handler(event: object, context: Context) -> JsonObject:
-    """Runs the walk for as long as there is time, and puts the metrics of each catalog on stdout. Returns the counts of
-    all; `stopped` says that there is more to do."""
+    """Reconcile each catalog until the invocation's time is nearly over, and write a line of metrics for each to stdout.
+    Returns the counts of all catalogs; `stopped` is true if the time ended the run."""
     return asyncio.run(_run(context)).to_json()
 
 

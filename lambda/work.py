@@ -1,9 +1,9 @@
-"""Queued jobs: each message of a batch is one job, and a message whose job failed goes back to its queue. A job that
-ran out of time and got further is gone on with by a new message.
+"""The worker for queued jobs. Each message of a batch is one job, and a message whose job failed returns to the queue. A
+job that made progress and ran out of time is continued by a new message.
 
-Deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
-`lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may send it a message without a queue: a job that
-fails then fails the invocation.
+It is deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
+`lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may invoke it with a message and without a queue: a
+job that fails then fails the invocation.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ Record = Mapping[str, str]
 
 
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
-    """Works through the records of a batch, in order, and returns those that failed; SQS forgets the others. An event
-    without records is a message itself."""
+    """Run the jobs of a batch of SQS records in order, and return the ids of the messages whose jobs failed; SQS deletes
+    the others. An event without records is itself the message of one job, whose failure is raised."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}
@@ -45,16 +45,16 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
 
 
 async def _one(body: str, context: Context) -> None:
-    """Does a job of the schedule, whose next run goes on with what time ended."""
+    """Run a job of a schedule. A job that ran out of time is continued by the schedule's next run."""
     async with _workplace(context, "SCHEDULE") as workplace:
         try:
             await run_job(body, workplace)
         except Unfinished as error:
-            _LOG.warning("the next run goes on: %s", error)
+            _LOG.warning("The next run continues the job: %s", error)
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
-    """The ids of the messages that failed."""
+    """Run the job of each record, and return the ids of the messages whose jobs failed."""
     queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
     async with _workplace(context, "QUEUE") as workplace:
         for record in records:
@@ -102,8 +102,8 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Does one job, and sends its message anew if time ended it: to deliver the old one again would count as a failure,
-    and wait for its time-out."""
+    """Run one job. If it ran out of time, its message is sent again as a new one: a return of the old one would count as
+    a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
     try:
         await run_job(body, workplace)
     except Unfinished:
