@@ -1,6 +1,6 @@
 """The API, the scheduled reconciler, the task worker and the collector as Azure Functions. The platform imports this
-module from the root of the package, and finds the functions in it. Each deployed app disables the functions of the other
-apps (infra/azure).
+module from the root of the package, and reads the functions from it. Each deployed app disables the functions of the
+other apps (infra/azure).
 
 The variables are those of `arco serve` and `ARCO_ENDPOINT`, which configures whether App Service authenticates callers.
 With `ARCO_AUTH`, a realm is served.
@@ -50,7 +50,7 @@ from arco_catalog.upkeep.run_tasks import run_tasks
 RUN_MS = 14 * 60_000
 """How long a run may take. It is less than `functionTimeout` of host.json."""
 
-# Azure's worker has its own log handler, which sends records to Application Insights: only levels are set here.
+# Azure's worker has a log handler, which sends records to Application Insights: only levels are set here.
 set_levels(LOG_LEVEL.read(os.environ))
 _LINES = logging.getLogger("arco_lines")
 _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in every function
@@ -74,7 +74,9 @@ _opening = asyncio.Lock()
 _catalog: Catalog | None = None
 _served: App | None = None
 
-app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)  # keys of functions are shared secrets: Entra ID authenticates
+app = func.FunctionApp(
+    http_auth_level=func.AuthLevel.ANONYMOUS
+)  # keys of functions are shared secrets: Entra ID authenticates
 
 
 @app.function_name("api")
@@ -88,7 +90,7 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Reconcile each catalog for at most `RUN_MS`, and log its counts. An error is raised, so that the platform counts
+    """Reconcile each catalog for at most `RUN_MS`, and log the counts. An error is raised, so that the platform counts
     the run as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
@@ -144,7 +146,8 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
 
 
 async def _app() -> App:
-    """The app, which the first request opens: opening awaits, and nothing can be awaited when the module is imported."""
+    """The app, which the first request opens: opening awaits, and nothing can be awaited when the module is
+    imported."""
     global _catalog, _served
     async with _opening:
         if _served is None:

@@ -1,10 +1,9 @@
-"""The worker for queued jobs. Each message of a batch is one job, and a message whose job failed returns to the queue. A
+"""The worker for queued jobs. Each message of a batch is one job, and a message of a failed job returns to the queue. A
 job that made progress and ran out of time is continued by a new message.
 
 It is deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
-`lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may invoke it with a message and without a queue: a
-job that fails then fails the invocation.
-"""
+`lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may invoke it with a message and without a queue:
+a job that fails then fails the invocation."""
 
 import asyncio
 import logging
@@ -34,8 +33,8 @@ Record = Mapping[str, str]
 
 
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
-    """Run the jobs of a batch of SQS records in order, and return the ids of the messages whose jobs failed; SQS deletes
-    the others. An event without records is itself the message of one job, whose failure is raised."""
+    """Run the jobs of a batch of SQS records in order, and return the ids of the messages of failed jobs; SQS deletes
+    the others. An event without records is itself the message of one job, and a failure is raised."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}
@@ -54,7 +53,7 @@ async def _one(body: str, context: Context) -> None:
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
-    """Run the job of each record, and return the ids of the messages whose jobs failed."""
+    """Run the job of each record, and return the ids of the messages of failed jobs."""
     queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
     async with _workplace(context, "QUEUE") as workplace:
         for record in records:
@@ -102,8 +101,8 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Run one job. If it ran out of time, its message is sent again as a new one: a return of the old one would count as
-    a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
+    """Run one job. If it ran out of time, the message is sent again as a new one: a return of the old one would count
+    as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
     try:
         await run_job(body, workplace)
     except Unfinished:

@@ -1,4 +1,4 @@
-"""The anti-join on Spark: purges large tables, and tables whose files other tables may refer to
+"""The anti-join on Spark: purges large tables, and tables with files to which other tables may refer
 (docs/design/purge.md#rule-19).
 
 The driver holds the task's lease and executes the purge as any worker does. Executors read which files the other tables
@@ -29,6 +29,7 @@ from arco_catalog.upkeep.purge.reach import ReachedFile
 from arco_catalog.upkeep.purge.sharing import known_tables
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
+    DamagedFile,
     DeletionResult,
     Fact,
     Facts,
@@ -42,7 +43,6 @@ from reconciler.purge_parts import (
     Row,
     SharedFile,
     UnchangedTable,
-    UnreadableFile,
     delete_part,
     part_of,
     read_manifests,
@@ -111,7 +111,7 @@ class SharedFiles:
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Read which files these tables refer to. A table with a missing file is read again if its pointer has changed
+        """Read which files these tables refer to. A table with a missing file is read again if the pointer has changed
         since, up to `MAX_ROUNDS` times.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, unless the settings
@@ -125,7 +125,7 @@ class SharedFiles:
             rows = self._read(tables)
             facts = await self.jobs.run(rows.mapPartitions(_for_driver).collect)
             for fact in facts:
-                if isinstance(fact, UnreadableFile) and len(self.unread) < MAX_UNREAD:
+                if isinstance(fact, DamagedFile) and len(self.unread) < MAX_UNREAD:
                     self.unread.setdefault(fact.name, fact.why)
             self.any = self.any or any(isinstance(fact, SharedFile) for fact in facts)
             for fact in facts:
@@ -134,7 +134,7 @@ class SharedFiles:
             lost = {fact.owner: fact.file for fact in facts if isinstance(fact, MissingFile) and fact.present}
             tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
         else:
-            raise StoreUnavailable(f"{tables[0].name} changed during each of {MAX_ROUNDS} readings of its files")
+            raise StoreUnavailable(f"{tables[0].name} changed during each of {MAX_ROUNDS} readings of the files")
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
@@ -201,7 +201,7 @@ class SparkDeletion(Deletion):
         try:
             facts = await shared.jobs.run(rows.mapPartitions(_for_driver).collect)
             _require_readable(facts)
-            if self.progress.parts == 0:  # no earlier lease chose the number of parts, which must not change
+            if self.progress.parts == 0:  # no lease before chose the number of parts, which must not change
                 outside = self.progress.outside + sum(fact.files for fact in facts if isinstance(fact, OutsideFiles))
                 parts = min(MAX_PARTS, max(_parallel_tasks(shared.spark), len(manifests) // MANIFESTS_IN_A_PART))
                 await self._save(replace(self.progress, outside=outside, parts=parts))
@@ -244,7 +244,7 @@ class SparkDeletion(Deletion):
 
 
 def _parallel_tasks(spark: SparkContext) -> int:
-    """How many tasks to submit to Spark together: two for each core, so that no core waits for its next task."""
+    """How many tasks to submit to Spark together: two for each core, so that no core waits for a next task."""
     return 2 * spark.defaultParallelism
 
 
@@ -257,7 +257,7 @@ def _slices(spark: SparkContext, items: Sequence[T]) -> "RDD[T]":
 def _require_readable(facts: Iterable[Fact]) -> None:
     """Raise `TaskFailed` if one of the facts is that a file can't be read."""
     for fact in facts:
-        if isinstance(fact, UnreadableFile):
+        if isinstance(fact, DamagedFile):
             raise TaskFailed(fact.why)
 
 
@@ -268,7 +268,7 @@ def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
     for _, fact in rows:
         if isinstance(fact, OutsideFiles):
             outside += fact.files
-        elif isinstance(fact, UnreadableFile | MissingFile | MissingManifest | UnchangedTable):
+        elif isinstance(fact, DamagedFile | MissingFile | MissingManifest | UnchangedTable):
             facts.add(fact)
         elif isinstance(fact, SharedFile) and not shares:
             shares = True

@@ -34,10 +34,10 @@ def own_environment() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
-    """The settings with which driver and executors open a catalog: the URL of its store, its warehouse, and the allowed
-    prefixes outside of the store. `realm` is the folder of the catalog's realm if the store has several realms.
+    """The settings with which driver and executors open a catalog: the URL of the store, the warehouse, and the allowed
+    prefixes outside of the store. `realm` is the folder of the catalog's realm if the store has more than one realm.
 
-    `opens` opens a store by its URL. It must survive pickling, as a function of a module does.
+    `opens` opens a store by the URL. It must survive pickling, as a function of a module does.
     """
 
     store: str

@@ -1,9 +1,9 @@
-"""Collection on Spark: `arco gc` with its batches distributed to executors
+"""Collection on Spark: `arco gc` with batches distributed to executors
 (`arco_catalog.upkeep.collection.batch_runner`).
 
 The driver lists each kind of object once, in the order of `arco gc`, and sends each batch of listed objects to an
-executor as one Spark job. The executor runs the code of `arco gc` on its batch: it reads each object again, fences by
-itself, and stops before the run's deadline. It caches entities for the run's next batch. If a batch fails, its halves
+executor as one Spark job. The executor runs the code of `arco gc` on the batch: it reads each object again, fences by
+itself, and stops before the run's deadline. It caches entities for the run's next batch. If a batch fails, the halves
 are tried again, until a batch of one object fails: that object stays, and is reported.
 
 The driver itself collects the registries of realms and the objects of a delegation service, which are few.
@@ -42,7 +42,7 @@ from storage_backends import Listed
 from storage_backends.open import StoreOpener, canonical_url
 
 MARGIN_MS = 60 * 1000
-"""How long before its deadline a run stops."""
+"""How long before the deadline a run stops."""
 IN_FLIGHT = 64
 """How many batches are on executors at once. It bounds the listed objects in the driver's memory."""
 
@@ -52,7 +52,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CollectionJob:
-    """The run over one catalog, as executors receive it. `run` is the run's id, `deadline_ms` the end of its session;
+    """The run over one catalog, as executors receive it. `run` is the run's id, `deadline_ms` the end of the session;
     without `delete`, objects are only counted."""
 
     config: CatalogConfig
@@ -87,13 +87,13 @@ class SparkBatchRunner:
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
-        """Run the batches, and yield each with its result (None if it was stopped or failed), in the order in which
-        they finish. A batch whose Spark job fails is yielded in parts. If the run is stopped, batches on executors are
-        awaited, so that every deletion is counted. Raises `Stopped`, `StoreError`, and the error of Spark if so many
-        batches fail that no object can be the cause (`Losses`)."""
+        """Run the batches, and yield each with the result (None if it was stopped or failed), in the order in which
+        they finish. A batch with a failed Spark job is yielded in parts. If the run is stopped, batches on executors
+        are awaited, so that every deletion is counted. Raises `Stopped`, `StoreError`, and the error of Spark if so
+        many batches fail that no object can be the cause (`Losses`)."""
         group = run.session.runtime.ulid()
         in_flight = InFlight[Batch[T, R], BatchResult[R]](
-            self._spark, group, "collect", partial(collect_batches, self._job), self._max_in_flight
+            self._spark, group, "collect", partial(run_batches_on_executor, self._job), self._max_in_flight
         )
         queue: deque[Batch[T, R]] = deque()
         stopped: Stopped | None = None
@@ -136,7 +136,7 @@ class SparkBatchRunner:
             queue.extendleft(replace(batch, items=half) for half in halves(batch.items))
         else:
             [item] = batch.items
-            run.stats.fails(f"{_describe(item)}: the Spark task that examined it failed: {reason(part.lost)}")
+            run.stats.fails(f"{_describe(item)}: the Spark task that checked it failed: {reason(part.lost)}")
             yield batch, None
 
 
@@ -157,17 +157,17 @@ class _RunCache(threading.local):
 _CACHE = _RunCache()
 
 
-def collect_batches(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
+def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
     """Run batches on an executor with one opened catalog, and yield the result of each. Raises `StoreError` if the
     store does not respond."""
-    return iter(asyncio.run(_collect_batches(job, [*batches])))
+    return iter(asyncio.run(_run_batches(job, [*batches])))
 
 
 def _is_near(deadline: Deadline) -> bool:
     return deadline.left_ms() <= MARGIN_MS
 
 
-async def _collect_batches(job: CollectionJob, batches: list[Batch[T, R]]) -> list[BatchResult[R]]:
+async def _run_batches(job: CollectionJob, batches: list[Batch[T, R]]) -> list[BatchResult[R]]:
     if _CACHE.run != job.run:
         _CACHE.run, _CACHE.entities = job.run, EntityCache()
     results: list[BatchResult[R]] = []

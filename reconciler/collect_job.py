@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Collect, and write the progress to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
+    """Collect, and write the counts to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
     status: 1 if an object could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if there is no
     catalog."""
     options = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
@@ -35,7 +35,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     environment = {**own_environment(), **{name: value for name, value in options.items() if value is not None}}
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
-    progress = _ProgressLine(runtime.now_ms).write
+    progress = _StatusLine(runtime.now_ms).write
     with spark_of(parsed, "arco-collect") as spark:
         work = collect_on_spark(spark, environment, runtime, timeout_ms, delete=parsed.delete, progress=progress)
         try:
@@ -54,8 +54,8 @@ def _positive(text: str) -> int:
     return number
 
 
-class _ProgressLine:
-    """Writes the progress of a run, at most once a second."""
+class _StatusLine:
+    """Writes the counts of a run, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)

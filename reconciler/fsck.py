@@ -1,9 +1,9 @@
-"""The check of tables' files on Spark: `arco fsck --data` with its tables distributed to executors.
+"""The check of tables' files on Spark: `arco fsck --data` with tables distributed to executors.
 
-The driver checks the catalog's own objects, and cuts the tables of its registry into parts. An executor examines the
+The driver checks the catalog's own objects, and cuts the tables of the registry into parts. An executor examines the
 tables of a part with the code of the command (`arco_catalog.upkeep.fsck.files`). Of a table with very many manifests it
 examines the first ones, and returns the others to the driver, which distributes them as further parts, adds up their
-findings, and checks whether the table has changed in between. If a part fails, its halves are tried again, until a part
+findings, and checks whether the table has changed in between. If a part fails, the halves are tried again, until a part
 of one table or of one manifest fails: that is a finding of the table.
 """
 
@@ -34,12 +34,13 @@ PART = 100
 MANIFESTS = 200
 """How many manifests of one table a part examines at most."""
 CONCURRENCY = 8
-"""How many tables of a part are examined concurrently."""
+"""How many tables of a part are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A table to examine; or, if there are `manifests`, these manifests of a table whose rest was examined before."""
+    """A table to examine; or, if there are `manifests`, these manifests of a table of which the rest was checked
+    before."""
 
     relation: Relation
     manifests: tuple[Manifest, ...] = ()
@@ -47,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of one task, and how many objects it examined."""
+    """The result of one task, and how many objects it read."""
 
     task: Task
     look: Look
@@ -56,8 +57,8 @@ class TaskResult:
 
 @dataclass(slots=True)
 class _SplitTable:
-    """A table whose manifests are examined in several parts: the findings so far, how many parts are left, and in
-    `failure` why a manifest could not be examined."""
+    """A table with manifests that are checked in more than one part: the findings so far, how many parts are left, and
+    in `failure` why a manifest could not be read."""
 
     look: Look
     parts_left: int
@@ -66,7 +67,7 @@ class _SplitTable:
 
 @dataclass(slots=True)
 class FsckProgress:
-    """The progress of a check: the counts of tables, done tables, examined objects and findings. All tables up to the
+    """The counts of tables, done tables, checked objects and findings. All tables up to the
     name `up_to`, in the order of names, are done."""
 
     tables: int = 0
@@ -89,7 +90,7 @@ class _Run:
     done: set[str] = field(default_factory=set)
     """Entities of the tables that are done, after the first one that is not."""
     split: dict[str, _SplitTable] = field(default_factory=dict)
-    """Tables that are examined in several parts, by entity."""
+    """Tables that are checked in more than one part, by entity."""
     looks: dict[str, int] = field(default_factory=dict)
     """How often the examination of a split table was started, by entity."""
     next_in_order: int = 0
@@ -124,7 +125,7 @@ async def fsck(
     progress: Callable[[FsckProgress], None] = lambda progress: None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Check a catalog and the files of its tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
+    """Check a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
     `progress` is called after each part and during the driver's own examination, `on_finding` with each finding that
     the report will have.
 
@@ -155,23 +156,23 @@ async def fsck(
         async with aclosing(parts):
             async for each in parts:
                 losses.note(each.lost)
-                queue.extendleft(await _collect(run, each, manifests))
+                queue.extendleft(await _add_results(run, each, manifests))
                 progress(now)
         return Report(run.collector.findings(), [], now.examined)
 
 
-async def _collect(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
+async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
     """Add the results of a part to the run. Returns the parts that must be done because of them."""
     if part.lost is not None:
         return await _split_lost(run, part.items, part.lost)
     more: list[Sequence[Task]] = []
     for result in part.done:
         run.progress.examined += result.examined
-        more += await _collect_result(run, result, max_manifests)
+        more += await _add_result(run, result, max_manifests)
     return more
 
 
-async def _collect_result(run: _Run, result: TaskResult, max_manifests: int) -> list[Sequence[Task]]:
+async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list[Sequence[Task]]:
     relation = result.task.relation
     if result.task.manifests:
         run.split[relation.entity].look.tally.add(result.look.tally)
@@ -186,7 +187,7 @@ async def _collect_result(run: _Run, result: TaskResult, max_manifests: int) -> 
 
 
 async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
-    """Count a part of a split table as done. After the last part, the table is done, or must be examined again if it
+    """Count a part of a split table as done. After the last part, the table is done, or must be read again if it
     has changed. Returns the parts that must be done because of it."""
     table = run.split[relation.entity]
     table.parts_left -= 1
@@ -204,7 +205,7 @@ async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
 
 async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
     """Return the halves of a part that failed. For a part of one table or one manifest, a finding is added, and no
-    parts are returned, unless the table must be examined again."""
+    parts are returned, unless the table must be read again."""
     if len(tasks) > 1:
         return halves(tasks)
     [task] = tasks

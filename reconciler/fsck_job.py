@@ -26,18 +26,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `fsck` to a parser that has those of the catalog's store."""
     parser.add_argument("--data", action="store_true", help="check the files of tables, as this job always does")
     parser.add_argument(
-        "--table", action="append", default=[], metavar="NAME", help="check this table alone; several times"
+        "--table", action="append", default=[], metavar="NAME", help="check only this table; may be repeated"
     )
-    parser.add_argument("--after", default="", metavar="NAME", help="check the tables after this name alone")
+    parser.add_argument("--after", default="", metavar="NAME", help="check only the tables after this name")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Check a catalog, and write findings and progress to stderr. Returns the JSON of `arco fsck --data --json`, and
-    the exit status: 0 if there is no error among the findings, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if
+    """Check a catalog, and write findings and counts to stderr. Returns the JSON of `arco fsck --data --json`, and
+    the exit status: 0 if no finding is an error, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if
     there is no catalog, and with 1 if there is no such table."""
     config = replace(catalog_of(parsed), max_metadata_bytes=MAX_METADATA.read(own_environment()))
     scope = Scope(frozenset(parsed.table), parsed.after)
-    progress = _ProgressLine(SystemRuntime().now_ms).write
+    progress = _StatusLine(SystemRuntime().now_ms).write
     with spark_of(parsed, "arco-fsck") as spark:
         try:
             report = asyncio.run(fsck(spark, config, scope, progress=progress, on_finding=_write))
@@ -52,8 +52,8 @@ def _write(finding: Finding) -> None:
     sys.stderr.write(f"{escaped(line)}\n")
 
 
-class _ProgressLine:
-    """Writes the progress of a check, at most once a second, with the option by which a later run continues."""
+class _StatusLine:
+    """Writes the counts of a check, at most once a second, with the option by which a later run continues."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
@@ -65,6 +65,6 @@ class _ProgressLine:
             return
         option = f"; --after {progress.up_to} continues from here" if progress.up_to and not ended else ""
         sys.stderr.write(
-            f"{progress.examined:,} objects examined, the files of {progress.done:,} of {progress.tables:,} tables, "
+            f"{progress.examined:,} objects checked, the files of {progress.done:,} of {progress.tables:,} tables, "
             f"{progress.findings:,} findings{escaped(option)}\n"
         )

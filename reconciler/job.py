@@ -1,5 +1,5 @@
 """The script for `spark-submit`. It imports the project from an archive (`--py-files`), or else from the checkout that
-the script lies in, whose packages the job sends to executors."""
+the script lies in, from which the job sends packages to executors."""
 
 import sys
 from pathlib import Path

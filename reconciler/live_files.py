@@ -1,4 +1,4 @@
-"""Reads the live files of a snapshot from its manifests, and defines which files are small."""
+"""Reads the live files of a snapshot from the manifests, and defines which files are small."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -28,12 +28,12 @@ ENTRY_FIELDS: Fields = {
     },
 }
 DELETED = 2
-"""The status of an entry whose file the snapshot has removed."""
+"""The status of an entry of a file that the snapshot has removed."""
 
 
 async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonObject]:
     """Read the entries of a snapshot's manifest list, with `LIST_FIELDS`. A v1 snapshot without a manifest list has the
-    paths of its manifests: entries have `manifest_path` alone. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    paths of the manifests: entries have only `manifest_path`. Raises `Refusal`, `Unreadable` and `StoreError`."""
     where = text_of(snapshot.get("manifest-list"))
     if where is None:
         return [{"manifest_path": path} for path in texts_of(snapshot.get("manifests"))]
@@ -42,7 +42,7 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
-    """Yield the `data_file` of each entry of a manifest whose file is live, with `ENTRY_FIELDS`. Raises as
+    """Yield the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
     `manifests_in` does."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
@@ -50,7 +50,7 @@ async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObje
 
 
 async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
-    """Yield the entries of a manifest whose files are live, with `fields`, which must include `status`. Raises as
+    """Yield the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
     `manifests_in` does."""
     async with aclosing(_records(session, manifest, fields)) as entries:
         async for entry in entries:

@@ -52,12 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def version() -> str:
-    """The name of this Python's program with its minor version, such as python3.11, for which libraries are built."""
+    """The name of this Python's program with the minor version, such as python3.11, for which libraries are built."""
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
-    """Yield the installed libraries that a distribution and its extras require, directly or not, each once. The
+    """Yield the installed libraries that a distribution and the extras require, directly or not, each once. The
     distribution itself, `OF_THE_CLUSTER` and libraries that are not installed are left out."""
     visited: set[tuple[str, frozenset[str]]] = set()
     yielded: set[str] = set()

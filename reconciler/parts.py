@@ -1,5 +1,5 @@
 """Runs work in parts. Each part is a Spark job of one task, and many are in flight at once, so that the results of a
-part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing before its last
+part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing before the last
 task ends, and `toLocalIterator` computes one partition after the other."""
 
 import asyncio
@@ -22,7 +22,7 @@ MAX_LOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Item, Result]):
-    """The items of a Spark job, and its results in `done`; or in `lost` the exception by which the job failed."""
+    """The items of a Spark job, and the results in `done`; or in `lost` the exception by which the job failed."""
 
     items: Sequence[Item]
     done: Sequence[Result]
@@ -51,7 +51,7 @@ class Losses:
 
 
 def reason(lost: BaseException) -> str:
-    """The message of an exception in one line, or the name of its type if there is none."""
+    """The message of an exception in one line, or the name of the type if there is none."""
     return " ".join(str(lost).split()) or type(lost).__name__
 
 
@@ -104,7 +104,7 @@ class InFlight(Generic[Item, Result]):
         self._jobs[asyncio.get_running_loop().run_in_executor(self._threads, run)] = part
 
     async def finished(self) -> Sequence[Part[Item, Result]]:
-        """Wait until a part ends, and return every part that has ended, with its results or its exception. At least one
+        """Wait until a part ends, and return every part that has ended, with the results or the exception. At least one
         part must be running."""
         finished, _ = await asyncio.wait(self._jobs, return_when=asyncio.FIRST_COMPLETED)
         parts: list[Part[Item, Result]] = []
@@ -123,7 +123,7 @@ class InFlight(Generic[Item, Result]):
 async def run_on_executors(
     spark: SparkContext, group: str, name: str, work: Work[Item, Result], queue: deque[Sequence[Item]]
 ) -> AsyncGenerator[Part[Item, Result], None]:
-    """Run each part of `queue` on an executor, and yield it with its results when it ends. The caller may add parts to
+    """Run each part of `queue` on an executor, and yield it with the results when it ends. The caller may add parts to
     `queue` between two results. If the generator is closed early, running parts are cancelled and awaited. `name`
     describes the jobs in Spark's interface."""
     in_flight = InFlight(spark, group, name, work)

@@ -42,7 +42,7 @@ class PurgeJob:
 
 
 class Owner(NamedTuple):
-    """Another table. `sequence` is the sequence number of its pointer when it was read: 0 if it was not read yet,
+    """Another table. `sequence` is the sequence number of the pointer when it was read: 0 if it was not read yet,
     `NO_POINTER` if it had no pointer."""
 
     name: str
@@ -64,8 +64,8 @@ class SharedFile(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A manifest that another table refers to; the row's key is its location. `present` is true if the table's present
-    state refers to it, or the state that an undecided transaction would give the table; false if only earlier states
+    """A manifest that another table refers to; the row's key is the location. `present` is true if the table's present
+    state refers to it, or the state that an undecided transaction would give the table; false if only former states
     do."""
 
     owner: Owner
@@ -79,7 +79,7 @@ class OutsideFiles(NamedTuple):
 
 
 class MissingFile(NamedTuple):
-    """A file of another table is missing. `present` is as in `Manifest`: files of earlier states may be missing, since
+    """A file of another table is missing. `present` is as in `Manifest`: files of former states may be missing, since
     their snapshots have expired."""
 
     owner: Owner
@@ -99,14 +99,14 @@ class MissingManifest(NamedTuple):
     manifest: str
 
 
-class UnreadableFile(NamedTuple):
-    """A file cannot be read, for the reason `why`. `name` is that of its table, empty for the purged table."""
+class DamagedFile(NamedTuple):
+    """A file cannot be read, for the reason `why`. `name` is that of the table, empty for the purged table."""
 
     why: str
     name: str = ""
 
 
-Fact = OwnFile | SharedFile | Manifest | OutsideFiles | MissingFile | UnchangedTable | MissingManifest | UnreadableFile
+Fact = OwnFile | SharedFile | Manifest | OutsideFiles | MissingFile | UnchangedTable | MissingManifest | DamagedFile
 Row = tuple[str, Fact]
 Facts = tuple[str, Iterable[Fact]]
 
@@ -114,7 +114,7 @@ Facts = tuple[str, Iterable[Fact]]
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
     """The counts of a deletion: deleted files and bytes, kept files, kept files by the names of the tables that refer
-    to them, and files whose location cannot be addressed in a store, with examples."""
+    to them, and files with a location that cannot be addressed in a store, with examples."""
 
     files: int = 0
     bytes: int = 0
@@ -125,7 +125,7 @@ class DeletionResult:
 
     @classmethod
     def sum(cls, parts: Iterable["DeletionResult"]) -> "DeletionResult":
-        """The sum of the counts of several deletions."""
+        """The sum of the counts of all deletions."""
         progress, kept, kept_for = Progress(), 0, Counter[str]()
         for part in parts:
             files, size = progress.files + part.files, progress.bytes + part.bytes
@@ -137,7 +137,7 @@ class DeletionResult:
 
     @classmethod
     def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "DeletionResult":
-        """The counts of a removal's progress and of kept files."""
+        """The counts of a removal and of kept files."""
         examples = progress.unaddressable_examples
         return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
@@ -150,7 +150,7 @@ class Reading:
         self._task = task
 
     def session(self) -> Session:
-        """A new session, whose time starts now."""
+        """A new session with a time that starts now."""
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + CALL_MS)
 
 
@@ -161,8 +161,8 @@ def part_of(key: str) -> int:
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """Yield a row for each file and each manifest that other tables refer to; the files in manifests are left to
-    `read_manifests_of_others`. For a table whose pointer still has the sequence number of its `Owner`, which was read
-    before, the only row is `UnchangedTable`."""
+    `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which was
+    read before, the only row is `UnchangedTable`."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -189,12 +189,12 @@ async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
     """Yield rows for the files and manifests that a state of a table and all states before it refer to. A file that
-    cannot be read is a `UnreadableFile` row, and does not end the reading."""
+    cannot be read is a `DamagedFile` row, and does not end the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
         reached = await reached_by(reading, pointer, corrupt)
-    except TaskFailed as failed:  # earlier states are unknown: the present one is read nevertheless
+    except TaskFailed as failed:  # former states are unknown: the present one is read nevertheless
         damage.append(str(failed))
         reached = await named_by(reading, [pointer.metadata.location], corrupt)
     for file in (*reached.files, *reached.lists, *reached.statistics):
@@ -215,7 +215,7 @@ async def _rows_of(
         for file in gone:
             yield "", MissingFile(owner, file, present)
     for why in dict.fromkeys((*damage, *(each.reason for each in corrupt))):
-        yield "", UnreadableFile(why, owner.name)
+        yield "", DamagedFile(why, owner.name)
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
@@ -233,7 +233,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
                     for owner in owners:
                         yield key, SharedFile(owner.name)
             except TaskFailed as failed:
-                yield "", UnreadableFile(str(failed), min(owners).name)
+                yield "", DamagedFile(str(failed), min(owners).name)
             for owner in owners:
                 if key := own(location):
                     yield key, SharedFile(owner.name)
@@ -244,7 +244,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
 
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
-    """Yield a row for each file in these manifests of the purged table that lies at its locations, and rows for the
+    """Yield a row for each file in these manifests of the purged table that lies at the locations, and rows for the
     driver: how many files lie outside, which manifests are missing, and which cannot be read."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
@@ -259,7 +259,7 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
                     else:
                         outside += 1
             except TaskFailed as failed:
-                yield "", UnreadableFile(str(failed))
+                yield "", DamagedFile(str(failed))
             if outside:
                 yield "", OutsideFiles(outside)
             if gone:
@@ -269,7 +269,7 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
-    """Delete those of these files that the purged table alone refers to, for as long as the driver's lease holds
+    """Delete those of these files that only the purged table refers to, for as long as the driver's lease holds
     (docs/design/purge.md#rule-21), and yield the counts once. Raises `LeaseLost` and `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
@@ -291,7 +291,7 @@ def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]
     fewer at the end, and empty after it."""
     found: list[tuple[OwnFile, Sequence[str]]] = []
     for _, facts in files:
-        own: dict[str, OwnFile] = {}  # several objects may have one normal form
+        own: dict[str, OwnFile] = {}  # two objects may have one normal form
         others: set[str] = set()
         for fact in facts:
             if isinstance(fact, OwnFile):
@@ -310,7 +310,7 @@ def _states(pointer: Pointer) -> list[Pointer]:
 
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
-    """The function that returns the key of a file: its normal form if it lies at the purged table's locations, else
+    """The function that returns the key of a file: the normal form if it lies at the purged table's locations, else
     an empty text."""
     removal = Removal(reading, job.locations, Progress())
 

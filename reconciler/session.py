@@ -1,4 +1,4 @@
-"""Opens a job's Spark application, and reads its catalog from the command line."""
+"""Opens a job's Spark application, and reads the catalog from the command line."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -23,8 +23,8 @@ def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
 def spark_of(
     parsed: argparse.Namespace, name: str, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkContext]:
-    """Start a Spark application with these settings and the project's packages on its executors, or take the one that
-    runs, and stop it on exit. With a local master it listens on the loopback interface alone."""
+    """Start a Spark application with these settings and the project's packages on the executors, or take the one that
+    runs, and stop it on exit. With a local master it listens only on the loopback interface."""
     conf = SparkConf().setAppName(name).setAll([*(settings or {}).items(), NO_SUBSTITUTION])
     if parsed.master is not None:
         conf.setMaster(parsed.master)

@@ -1,10 +1,10 @@
-"""The reconciler on Spark: the walk of `arco_catalog.upkeep.walk` with its tables distributed to executors.
+"""The reconciler on Spark: the walk of `arco_catalog.upkeep.walk` with tables distributed to executors.
 
 The driver lists pointers, leaves out those that have not changed since their last complete walk, and cuts the others
 into parts (parts.py).
 
 As on one machine (`arco_catalog.upkeep.reconcile`), a part reads a bounded number of files of each table, and a table
-that has more comes again in a later part. If a part fails, its halves are tried again, until a part of one table fails,
+that has more comes again in a later part. If a part fails, the halves are tried again, until a part of one table fails,
 which is counted and reported.
 """
 
@@ -27,7 +27,7 @@ from reconciler.parts import Losses, cut_by, halves, reason, run_on_executors
 from storage_backends import StoreUnavailable
 
 PART = 500
-"""How many tables are in a part: seconds of work, much longer than its start, and little to repeat if it fails."""
+"""How many tables are in a part: seconds of work, much longer than the start, and little to repeat if it fails."""
 TURN = 5_000
 """How many metadata files of a table are read in one part."""
 CONCURRENCY = 16
@@ -38,7 +38,7 @@ PARTS_PER_CHECKPOINT = 20
 
 @dataclass(frozen=True, slots=True)
 class WalkTask:
-    """A table to walk, and the checkpoint of its last walk; None if there is none."""
+    """A table to walk, and the checkpoint of the last walk; None if there is none."""
 
     pointer: ListedPointer
     known: WalkCheckpoint | None
@@ -61,8 +61,9 @@ async def reconcile(
     turn: int = TURN,
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
-    """Walk every table whose pointer has changed since its last complete walk, in parts of `part` tables and at most
-    `turn` files of each, and return the counts. `progress` is called after each part. With `dry`, nothing is written.
+    """Walk every table with a pointer that has changed since the last complete walk, in parts of `part` tables and at
+    most `turn` files of each, and return the counts. `progress` is called after each part. With `dry`, nothing is
+    written.
 
     Raises `NotFound`, `StoreError`, and the error of Spark if so many parts fail that no table can be the cause
     (`Losses`). Checkpoints of the walks by then are saved.
@@ -83,7 +84,7 @@ async def reconcile(
                     if each.lost is not None:
                         queue.extendleft(_split_lost(run, each.items, each.lost))
                         continue
-                    queue.extend(_collect(run, each.done, part))
+                    queue.extend(_add_results(run, each.done, part))
                     progress(total)
                     finished += 1
                     if not dry and finished % PARTS_PER_CHECKPOINT == 0:
@@ -94,8 +95,8 @@ async def reconcile(
     return total
 
 
-def _collect(run: Progress, part: Sequence[TaskResult], size: int) -> list[Sequence[WalkTask]]:
-    """Add the results of a part to the run. Returns parts of `size` tables whose walk is not complete."""
+def _add_results(run: Progress, part: Sequence[TaskResult], size: int) -> list[Sequence[WalkTask]]:
+    """Add the results of a part to the run. Returns parts of `size` tables that were not walked completely."""
     again: list[WalkTask] = []
     for done in part:
         run.add(done.task.pointer, done.walk)

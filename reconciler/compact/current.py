@@ -11,7 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from reconciler.compact.rewriting import NOTHING, FileReplacement
 from reconciler.compact.versions import milliseconds
-from reconciler.system.conditions import among, both, equal
+from reconciler.system.conditions import both, equal, one_of
 from reconciler.system.opened import OpenTable
 from reconciler.system.writing import write_arrow
 
@@ -23,7 +23,7 @@ def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict
     without a current row are absent."""
     newest: dict[str, int] = {}
     for table in opened if entities else ():
-        rows = table.rows(both(_CURRENT, among("entity", entities)), "entity", "committed_at").to_pylist()
+        rows = table.rows(both(_CURRENT, one_of("entity", entities)), "entity", "committed_at").to_pylist()
         for row in rows:
             newest[row["entity"]] = max(newest.get(row["entity"], 0), milliseconds(row["committed_at"]))
     return newest
@@ -34,7 +34,7 @@ def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], s
     to add and to remove, `NOTHING` if there are no such rows."""
     if not entities:
         return NOTHING
-    found = table.files(both(_CURRENT, among("entity", entities)))
+    found = table.files(both(_CURRENT, one_of("entity", entities)))
     if not found:
         return NOTHING
     rows = table.read(found)

@@ -1,10 +1,9 @@
 """Finds the table of the catalog that an event refers to by a dataset. Pure functions.
 
-Engines name a table by its location in the namespace of the store, with the table's name as a further name, or by its
-name alone. A name is not unique across systems: `shop.orders` may be a topic of Kafka, or a table of Postgres. So names
+Engines name a table by its location in the namespace of the store, with the table's name as a further name, or only by
+a name. A name is not unique across systems: `shop.orders` may be a topic of Kafka, or a table of Postgres. So names
 count only in namespaces of systems that read tables of an Iceberg REST catalog
-(https://github.com/OpenLineage/OpenLineage/blob/main/spec/Naming.md).
-"""
+(https://github.com/OpenLineage/OpenLineage/blob/main/spec/Naming.md)."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ _ENGINES: Final = frozenset({"trino", "presto"})
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the catalog, with the name and location of its newest version, and the time of that."""
+    """A table of the catalog, with the name and location of the newest version, and the time of that."""
 
     entity: str
     namespace: str
@@ -40,7 +39,7 @@ class KnownTable:
 
 
 def locations_of(dataset: DatasetRef) -> Sequence[str]:
-    """The spellings that a dataset's location may have in table metadata; empty if the dataset is not named by its
+    """The spellings that a dataset's location may have in table metadata; empty if the dataset is named by no
     location."""
     scheme, _, bucket = dataset.namespace.partition("://")
     beginnings = _STORES.get(scheme, ())
@@ -51,8 +50,8 @@ def locations_of(dataset: DatasetRef) -> Sequence[str]:
 
 
 def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the namespace and name of each table that a dataset may be by its names. The part of a name before its
-    first dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
+    """Yield the namespace and name of each table that a dataset may be by name. The part of a name before the first dot
+    is left out if it is one of `catalogs`, the names of this catalog for clients."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
         scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")
@@ -65,7 +64,7 @@ def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[s
 
 
 class Tables:
-    """Finds the tables of datasets among `known` tables; `catalogs` are the names of the catalog for clients."""
+    """Finds tables of datasets in `known`; `catalogs` are the names of the catalog for clients."""
 
     def __init__(self, known: Iterable[KnownTable], catalogs: Collection[str]) -> None:
         self._catalogs = catalogs
@@ -78,7 +77,7 @@ class Tables:
 
     def find(self, dataset: DatasetRef) -> KnownTable | None:
         """The table of a dataset, or None. A dataset that is named by a location is the table at that location, and is
-        not searched by its names."""
+        not searched by names."""
         locations = locations_of(dataset)
         if locations:
             return next((self._by_location[each] for each in locations if each in self._by_location), None)

@@ -1,4 +1,4 @@
-"""Decides which days of receipts a batch lists. A day is open until two days after its end, by the store's clock
+"""Decides which days of receipts a batch lists. A day is open until two days after the end, by the store's clock
 (docs/design/pipeline.md#rule-1)."""
 
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from arco_catalog.state.paths import day_of
 
 OPEN_DAYS = 2
-"""For how many whole days after its end a day stays open."""
+"""For how many whole days after the end a day stays open."""
 
 
 def first_open(now_ms: int) -> date:
@@ -31,6 +31,6 @@ def days_to_list(
 
 def closed_after(done: date, closed_before: date | None, now_ms: int) -> date:
     """The watermark, the first day that is not closed, after `done` and all days before it have been read. It is no
-    later than the first open day, and no earlier than the watermark before, `closed_before`."""
+    later than the first open day, and no less than the watermark before, `closed_before`."""
     reached = min(done + timedelta(days=1), first_open(now_ms))
     return reached if closed_before is None else max(reached, closed_before)

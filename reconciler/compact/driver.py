@@ -1,8 +1,8 @@
-"""The driver of `compact`: it finds new objects of the store, sends them to executors in parts, and commits the rows of
+"""The driver of `compact`: it lists new objects of the store, sends them to executors in parts, and commits the rows of
 a batch at a time (docs/design/pipeline.md).
 
 It may be killed at any point and started again, and two drivers may run at once: a commit has both the rows and the
-watermark that covers them, and requires the state at which the driver has read the table. A driver whose commit fails
+watermark that covers them, and requires the state at which the driver has read the table. A driver that loses a commit
 reads anew.
 """
 
@@ -47,7 +47,7 @@ from reconciler.compact.work import (
 )
 from reconciler.executors import Executors, cut
 from reconciler.system import questions, tables, visible
-from reconciler.system.conditions import among, equal
+from reconciler.system.conditions import equal, one_of
 from reconciler.system.definition import Row, SystemTable
 from reconciler.system.opened import CommitSuperseded, OpenTable, SystemTables
 from reconciler.system.questions import Question
@@ -64,8 +64,8 @@ PROJECTED = (
     *(tables.COLUMNS, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.VIEWS),
     tables.TABLES,
 )
-"""The tables whose rows are made from metadata files, in the order in which a batch is committed to them. The last one
-gets a commit for every batch: another one with a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
+"""The tables with rows that are made from metadata files, in the order in which a batch is committed to them. The last
+one gets a commit for every batch: another one with a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
 
 
 Progress = Callable[[CompactStats], None]
@@ -167,8 +167,8 @@ class Compaction:
 
     async def _lineage(self, joinable: int) -> None:
         """Write the edges of the batches of events up to number `joinable`, those of Servo's receipts, and anew those
-        whose commits were written after them. `joinable` was read before receipts were: all commits that these events
-        may refer to are in `commits` by now, except late ones."""
+        with commits that were written after them. `joinable` was read before receipts were: all commits that these
+        events may refer to are in `commits` by now, except late ones."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
         events, versions = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
         join = Join(events, commits, versions, lineage, {self.config.warehouse, *self.system.names})
@@ -216,7 +216,7 @@ class Compaction:
             await self._project(commits, opened, reached + 1)
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
-        """Write the rows of one batch of commits to every table whose watermark does not cover it."""
+        """Write the rows of one batch of commits to every table with a watermark that does not cover it."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]
@@ -254,7 +254,7 @@ class Compaction:
                 newest[task] = max(newest.get(task, 0), int(version))
         known: set[tuple[object, ...]] = set()
         for some in batches(sorted(newest), 1_000):
-            rows = table.rows(among("task_id", some), "task_id", "task_version").to_pylist()
+            rows = table.rows(one_of("task_id", some), "task_id", "task_version").to_pylist()
             known |= {(row["task_id"], row["task_version"]) for row in rows}
         new = [task for task, version in newest.items() if (task, version) not in known]
         for batch in batches(new, self.batch_size):

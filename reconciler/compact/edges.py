@@ -13,7 +13,7 @@ from reconciler.compact.runs import DatasetRef, RunEvent
 from reconciler.system.definition import Row
 
 TOLERANCE_MS = 1_000
-"""How much later than the end of its run a commit may be, since clocks of engines and of the catalog differ."""
+"""How much later than the end of the run a commit may be, since clocks of engines and of the catalog differ."""
 MAX_EDGES = 10_000
 """How many edges of one event are written. Thousands of inputs and of outputs would be millions of edges."""
 
@@ -46,7 +46,7 @@ def run_key(event: RunEvent) -> RunKey:
 
 @dataclass(slots=True)
 class History:
-    """What the events of a run contain: the time of its first START (None if there is none), the inputs of all events,
+    """What the events of a run contain: the time of the first START (None if there is none), the inputs of all events,
     and whether one is FAIL or ABORT."""
 
     started_ms: int | None = None
@@ -84,8 +84,8 @@ def edges_of(
 ) -> Iterator[Row]:
     """Yield the edges of an event: one for each pair of an input and an output of which one is a table of the catalog,
     and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event has only
-    edges whose commit was found by its snapshot. A COMPLETE event of a failed run has no edges: Spark sends one after
-    the FAIL event of a statement. Events of other states have none, either."""
+    edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no edges: Spark sends one
+    after the FAIL event of a statement. Events of other states have none, either."""
     if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
@@ -105,10 +105,10 @@ def edges_of(
 
 
 def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
-    """The commits by which a run wrote an output: the one whose snapshot the event names; or else those whose receipts
-    name the run; or else the only one that the event's sender made during the run, if its start is known. Commits
-    before the start do not count: after a statement that wrote nothing, engines name the snapshot that was current
-    before."""
+    """The commits by which a run wrote an output: the one with the snapshot that the event names; or else those with
+    receipts that name the run; or else the only one that the event's sender made during the run, if the start is known.
+    Commits before the start do not count: after a statement that wrote nothing, engines name the snapshot that was
+    current before."""
     within = [
         commit
         for commit in commits
@@ -153,7 +153,7 @@ def ulid_of_uuid(run: str) -> str | None:
 
 
 def _names(commit: Commit, event: RunEvent) -> bool:
-    """Whether Servo made the commit, and its receipt names the event's run, its parent, or its root."""
+    """Whether Servo made the commit, and the receipt names the event's run, the parent, or the root."""
     runs = {run if run is None else ulid_of_uuid(run) for run in (event.run, event.parent, event.root)}
     return commit.is_servo and commit.run is not None and commit.run in runs
 

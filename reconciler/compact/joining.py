@@ -15,12 +15,12 @@ from reconciler.compact.runs import COLUMNS as EVENT_COLUMNS
 from reconciler.compact.runs import DatasetRef, RunEvent, run_events
 from reconciler.compact.values import LAST_TIME_MS
 from reconciler.compact.versions import milliseconds
-from reconciler.system.conditions import after, among, between, both, equal, missing
+from reconciler.system.conditions import after, between, both, equal, missing, one_of
 from reconciler.system.definition import DAY_MS, Row
 from reconciler.system.opened import OpenTable
 
 LOOKBACK_DAYS = 7
-"""How many days before the day of an event its run may have started and made commits."""
+"""How many days before the day of an event the run may have started and made commits."""
 AT_ONCE = 1_000
 """How many names are in one condition."""
 _COMMIT_COLUMNS = (
@@ -79,12 +79,12 @@ class Join:
             for row in rows.to_pylist()
             if row["output_entity"] in changed
         ]
-        # `happened_at` of an edge without a commit is the day on which its event was received.
+        # `happened_at` of an edge without a commit is the day on which the event was received.
         days = _days("received_on", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         here = [
             row
             for some in batches(sorted({row["event"] for row in unmatched}), AT_ONCE)
-            for row in self.events.rows(both(days, among("event", some)), *EVENT_COLUMNS).to_pylist()
+            for row in self.events.rows(both(days, one_of("event", some)), *EVENT_COLUMNS).to_pylist()
         ]
         edges = [edge for edge in self._edges(run_events(here)) if edge["commit_key"] is not None]
         found = {(edge["event"], edge["input_dataset"], edge["output_dataset"]) for edge in edges}
@@ -128,22 +128,22 @@ class Join:
     def _histories(
         self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
     ) -> Mapping[RunKey, RunHistory]:
-        """The histories of the runs of these events. If the START event of a run is not among them, its events are read
-        from `lineage_events`: those of earlier batches, or all if `batch` is None."""
+        """The histories of the runs of these events. If the START event of a run is missing, the events of the run are
+        read from `lineage_events`: those of batches before, or all if `batch` is None."""
         found = histories(here)
         lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:
             return found
         days = _days("received_on", first_ms, max(event.received_ms for event in writing) + DAY_MS)
-        earlier = [
+        before = [
             row
             for rows in self.events.batches(
-                both(days, among("state", ["START", "RUNNING", "FAIL", "ABORT"])), *EVENT_COLUMNS, "batch"
+                both(days, one_of("state", ["START", "RUNNING", "FAIL", "ABORT"])), *EVENT_COLUMNS, "batch"
             )
             for row in rows.to_pylist()
             if row["run_id"] in lacking and (batch is None or row["batch"] < batch)
         ]
-        return histories([*run_events(earlier), *here])
+        return histories([*run_events(before), *here])
 
     def _written(self, runs: Collection[str], since_ms: int) -> set[object]:
         """The ids of the edges of these runs that `lineage` has with a `happened_at` of `since_ms` or later."""
@@ -151,7 +151,7 @@ class Join:
         return {
             edge
             for some in batches(sorted(runs), AT_ONCE)
-            for edge in self.lineage.rows(both(since, among("run_id", some)), "edge_id")["edge_id"].to_pylist()
+            for edge in self.lineage.rows(both(since, one_of("run_id", some)), "edge_id")["edge_id"].to_pylist()
         }
 
 
@@ -165,7 +165,7 @@ def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collecti
             names.update(name for _, name in names_of(dataset, catalogs))
     for column, values in (("location", locations), ("name", names)):
         for some in batches(sorted(values), AT_ONCE):
-            where = both(equal("current", True), among(column, some))
+            where = both(equal("current", True), one_of(column, some))
             for row in known.rows(where, *_TABLE_COLUMNS).to_pylist():
                 yield KnownTable(
                     row["entity"],
@@ -181,7 +181,7 @@ def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapp
     found: dict[str, list[Commit]] = {}
     since = _days("committed_at", first_ms - TOLERANCE_MS, LAST_TIME_MS)
     for some in batches(entities, AT_ONCE):
-        for rows in commits.batches(both(among("entity", some), since), *_COMMIT_COLUMNS):
+        for rows in commits.batches(both(one_of("entity", some), since), *_COMMIT_COLUMNS):
             for commit in _made(rows.to_pylist()):
                 found.setdefault(commit.entity, []).append(commit)
     return {entity: sorted(made, key=lambda each: each.committed_ms) for entity, made in found.items()}

@@ -1,6 +1,6 @@
 """Makes the rows of `tables`, `views`, `columns`, `refs` and `snapshots` for a metadata file.
 
-If the file was deleted before it was read, or cannot be read, the rows have the fields of the receipt alone, and their
+If the file was deleted before it was read, or cannot be read, the rows have only the fields of the receipt, and their
 column `metadata_gone` is set accordingly.
 """
 
@@ -38,7 +38,7 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of a version, each with the name of its table. `document` is the version's metadata, or why there
+    """Yield the rows of a version, each with the name of the table. `document` is the version's metadata, or why there
     is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
@@ -193,8 +193,8 @@ def _current_schema(version: Version, document: JsonObject) -> JsonObject:
 
 
 def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Yield every field of a struct and of the structs nested in it, each with its full name, whose parts are joined by
-    dots."""
+    """Yield every field of a struct and of the structs nested in it, each with the full name, of which the parts are
+    joined by dots."""
     for field in objects_of(struct.get("fields")):
         name = f"{prefix}{text_of(field.get('name')) or ''}"
         yield name, field

@@ -32,7 +32,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """A dataset in an event: its namespace and name, further names as pairs of namespace and name, and the snapshot
+    """A dataset in an event: namespace and name, further names as pairs of namespace and name, and the snapshot
     that was read or written (None if the event has none)."""
 
     namespace: str
@@ -101,7 +101,7 @@ def _dataset_columns(dataset: Dataset) -> Row:
 
 
 def _texts(value: object) -> Sequence[str]:
-    """The texts of a list column; empty for null, which rows of earlier releases have."""
+    """The texts of a list column; empty for null, which rows of older releases have."""
     return cast("Sequence[str] | None", value) or ()
 
 

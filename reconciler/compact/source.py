@@ -21,7 +21,7 @@ def source_columns(record: JsonObject) -> Row:
 
 
 def confidence_columns(record: JsonObject) -> Row:
-    """The columns `lineage_confidence` and `quality_status` of a receipt, by its source. A commit by Servo is
+    """The columns `lineage_confidence` and `quality_status` of a receipt, by the source. A commit by Servo is
     `Verified` and `Checked`, unless an anonymous client claimed the source."""
     source = object_of(record.get("source"))
     kind, claimed = source.get("kind"), source.get("claimed") is True

@@ -40,7 +40,7 @@ class Source:
     folder: Callable[[Paths, date], str]
     """The folder of a day."""
     day: Callable[[Paths, str], date | None]
-    """The day of an object by its key; None for an object of another source."""
+    """The day of an object by the key; None for an object of another source."""
     repeat_days: int = 0
     max_bytes: int | None = None
 
@@ -109,7 +109,7 @@ async def find_new(
 
 def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
     """How many of the first objects of these lengths fill a batch of at most `size` objects and `max_bytes`; 0 if all
-    objects fit into one and more may follow. One object is a batch whatever its length."""
+    objects fit into one and more may follow. One object is a batch of any length."""
     whole = 0
     for place, length in enumerate(lengths):
         whole += length
@@ -130,7 +130,7 @@ async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
 
 
 async def _days(session: Session, source: Source) -> set[date]:
-    """The days that have objects of a source. All objects under its root are listed."""
+    """The days that have objects of a source. All objects under the root are listed."""
     paths = session.state.paths
     days = {source.day(paths, each.key) async for each in list_objects(session.state, source.root(paths))}
     return {day for day in days if day is not None}

@@ -65,22 +65,22 @@ def object_of(value: JsonValue) -> JsonObject:
 
 
 def objects_of(value: JsonValue) -> list[JsonObject]:
-    """The objects among a list's elements; empty if the value is not a list."""
+    """The objects in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def texts_of(value: JsonValue) -> list[str]:
-    """The texts among a list's elements; empty if the value is not a list."""
+    """The texts in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def longs_of(value: JsonValue) -> list[int]:
-    """The integers among a list's elements, as `long_of` reads them; empty if the value is not a list."""
+    """The integers in a list, as `long_of` reads them; empty if the value is not a list."""
     return [each for each in map(long_of, value) if each is not None] if isinstance(value, list) else []
 
 
 def properties_of(value: JsonValue) -> Mapping[str, str]:
-    """The fields of an object whose values are texts; empty if the value is not an object."""
+    """The fields of an object that are texts; empty if the value is not an object."""
     return {name: each for name, each in object_of(value).items() if isinstance(each, str)}
 
 

@@ -1,4 +1,4 @@
-"""A version of a table or view: a metadata file that a commit made current, with the fields of its row in `commits`."""
+"""A version of a table or view: a metadata file that a commit made current, with the fields of the row in `commits`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ Metadata = JsonObject | MissingMetadata
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version. `previous` is whether a metadata file was current before it, `restored` whether its receipt was
-    restored without knowledge of the commit. `newest` is whether it is the newest known version of its entity, and
+    """A version. `previous` is whether a metadata file was current before it, `restored` whether the receipt was
+    restored without knowledge of the commit. `newest` is whether it is the newest known version of the entity, and
     `newest_schema` whether it is the newest known one that set a schema: their rows are marked as current."""
 
     entity: str

@@ -1,9 +1,9 @@
 """The work of executors: they read objects of the store, a bounded number concurrently, and write the rows made from
 them.
 
-Each function takes plain values that the driver sends, opens the catalog in its process, and returns what the driver
-needs for a commit. An object that cannot be read is reported and left out; a store that does not respond fails the
-part."""
+Each function takes plain values that the driver sends, opens the catalog in the executor's process, and returns what
+the driver needs for a commit. An object that cannot be read is reported and left out; a store that does not respond
+fails the part."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class PartResult:
 
 
 class _Part:
-    """A part during its work on an executor."""
+    """A part during the work on an executor."""
 
     def __init__(self, session: Session, targets: Sequence[Target]) -> None:
         self.session = session
@@ -64,7 +64,7 @@ class _Part:
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
         """Call `work` with each item, `AT_ONCE` concurrently. An item for which it raises `InternalError` or
-        `MalformedJson` is added to `unreadable`."""
+        `MalformedJson` is reported."""
 
         async def attempt(item: T) -> None:
             try:
@@ -77,8 +77,8 @@ class _Part:
 
     async def metadata(self, location: str, use: Callable[[Metadata], T]) -> T:
         """Call `use` with the document of a metadata file, which is freed afterwards (`Files.extract`), or with the
-        reason why there is none, and return its result. A file that cannot be read, because it is damaged, too large,
-        or in no store of the catalog, is added to `unreadable`."""
+        reason why there is none, and return the result. A file that cannot be read, because it is damaged, too large,
+        or in no store of the catalog, is reported."""
         self.read += 1
         missing = MissingMetadata.UNREADABLE
         try:

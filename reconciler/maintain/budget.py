@@ -16,7 +16,7 @@ class Budget:
 
     @classmethod
     def of(cls, runtime: Runtime, max_bytes: int | None, minutes: float | None) -> "Budget":
-        """A budget whose `minutes` start now."""
+        """A budget of which `minutes` start now."""
         return cls(runtime, max_bytes, None if minutes is None else runtime.boot_ms() + round(minutes * 60_000))
 
     def spend(self, size: int) -> None:

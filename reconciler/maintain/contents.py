@@ -1,4 +1,4 @@
-"""The contents of a snapshot: its manifests, its data files by partition, and the deletes that apply to each."""
+"""The contents of a snapshot: the manifests, the data files by partition, and the deletes that apply to each."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -29,7 +29,7 @@ NO_DELETES = AppliedDeletes()
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file: its size in bytes, its number of rows, and the deletes that apply to it."""
+    """A data file: the size in bytes, the number of rows, and the deletes that apply to it."""
 
     size: int
     records: int = 0
@@ -38,7 +38,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The files of one partition, which may be rewritten together: its data files, and the size in bytes of each file
+    """The files of one partition, which may be rewritten together: the data files, and the size in bytes of each file
     of position deletes."""
 
     data: tuple[DataFile, ...] = ()
@@ -160,7 +160,7 @@ class _Reading:
 
 
 def _unpartitioned(document: JsonObject) -> frozenset[int]:
-    """The ids of the partition specs without partition fields, or with void ones alone."""
+    """The ids of the partition specs without partition fields, or with only void ones."""
     return frozenset(
         long_of(spec.get("spec-id")) or 0
         for spec in objects_of(document.get("partition-specs"))
@@ -169,14 +169,14 @@ def _unpartitioned(document: JsonObject) -> frozenset[int]:
 
 
 def _sequence(entry: JsonObject, manifest: JsonObject) -> int:
-    """The sequence number of a manifest entry: its own, or that of its manifest; 0 in format v1, which has none."""
+    """The sequence number of a manifest entry: its own, or that of the manifest; 0 in format v1, which has none."""
     number = long_of(entry.get("sequence_number"))
     return (long_of(manifest.get("sequence_number")) or 0) if number is None else number
 
 
 def _data_file_of(deletes: JsonObject) -> str | None:
-    """The path of the only data file that a file of position deletes refers to, by its `referenced_data_file`, or by
-    equal bounds of its column of paths; None if it may refer to several."""
+    """The path of the only data file that a file of position deletes refers to, by `referenced_data_file`, or by
+    equal bounds of the column of paths; None if it may refer to more than one."""
     referenced = text_of(deletes.get("referenced_data_file"))
     if referenced is not None:
         return referenced

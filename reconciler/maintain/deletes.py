@@ -1,6 +1,6 @@
-"""Finds the delete files that apply to a data file, by the rules of Iceberg's `DeleteFileIndex`, from manifests alone.
+"""Finds the delete files that apply to a data file, by the rules of Iceberg's `DeleteFileIndex`, from manifests.
 
-It differs from Iceberg's in one point: Iceberg leaves out equality deletes whose keys lie outside of a data file's
+It differs from Iceberg's in one point: Iceberg leaves out equality deletes with keys that lie outside of a data file's
 bounds.
 """
 
@@ -15,8 +15,8 @@ POSITION_DELETES, EQUALITY_DELETES = 1, 2
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
     """A delete file. `partition` is None for equality deletes of an unpartitioned spec, which apply to all data files.
-    `data_file` is the path of the only data file whose rows it deletes; None if there may be several. `vector` marks a
-    deletion vector."""
+    `data_file` is the path of the only data file from which it deletes rows; None if there may be more than one.
+    `vector` marks a deletion vector."""
 
     content: int
     sequence: int
@@ -28,8 +28,8 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class AppliedDeletes:
-    """The deletes of a data file: how many delete files apply to it, and how many of its rows are deleted at least.
-    Only delete files that refer to this data file alone count towards `records`."""
+    """The deletes of a data file: how many delete files apply to it, and how many rows of it are deleted at least.
+    Only delete files that refer to no other data file count towards `records`."""
 
     files: int = 0
     records: int = 0
@@ -39,7 +39,7 @@ class AppliedDeletes:
 class DeleteIndex:
     """The delete files of a snapshot by what they apply to. `everywhere`, `equality` and `positions` (both by
     partition) have sorted sequence numbers. `of_file` has sequence number and rows of the position deletes of one data
-    file, `vectors` the rows of its deletion vector, both by the data file's path."""
+    file, `vectors` the rows of a deletion vector, both by the data file's path."""
 
     everywhere: Sequence[int] = ()
     equality: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from reconciler.maintain.planning import HeldBack, Now, Step
 from reconciler.maintain.policies import InvalidPolicy
 from reconciler.maintain.procedures import Procedures
 from reconciler.maintain.progress import ProcedureOutcome
-from reconciler.maintain.table_plans import PlannedTable, TableRef, own_tables, plan_table, policies_of
+from reconciler.maintain.table_plans import TablePlan, TableRef, own_tables, plan_table, policies_of
 from reconciler.maintain.tasks import open_task, table_of
 from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 
@@ -34,8 +34,8 @@ from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 class Observer(WorkObserver, Protocol):
     """Receives the events of a run, besides those of the work on each table."""
 
-    def on_plan(self, planned: PlannedTable) -> None:
-        """A table that has policies was planned: the steps that are due, and those that are held back."""
+    def on_plan(self, table_plan: TablePlan) -> None:
+        """A table that has policies was read: the steps that are due, and those that are held back."""
         ...
 
     def on_skip(self, table: TableRef, reason: str) -> None:
@@ -46,7 +46,7 @@ class Observer(WorkObserver, Protocol):
 @dataclass
 class MaintenanceStats:
     """The counts of a run. `outcomes` counts procedures by outcome, `left` tables that are left to a later run;
-    `unreadable` has a line for each table or task that could not be read."""
+    The last field has a line for each table or task that could not be read."""
 
     tables: int = 0
     with_policies: int = 0
@@ -79,33 +79,33 @@ class Maintenance:
     observer: Observer
     stats: MaintenanceStats = field(default_factory=MaintenanceStats)
 
-    async def plan(self) -> Sequence[PlannedTable]:
+    async def plan(self) -> Sequence[TablePlan]:
         """Plan every table that has policies, within the bytes of the budget; the table that loses most files,
-        manifests and snapshots comes first. Writes nothing. Tables that cannot be read are in `stats.unreadable`."""
+        manifests and snapshots comes first. Writes nothing. Tables that cannot be read are in the stats."""
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
-        found: list[PlannedTable] = []
+        found: list[TablePlan] = []
         async with aclosing(own_tables(self.session)) as tables:
             async for table in tables:
                 self.stats.tables += 1
-                planned = await self._plan_table(table, removed)
-                if planned is not None:
-                    found.append(planned)
+                table_plan = await self._plan_table(table, removed)
+                if table_plan is not None:
+                    found.append(table_plan)
         found.sort(key=lambda each: (-each.plan.fewer, each.table.parts))
-        within_budget: list[PlannedTable] = []
+        within_budget: list[TablePlan] = []
         bytes_left = self.budget.max_bytes
         for each in found:
-            planned = each.limited_to(bytes_left)
-            bytes_left = None if bytes_left is None else max(0, bytes_left - planned.plan.bytes)
-            within_budget.append(planned)
-            self.stats.due += bool(planned.plan.steps)
-            self.stats.held_back += len(planned.plan.held_back)
-            self.observer.on_plan(planned)
+            table_plan = each.limited_to(bytes_left)
+            bytes_left = None if bytes_left is None else max(0, bytes_left - table_plan.plan.bytes)
+            within_budget.append(table_plan)
+            self.stats.due += bool(table_plan.plan.steps)
+            self.stats.held_back += len(table_plan.plan.held_back)
+            self.observer.on_plan(table_plan)
         return within_budget
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
-        """Finish the tasks that earlier runs left, then plan all tables and maintain those for which a step is due.
-        Raises `CatalogIsCopy` on a copy of another catalog, whose files an expiry would delete; `StoreError`; and the
-        errors of PyIceberg when rows of `system.maintenance` cannot be written."""
+        """Finish the tasks that runs before left, then read all tables and maintain those for which a step is due.
+        Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`;
+        and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         executor = MaintenanceExecutor(
@@ -114,13 +114,13 @@ class Maintenance:
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
         for table, stored in await self._unfinished_tasks():
             await self._run_task(worker, table, stored)
-        for planned in await self.plan():
-            if planned.plan.steps:
-                await self._maintain(worker, planned.table)
+        for table_plan in await self.plan():
+            if table_plan.plan.steps:
+                await self._maintain(worker, table_plan.table)
 
-    async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> PlannedTable | None:
+    async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> TablePlan | None:
         """The plan of a table; None for a table without policies, a dropped one, and one that cannot be read, which is
-        added to `stats.unreadable`."""
+        added to the stats."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:
@@ -147,7 +147,7 @@ class Maintenance:
             self._skip(table, now.task.summary or "another run took its task first")
 
     async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
-        """The maintenance tasks that earlier runs started and did not finish, with their tables."""
+        """The maintenance tasks that runs before started and did not finish, with their tables."""
         found: list[tuple[TableRef, StoredTask]] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
@@ -184,5 +184,5 @@ class _OutcomeCounter:
 
 
 async def _never_submitted(session: Session, task: str) -> Task | None:
-    """None: a maintenance task is never in the registry alone, since `open_task` writes its first version itself."""
+    """None: a maintenance task is never only in the registry, since `open_task` writes the first version itself."""
     return None

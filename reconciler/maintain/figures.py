@@ -1,4 +1,4 @@
-"""The figures of a table from which maintenance is planned, read from its metadata file and its manifests.
+"""The counts of a table by which maintenance is due, read from the metadata file and the manifests.
 
 `system.files_health` would not do: it describes the snapshot that the last run of `compact` found, without a policy's
 own file size and without the partition of each small file, and writers may have added thousands of files since.
@@ -44,7 +44,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a table at one metadata file and its current snapshot."""
+    """The counts of a table at one metadata file and its current snapshot."""
 
     metadata_location: str
     location: str

@@ -5,8 +5,8 @@ import re
 from pyspark import SparkContext
 
 MIN_VERSION = (1, 10)
-"""The first version whose `remove_orphan_files` has the argument `prefix_listing`, which lists files with the table's
-vended credentials."""
+"""The first version in which `remove_orphan_files` has the argument `prefix_listing`, which lists files with the
+table's vended credentials."""
 
 
 class UnsupportedIceberg(Exception):

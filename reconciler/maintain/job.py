@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Iceberg's catalog in Spark, such as io-impl; several times",
+        help="a setting of Iceberg's catalog in Spark, such as io-impl; may be repeated",
     )
     parser.add_argument(
         "--no-vended-credentials",
@@ -105,7 +105,7 @@ def catalog_settings(parsed: argparse.Namespace, environment: Mapping[str, str])
     if login:
         login = {**login, "oauth2-server-uri": f"{parsed.uri.rstrip('/')}/v1/oauth/tokens"}
     properties = connection.settings(parsed.spark_property, "--spark-property")
-    # A table's metadata may name files of another table: vended credentials give access to the table's own alone.
+    # A table's metadata may name files of another table: vended credentials give access only to the table's own.
     access = {} if parsed.no_vended_credentials else VENDED_CREDENTIALS
     catalog = {
         "": "org.apache.iceberg.spark.SparkCatalog",

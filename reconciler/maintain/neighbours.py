@@ -32,7 +32,7 @@ UNKNOWN_LOCATION = "{} is not among the locations that the registry has for the 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """Another entity that may have files at a table's locations. `entity` is None where it is not known which; `how`
-    completes a sentence whose subject is the entity."""
+    completes a sentence with the entity as subject."""
 
     entity: str | None
     how: str
@@ -49,10 +49,10 @@ class _SharedSession:
 
 
 async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
-    """Find a file outside of the table's locations that one of its snapshots refers to; None if there is none.
+    """Find a file outside of the table's locations that a snapshot refers to; None if there is none.
 
     All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
-    metadata file by then, the table is read again, since a writer may have rewritten its manifests. Raises `TaskFailed`
+    metadata file by then, the table is read again, since a writer may have rewritten the manifests. Raises `TaskFailed`
     if a file cannot be read, or is missing though the table did not change; `StoreUnavailable` if the table changes
     during each of `MAX_ROUNDS` readings; and other `StoreError`s."""
     own, read, gone = frozenset(entry.locations), "", list[str]()
@@ -76,7 +76,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
                     return each
         if not gone:
             return None
-    raise StoreUnavailable(f"entity {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests")
+    raise StoreUnavailable(f"entity {entry.entity} changed during each of {MAX_ROUNDS} readings of the manifests")
 
 
 async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:
@@ -141,7 +141,7 @@ def _how(hold: JsonObject) -> str:
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
     """The name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of the
-    catalog, which is slow, and is called for a refusal alone."""
+    catalog, which is slow, and is called only to explain a refusal."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

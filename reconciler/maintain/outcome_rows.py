@@ -12,7 +12,7 @@ from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.watermarks import NAMESPACE
 from reconciler.maintain.calls import Procedure
 from reconciler.maintain.progress import DONE, PARTLY
-from reconciler.system.conditions import among, both, equal
+from reconciler.system.conditions import both, equal, one_of
 from reconciler.system.definition import Row
 from reconciler.system.opened import CommitSuperseded, OpenTable, SystemTables
 from reconciler.system.tables import MAINTENANCE
@@ -62,7 +62,7 @@ class MaintenanceTable:
         table = self._existing()
         if table is None:
             return {}
-        removed = both(equal("procedure", Procedure.REMOVE_ORPHAN_FILES.value), among("outcome", (DONE, PARTLY)))
+        removed = both(equal("procedure", Procedure.REMOVE_ORPHAN_FILES.value), one_of("outcome", (DONE, PARTLY)))
         found: dict[str, int] = {}
         for row in table.rows(removed, "entity", "ended_at").to_pylist():
             ended_ms = int(row["ended_at"].timestamp() * 1000)

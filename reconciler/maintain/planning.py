@@ -1,4 +1,4 @@
-"""Decides which procedures are due for a table: pure functions of its figures, its policies and the time.
+"""Decides which procedures are due for a table: pure functions of figures, policies and the time.
 
 Files are selected by the criteria of Iceberg's own procedures, so that a plan predicts what a call does.
 """
@@ -54,7 +54,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A procedure that is due: its call, the policy, the reason, and in `gain` what it is expected to change. `bytes`
+    """A procedure that is due: the call, the policy, the reason, and in `gain` what it is expected to change. `bytes`
     is how many bytes it rewrites, `files` how many data files it rewrites, and `fewer` by how much the number of the
     table's files, manifests and snapshots falls."""
 
@@ -175,7 +175,7 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
 
 
 def _why(rewrite: Selection, criteria: Criteria) -> str:
-    """Why the files of a rewrite are selected, as a predicate whose subject is the files."""
+    """Why the files of a rewrite are selected, as a predicate of the files."""
     sizes = f"are smaller than {size(criteria.min_bytes)} or larger than {size(criteria.max_bytes)}"
     if not rewrite.deleted_from:
         return sizes
@@ -188,7 +188,7 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 def split_rewrite(step: Step) -> Call:
     """The call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is divided
-    into smaller file groups, each of which is committed by itself, so that a writer's commit fails one group alone
+    into smaller file groups, each of which is committed by itself, so that a writer's commit fails only one group
     (docs/design/pipeline.md#rule-14); the call of another procedure is returned unchanged."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):

@@ -32,7 +32,7 @@ REWRITE_OPTIONS = frozenset(
         *("compression-factor", "shuffle-partitions-per-file", "var-length-contribution", "max-output-size"),
     }
 )
-"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not among them, since each run would rewrite
+"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not allowed, since each run would rewrite
 the whole table; nor is `use-starting-sequence-number`, which keeps equality deletes of concurrent writers in effect."""
 STRATEGIES: Mapping[str, str] = {
     **dict.fromkeys(("binpack", "bin-pack"), "binpack"),
@@ -44,12 +44,12 @@ T = TypeVar("T")
 
 
 class InvalidPolicy(ValueError):
-    """A policy cannot be executed: its content cannot be parsed, or has an unknown setting or an invalid value."""
+    """A policy cannot be executed: the content cannot be parsed, or has an unknown setting or an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that applies to a table: its name with its namespace, its type and version, and its parsed content."""
+    """A policy that applies to a table: the name with the namespace, the type, the version and the parsed content."""
 
     name: str
     type: str
@@ -59,8 +59,8 @@ class Policy:
 
     @classmethod
     def of(cls, item: JsonObject) -> "Policy":
-        """Parse an item of the response of `applicable-policies`. A policy whose content does not have `enable: true`
-        is not enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
+        """Parse an item of the response of `applicable-policies`. A policy without `enable: true`
+        in the content is not enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
         namespace = item.get("namespace")
         levels = [str(level) for level in namespace] if isinstance(namespace, list) else []
         name = dotted(tuple(levels), str(item.get("name")))
@@ -177,7 +177,7 @@ class _Settings:
 
     def take(self, names: Sequence[str], read: Callable[[JsonValue], T]) -> T | None:
         """Remove the setting that has one of these names, and parse it with `read`; None if it is not set. Raises
-        `InvalidPolicy` if several are set, or `read` raises `ValueError`."""
+        `InvalidPolicy` if more than one is set, or `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
             raise InvalidPolicy(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")

@@ -20,7 +20,7 @@ CONFLICTS = re.compile(
     r"|[^\n]*(No such file or directory|FileNotFoundException)[^\n]*"
 )
 """Messages of failures that a concurrent writer may have caused, after which the table must be read again: a lost or
-unknown commit, and a missing file, since a writer that loses a race removes its files, even during a listing."""
+unknown commit, and a missing file, since a writer that loses a race removes files, even during a listing."""
 MAX_EXPLANATION = 1_000
 
 
@@ -37,7 +37,7 @@ class Procedures(Protocol):
     """Calls Iceberg's procedures."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
-        """Call a procedure for a table and return its result. If the task is cancelled, the procedure is stopped.
+        """Call a procedure for a table and return the result. If the task is cancelled, the procedure is stopped.
         Raises `ProcedureFailed`."""
         ...
 
@@ -84,7 +84,7 @@ def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
 
 def parse_failure(message: str) -> ProcedureFailed:
     """Make the exception of a message of Spark: a conflict with the line that matches `CONFLICTS`, or another failure
-    with the message without its stack trace."""
+    with the message without a stack trace."""
     conflict = CONFLICTS.search(message)
     if conflict is not None:
         return ProcedureFailed(conflict[0], conflict=True)

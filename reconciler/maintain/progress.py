@@ -1,4 +1,4 @@
-"""The progress of the maintenance of one table: the checkpoint of its task, and the rows of `system.maintenance`."""
+"""The state of the maintenance of one table: the checkpoint of the task, and the rows of `system.maintenance`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ FIGURES = ("snapshot_id", "data_files", "delete_files", "bytes", "manifests", "s
 @dataclass(frozen=True, slots=True)
 class StartedProcedure:
     """A procedure that is about to be called, or was called. It is saved in the checkpoint before the call. `details`
-    has the fields of its row that are known by then."""
+    has the fields of the row that are known by then."""
 
     procedure: Procedure
     details: JsonObject
@@ -52,7 +52,7 @@ class StartedProcedure:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureOutcome:
-    """The outcome of a procedure, with all fields of its row in `details`."""
+    """The outcome of a procedure, with all fields of the row in `details`."""
 
     procedure: Procedure
     details: JsonObject
@@ -103,7 +103,7 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Parse a task's checkpoint; an empty one is no progress."""
+        """Parse a task's checkpoint; an empty one has no outcomes."""
         entry = object_of(checkpoint.get(_STARTED))
         started = StartedProcedure(*_parse_entry(entry)) if entry else None
         outcomes = [ProcedureOutcome(*_parse_entry(each)) for each in objects_of(checkpoint.get(_DETAILS))]
@@ -117,11 +117,11 @@ class Progress:
         }
 
     def with_started(self, started: StartedProcedure) -> "Progress":
-        """This progress with a procedure that is about to be called."""
+        """This state with a procedure that is about to be called."""
         return replace(self, started=started)
 
     def with_outcome(self, outcome: ProcedureOutcome) -> "Progress":
-        """This progress with one more outcome and without a started procedure."""
+        """This state with one more outcome and without a started procedure."""
         return Progress([*self.outcomes, outcome])
 
     def has(self, procedure: Procedure) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from reconciler.compact.values import long_of, object_of, text_of
 from reconciler.maintain.planning import HeldBack, Step
 from reconciler.maintain.progress import DONE, ProcedureOutcome
-from reconciler.maintain.table_plans import PlannedTable, TableRef
+from reconciler.maintain.table_plans import TablePlan, TableRef
 
 REPORTED_FIGURES = ("data_files", "delete_files", "manifests", "snapshots", "bytes")
 
@@ -16,10 +16,10 @@ class Report:
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
 
-    def on_plan(self, planned: PlannedTable) -> None:
-        figures, plan = planned.figures, planned.plan
+    def on_plan(self, table_plan: TablePlan) -> None:
+        figures, plan = table_plan.figures, table_plan.plan
         self._line(
-            f"{planned.table}: {figures.data_files:,} data files, {figures.delete_files:,} delete files, "
+            f"{table_plan.table}: {figures.data_files:,} data files, {figures.delete_files:,} delete files, "
             f"{len(figures.manifests):,} manifests, {len(figures.snapshots):,} snapshots, {figures.bytes:,} bytes"
         )
         for step in plan.steps:

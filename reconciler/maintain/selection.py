@@ -9,7 +9,7 @@ from reconciler.maintain.contents import DataFile
 LARGE = 1.8
 """The share of the target size above which Iceberg rewrites a data file; below `SMALL` it does so, too."""
 MIN_INPUT_FILES = 5
-"""From how many files on a group is rewritten whatever its size."""
+"""From how many files on a group of any size is rewritten."""
 MAX_GROUP_BYTES = 100 << 30
 DELETED_SHARE = 0.3
 """The share of deleted rows from which on a data file is rewritten."""
@@ -19,8 +19,8 @@ DELETED_SHARE = 0.3
 class Criteria:
     """The criteria of a rewrite. `target` is the size in bytes of new files. A file smaller than `min_bytes` or larger
     than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more (None: any number is fine),
-    or with `deleted_share` of its rows deleted. Candidates are packed into groups of at most `max_group_bytes`; a group
-    of `min_input_files` is rewritten whatever its size."""
+    or with `deleted_share` of the rows deleted. Candidates are packed into groups of at most `max_group_bytes`; a group
+    of `min_input_files` is rewritten at any size."""
 
     target: int
     min_bytes: int
@@ -62,7 +62,7 @@ class Criteria:
         return [group for group in self._pack(candidates) if self._is_worthwhile(group)]
 
     def has_many_deletes(self, file: DataFile) -> bool:
-        """Whether a file has enough delete files or deleted rows to be rewritten whatever its size."""
+        """Whether a file has enough delete files or deleted rows to be rewritten at any size."""
         if self.delete_files is not None and file.deletes.files >= self.delete_files:
             return True
         deleted = min(file.deletes.records, file.records)

@@ -1,4 +1,4 @@
-"""Explains why a call rewrote fewer files than planned: a concurrent writer committed first, Iceberg failed, or it
+"""Explains why a call rewrote fewer files than expected: a concurrent writer committed first, Iceberg failed, or it
 selected other files than the plan (docs/design/pipeline.md#rule-14)."""
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ REWRITE = "replace"
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Files that were planned and not rewritten: how many were planned, how many of these are missing, how many Iceberg
-    reports as failed before their commit (it does not count those whose commit failed), and how many snapshots other
-    writers committed during the call."""
+    """Files that were to be rewritten and were not: how many were expected, how many of these are missing, how many
+    Iceberg reports as failed before their commit (it does not count those with a failed commit), and how many snapshots
+    other writers committed during the call."""
 
-    planned: int
+    expected: int
     missing: int
     failed: int
     foreign_snapshots: int
 
     @classmethod
     def of(cls, step: Step, result: JsonObject, before: Figures | None, after: Figures | None) -> "Shortfall | None":
-        """Compare a step with the result of its call and with the table before and after it. Returns None if the call
-        rewrote as many files as planned, or reports no number of rewritten data files."""
+        """Compare a step with the result of the call and with the table before and after it. Returns None if the call
+        rewrote as many files as expected, or reports no number of rewritten data files."""
         rewritten = long_of(result.get("rewritten_data_files_count"))
         if rewritten is None or rewritten >= step.files:
             return None
@@ -44,7 +44,7 @@ class Shortfall:
         return self.foreign_snapshots > 0 or self.failed > 0
 
     def outcome(self, *, rewrote_some: bool) -> str:
-        """The outcome of the step if this was its last call; `rewrote_some`: whether any of its calls rewrote files."""
+        """The outcome of the step if this was the last call; `rewrote_some`: whether any of them rewrote files."""
         if not self.is_retryable:
             return DONE
         if rewrote_some:
@@ -54,8 +54,8 @@ class Shortfall:
     def explanation(self, attempt: int) -> str:
         """The explanation of the outcome, for a report; `attempt` is the number of the call."""
         if not self.is_retryable:
-            return f"fewer files than planned: {self.planned - self.missing:,} of {self.planned:,} were rewritten"
-        text = f"{self.missing:,} of {self.planned:,} files were not rewritten in attempt {attempt}"
+            return f"fewer files than expected: {self.expected - self.missing:,} of {self.expected:,} were rewritten"
+        text = f"{self.missing:,} of {self.expected:,} files were not rewritten in attempt {attempt}"
         if self.failed:
             text += f", and Iceberg failed with {self.failed:,}"
         if self.foreign_snapshots:

@@ -1,4 +1,4 @@
-"""Plans the maintenance of one table: reads its policies and figures, and decides which procedures are due and which
+"""Plans the maintenance of one table: reads policies and figures, and decides which procedures are due and which
 are held back."""
 
 from collections.abc import AsyncGenerator, Mapping
@@ -46,8 +46,8 @@ class TableRef:
 
 
 async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
-    """Yield every Iceberg table whose pointer this catalog has, except those of the namespace `system` and those whose
-    name an undecided transaction changes."""
+    """Yield every Iceberg table that has a pointer in this catalog, except those of the namespace `system` and those
+    with a name that an undecided transaction changes."""
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for key, value in entries:
@@ -70,7 +70,7 @@ async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]
 
 
 async def current_entry(session: Session, table: TableRef) -> RelationEntry | None:
-    """The table's entry in the registry; None if its name is gone, belongs to another entity, or is being changed by a
+    """The table's entry in the registry; None if the name is gone, belongs to another entity, or is being changed by a
     transaction."""
     index = (await session.state.head()).index
     entry = await relation_entry(session.state, index, table.namespace, table.name)
@@ -78,15 +78,15 @@ async def current_entry(session: Session, table: TableRef) -> RelationEntry | No
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTable:
-    """A table with its figures, its policies and what is to be done."""
+class TablePlan:
+    """A table with figures, policies and what is to be done."""
 
     table: TableRef
     figures: Figures
     policies: Mapping[str, Policy]
     plan: Plan
 
-    def limited_to(self, bytes_left: int | None) -> "PlannedTable":
+    def limited_to(self, bytes_left: int | None) -> "TablePlan":
         """This table with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is held
         back if fewer than two files fit. Other steps stay."""
         if bytes_left is None or self.plan.bytes <= bytes_left:
@@ -99,31 +99,29 @@ class PlannedTable:
         return replace(self, plan=Plan(others, [*held_back, *self.plan.held_back]))
 
 
-async def plan_table(
-    session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now
-) -> PlannedTable | None:
-    """Read a table's figures and decide about every procedure; None if the table does not exist. Raises as
+async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
+    """Read a table, and decide about every procedure; None if the table does not exist. Raises as
     `read_figures` does."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
         return None
-    planned = plan(figures, policies, now)
+    found = plan(figures, policies, now)
     steps: list[Step] = []
-    held_back = [*planned.held_back]
-    for step in planned.steps:
+    held_back = [*found.held_back]
+    for step in found.steps:
         allowed = await hold_back_if_unsafe(session, entry, figures, step)
         if isinstance(allowed, Step):
             steps.append(allowed)
         else:
             held_back.append(allowed)
-    return PlannedTable(table, figures, policies, Plan(steps, held_back))
+    return TablePlan(table, figures, policies, Plan(steps, held_back))
 
 
 async def decide_now(
     session: Session, table: TableRef, procedure: Procedure, now: Now
 ) -> tuple[Figures | None, Step | HeldBack | None]:
-    """Read a table's policies and figures anew, and decide about one procedure. Returns the figures (None if the table
+    """Read a table's policies and files anew, and decide about one procedure. Returns the figures (None if the table
     does not exist) and the decision (None if the procedure is not due). Raises as `read_figures` does."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)

@@ -1,10 +1,9 @@
 """The maintenance of one table as a task: it calls one procedure after the other, and decides about each on the table
 as it is by then.
 
-The checkpoint has a procedure with its reason and the table's figures before the procedure is called, and its outcome
+The checkpoint has a procedure with the reason and the table's counts before the procedure is called, and the outcome
 afterwards. A worker that takes the task over skips procedures that have an outcome, and decides anew about the one that
-was started: if it is not due any more, the former worker has done it (docs/design/pipeline.md#rule-12).
-"""
+was started: if it is not due any more, the former worker has done it (docs/design/pipeline.md#rule-12)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -100,7 +99,7 @@ class MaintenanceExecutor:
 
 @dataclass
 class _TableWork:
-    """The work on one table under one lease of its task."""
+    """The work on one table under one lease of the task."""
 
     executor: MaintenanceExecutor
     execution: Execution
@@ -108,10 +107,10 @@ class _TableWork:
     progress: Progress
 
     async def do(self, procedure: Procedure) -> None:
-        """Call a procedure if it is due, and save its outcome. A procedure that is not due, or for which the budget has
-        no time left, gets no outcome, unless an earlier lease started it."""
-        earlier = self.progress.started
-        started = earlier if earlier and earlier.procedure is procedure else None
+        """Call a procedure if it is due, and save the outcome. A procedure that is not due, or for which the budget has
+        no time left, gets no outcome, unless a lease before started it."""
+        begun = self.progress.started
+        started = begun if begun and begun.procedure is procedure else None
         if started is None and self.executor.budget.is_over():
             return
         figures, decision = await self._decide(procedure)
@@ -145,8 +144,8 @@ class _TableWork:
         )
 
     async def _call(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
-        """Call the procedure of a step on a table with the figures `before`, up to `MAX_CALLS` times. Returns the
-        outcome, its explanation (None if all is done) and the results of the calls added up."""
+        """Call the procedure of a step on a table with the counts `before`, up to `MAX_CALLS` times. Returns the
+        outcome, an explanation (None if all is done) and the results of the calls added up."""
         ending: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
         result: JsonObject = {}
         rewrote_some = False
@@ -166,7 +165,7 @@ class _TableWork:
                 short = Shortfall.of(step, answer, before, after)
                 if short is None:
                     return DONE, None, result
-                rewrote_some = rewrote_some or short.missing < short.planned
+                rewrote_some = rewrote_some or short.missing < short.expected
                 ending = short.outcome(rewrote_some=rewrote_some), short.explanation(attempt), result
                 if not short.is_retryable:
                     return ending
@@ -200,7 +199,7 @@ class _TableWork:
 
 
 def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
-    """The result of several calls: counts are added up, other fields are those of the last call."""
+    """The result of all calls: counts are added up, other fields are those of the last call."""
     counts = {name: long_of(value) for name, value in answer.items()}
     return {
         **answer,
@@ -209,7 +208,7 @@ def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
 
 
 def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
-    """The outcome and explanation of a procedure that an earlier lease started, and that is not due any more."""
+    """The outcome and explanation of a procedure that a lease before started, and that is not due any more."""
     if isinstance(decision, HeldBack):
         return HELD_BACK, f"a run that ended early had started it: {decision.reason}"
     if figures is None:

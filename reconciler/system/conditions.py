@@ -10,7 +10,7 @@ def equal(column: str, value: str | int | bool) -> BooleanExpression:
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]
 
 
-def among(column: str, values: Collection[str]) -> BooleanExpression:
+def one_of(column: str, values: Collection[str]) -> BooleanExpression:
     """The column equals one of the values."""
     return In(column, [*values])  # type: ignore[call-arg, arg-type]
 

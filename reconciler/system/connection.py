@@ -1,4 +1,4 @@
-"""Connects a job to the catalog's server: the options of its command line, and the connection that they describe."""
+"""Connects a job to the catalog's server: the options of the command line, and the connection that they describe."""
 
 import argparse
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the server, its catalog and the pipeline's credentials to a parser."""
+    """Add the options for the server, the catalog and the pipeline's credentials to a parser."""
     parser.add_argument("--uri", required=True, help="the catalog's server, such as http://127.0.0.1:8181")
     parser.add_argument("--catalog", help="the catalog's name for clients [default that of --warehouse]")
     parser.add_argument("--trino-catalog", help="the catalog's name in Trino, for views [default the same name]")
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a property of PyIceberg for the catalog or its files; several times",
+        help="a property of PyIceberg for the catalog or the files; may be repeated",
     )
 
 

@@ -28,7 +28,7 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with its comment, `doc`. A `required` column is never null."""
+    """A column with a comment, `doc`. A `required` column is never null."""
 
     name: str
     type: Type
@@ -38,9 +38,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A table of `system`. `day` is the column of times by whose days it is partitioned, or None. With `has_current`,
-    it is partitioned by its column `current`, which marks the newest row of an entity. Files are sorted by the columns
-    `order`. `watermark` is the table property that records up to where its source was read, or None."""
+    """A table of `system`. `day` is the column of times by the days of which it is partitioned, or None. With
+    `has_current`, it is partitioned by the column `current`, which marks the newest row of an entity. Files are sorted
+    by the columns `order`. `watermark` is the table property that records up to where the source was read, or None."""
 
     name: str
     doc: str

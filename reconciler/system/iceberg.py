@@ -27,7 +27,7 @@ PROPERTIES = {
     "write.parquet.compression-codec": "zstd",
 }
 """The properties of every system table. No client may retry a commit by itself: a batch that lost to another commit
-must be read anew. The metadata log reaches back beyond the open days, so that a batch finds the receipts of the table's
+must be read anew. The metadata log reaches back beyond the open days, so that a batch knows the receipts of the table's
 own commits by name, and need not read them."""
 
 _PRIMITIVES: dict[Type, IcebergType] = {
@@ -80,7 +80,7 @@ def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
 
 
 def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
-    """The partition spec of a table: by its column `current`, by day, or unpartitioned."""
+    """The partition spec of a table: by the column `current`, by day, or unpartitioned."""
     if table.has_current:
         field = schema.find_field("current")
         return PartitionSpec(PartitionField(field.field_id, PARTITION_FIELD_ID_START, IdentityTransform(), "current"))
@@ -91,7 +91,7 @@ def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
 
 
 def sort_order_of(table: SystemTable, schema: Schema) -> SortOrder:
-    """The sort order of a table: its `order` columns, ascending."""
+    """The sort order of a table: the columns `order`, ascending."""
     return SortOrder(
         *(SortField(schema.find_field(name).field_id, transform=IdentityTransform()) for name in table.order)
     )

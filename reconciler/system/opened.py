@@ -2,7 +2,7 @@
 committed to at one state (docs/design/pipeline.md#rule-3).
 
 One commit adds files and sets the table's watermarks, and requires the snapshot at which the watermarks were read. If
-another run has committed since, the commit fails, and the caller reads its source anew.
+another run has committed since, the commit fails, and the caller reads the source anew.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class SystemTables:
         return [self.catalog.properties["warehouse"], *([] if self.trino_catalog is None else [self.trino_catalog])]
 
     def open(self, table: SystemTable) -> "OpenTable":
-        """Load a table at its current state. It and its namespace are created if they do not exist, and missing columns
+        """Load a table at the current state. It and the namespace are created if they do not exist, and missing columns
         are added."""
         identifier = (NAMESPACE, table.name)
         try:
@@ -118,11 +118,11 @@ class OpenTable:
 
     @property
     def entity_files(self) -> Sequence[str]:
-        """The locations of the table's metadata files: those in its metadata log, and the current one."""
+        """The locations of the table's metadata files: those in the metadata log, and the current one."""
         return [*(entry.metadata_file for entry in self.table.metadata.metadata_log), self.table.metadata_location]
 
     def target(self) -> Target:
-        """The table as executors that write its data files need it, without its snapshots."""
+        """The table as executors that write data files need it, without snapshots."""
         return Target(self.definition, _without_history(self.table.metadata), self.table.io.properties)
 
     def rows(self, where: BooleanExpression, *columns: str) -> pa.Table:
@@ -166,12 +166,12 @@ class OpenTable:
             self.table.refresh()
             if self.table.metadata.snapshot_by_id(snapshot) is None:
                 raise CommitSuperseded(
-                    f"the commit's outcome is unknown, and its snapshot is absent: {error}"
+                    f"the commit's outcome is unknown, and the snapshot is absent: {error}"
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:
-        """Set watermarks without adding files, for a batch that has rows for other tables alone. Raises
-        `CommitSuperseded` if the commit was not made, or its outcome is unknown."""
+        """Set watermarks without adding files, for a batch that has rows only for other tables. Raises
+        `CommitSuperseded` if the commit was not made, or the outcome is unknown."""
         snapshot = self.table.metadata.current_snapshot_id
         requirement = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
         transaction = self.table.transaction()

@@ -16,7 +16,7 @@ _WEEK = "current_timestamp - INTERVAL '7' DAY"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in words, the columns of its result, and its SQL as a template. With `hides_rows`, the result has only
+    """A question in words, the columns of the result, and the SQL as a template. With `hides_rows`, the result has only
     rows about tables and views that the querying user may load."""
 
     name: str

@@ -1,4 +1,4 @@
-"""PyIceberg's REST catalog with an `Idempotency-Key` on every commit. A commit whose response is lost is sent again,
+"""PyIceberg's REST catalog with an `Idempotency-Key` on every commit. A commit with a lost response is sent again,
 and gets the first response. Without a key, the second request would fail on the requirements that the first has
 changed."""
 
@@ -29,7 +29,7 @@ from storage_backends.backoff import growing_pause_s
 UNKNOWN = (CommitStateUnknownException, ServerError, ServiceUnavailableError, RequestException)
 """Exceptions after which it is not known whether the commit was made."""
 MAX_ATTEMPTS = 4
-"""How often a commit is sent while its outcome is unknown."""
+"""How often a commit is sent while the outcome is unknown."""
 PAUSE_S = 2.0
 HEADER = "Idempotency-Key"
 

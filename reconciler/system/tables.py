@@ -35,7 +35,7 @@ _PROPERTIES = Column("properties", Type.PROPERTIES, "its properties")
 
 COMMITS = SystemTable(
     watermarks.COMMITS,
-    "One row for each commit of a table or view, from its receipt.",
+    "One row for each commit of a table or view, from the receipt.",
     (
         Column("event_id", Type.STRING, "a ULID of the commit's time and key", True),
         _COMMIT_KEY,
@@ -105,7 +105,7 @@ CATALOG_EVENTS = SystemTable(
 _VERSION = (_ENTITY, _COMMIT_KEY, _COMMITTED_AT, _NAMESPACE, _NAME, _METADATA, _CURRENT)
 TABLES = SystemTable(
     "tables",
-    "One row for each version of a table, from its metadata file.",
+    "One row for each version of a table, from the metadata file.",
     (
         *_VERSION,
         _UUID,
@@ -117,7 +117,7 @@ TABLES = SystemTable(
         Column("sort_order", Type.STRING, "by which new files are sorted, as JSON"),
         Column("snapshot_id", Type.LONG, "its current snapshot; null if it has none"),
         Column("snapshots", Type.LONG, "how many snapshots it keeps"),
-        Column("records", Type.LONG, "in the current snapshot, from its summary"),
+        Column("records", Type.LONG, "in the current snapshot, from the summary"),
         Column("data_files", Type.LONG, "in the current snapshot"),
         Column("bytes", Type.LONG, "in the current snapshot"),
         _GONE,
@@ -127,7 +127,7 @@ TABLES = SystemTable(
 )
 VIEWS = SystemTable(
     "views",
-    "One row for each version of a view, from its metadata file.",
+    "One row for each version of a view, from the metadata file.",
     (
         *_VERSION,
         Column("view_uuid", Type.STRING, "the uuid in its metadata"),
@@ -197,7 +197,7 @@ SNAPSHOTS = SystemTable(
         Column("total_data_files", Type.LONG, "in the table after it"),
         Column("total_delete_files", Type.LONG, "in the table after it"),
         Column("total_bytes", Type.LONG, "in the table after it"),
-        Column("summary", Type.PROPERTIES, "the snapshot's summary, as its writer made it"),
+        Column("summary", Type.PROPERTIES, "the snapshot's summary, as the writer made it"),
         _GONE,
     ),
     order=("entity", "snapshot_id"),
@@ -205,7 +205,7 @@ SNAPSHOTS = SystemTable(
 )
 FILES_HEALTH = SystemTable(
     "files_health",
-    "One row for each snapshot that was current when a batch read the table: the counts of its manifests.",
+    "One row for each snapshot that was current when a batch read the table: the counts of the manifests.",
     (
         _ENTITY,
         _COMMIT_KEY,
@@ -343,7 +343,7 @@ REPORTS = SystemTable(
 )
 MAINTENANCE = SystemTable(
     "maintenance",
-    "One row for each procedure that was called to maintain a table: its reason and its outcome.",
+    "One row for each procedure that was called to maintain a table: reason and outcome.",
     (
         Column("task_id", Type.STRING, "the task of the table's maintenance", True),
         Column("step", Type.LONG, "which of its procedures this was, from 1", True),
@@ -351,13 +351,13 @@ MAINTENANCE = SystemTable(
         _NAMESPACE,
         _NAME,
         Column("procedure", Type.STRING, "rewrite_data_files, rewrite_manifests, expire_snapshots, ...", True),
-        Column("policy", Type.STRING, "the policy that required it, with its namespace"),
+        Column("policy", Type.STRING, "the policy that required it, with the namespace"),
         Column("policy_version", Type.LONG, "the version of that policy"),
         Column("reason", Type.STRING, "why it was due, in figures"),
         Column("expected", Type.STRING, "what it was expected to gain"),
         Column("arguments", Type.STRING, "of the call, as JSON"),
         Column("began_at", Type.TIME, "when it was begun first", True),
-        Column("ended_at", Type.TIME, "when its outcome was known", True),
+        Column("ended_at", Type.TIME, "when the outcome was known", True),
         Column("outcome", Type.STRING, "done, partly, conflict (a writer was first), failed or held-back", True),
         Column("explanation", Type.STRING, "of an outcome that is not plainly done"),
         Column("snapshot_id_before", Type.LONG, "the current snapshot before"),
@@ -372,9 +372,9 @@ MAINTENANCE = SystemTable(
         Column("manifests_after", Type.LONG, "manifests of the current snapshot afterwards"),
         Column("snapshots_before", Type.LONG, "snapshots that the table kept before"),
         Column("snapshots_after", Type.LONG, "snapshots that the table keeps afterwards"),
-        Column("result", Type.STRING, "the procedure's result, as JSON; of several calls the counts added up"),
+        Column("result", Type.STRING, "the procedure's result, as JSON; of more than one call the counts added up"),
         Column("rewritten_bytes", Type.LONG, "of the files that all calls rewrote; null if the procedure reports none"),
-        Column("took_ms", Type.LONG, "from when it was begun first until its outcome was known, in milliseconds"),
+        Column("took_ms", Type.LONG, "from when it was begun first until the outcome was known, in milliseconds"),
     ),
     order=("entity", "step"),
     day="ended_at",
@@ -382,7 +382,7 @@ MAINTENANCE = SystemTable(
 )
 READERS = SystemTable(
     "readers",
-    "One row for each table, view or namespace whose metadata a principal may load by grants, in a realm.",
+    "One row for each table, view or namespace with metadata that a principal may load by grants, in a realm.",
     (
         Column("principal", Type.STRING, "the principal's name", True),
         Column("entity_type", Type.STRING, "table or view: of which it may load the metadata", True),

@@ -1,6 +1,5 @@
-"""Writes the views of `system`: creates those that do not exist, and adds a version to those whose SQL or columns have
-changed. A view whose current version another program made is not changed.
-"""
+"""Writes the views of `system`: creates those that do not exist, and adds a version to those of which the SQL or
+columns have changed. A view with a current version that another program made is not changed."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,11 +15,11 @@ from reconciler.system.questions import Question
 from reconciler.system.rest import KeyedRestCatalog
 
 OURS = {"written-by": "arco-pipeline"}
-"""The summary of a version that the pipeline made. Its earlier releases left the summary empty; engines write their
+"""The summary of a version that the pipeline made. Older releases left the summary empty; engines write their
 names there."""
 
 RUN_AS_OWNER = "trino.run-as-owner"
-"""The property by which Trino's Iceberg connector runs a view as its owner, and not as the querying user."""
+"""The property by which Trino's Iceberg connector runs a view as the owner, and not as the querying user."""
 
 
 def write_views(
@@ -31,7 +30,7 @@ def write_views(
 ) -> None:
     """Create or update a view for each question.
 
-    Trino resolves the tables of a view in the catalog that its SQL names: `trino_catalog` is this catalog's name in
+    Trino resolves the tables of a view in the catalog that the SQL names: `trino_catalog` is this catalog's name in
     Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.
     `trino_owner` is the Trino user as which views that hide rows run. If it is None, new views run as the querying
     user, and existing ones keep their owner."""

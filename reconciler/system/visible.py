@@ -2,8 +2,8 @@
 querying user may load (docs/pipeline.md#who-sees-which-rows).
 
 The querying user is `current_user`, the name of a principal, and the table `readers` has what a principal may load. A
-row is visible by its entity, or by the present namespace of its table or view: that of the row, unless a rename has
-moved it since. A grant on a namespace does not cover a table or view that had left an earlier namespace of this name
+row is visible by its entity, or by the present namespace of the table or view: that of the row, unless a rename has
+moved it since. A grant on a namespace does not cover a table or view that had left a former namespace of this name
 before that was dropped. All joins are by equality, except that of a table's distinct namespaces with the grants of one
 principal. Only the columns by which files are pruned are selected in such a way that engines push conditions down to
 the table.
@@ -28,8 +28,8 @@ _DROPS = "kind IN ('drop-table', 'drop-view', 'drop-followed')"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A table or view that a row is about: the names of the columns with its entity and its namespace, and an SQL
-    expression for its kind. The aliases of its joins begin with `prefix`."""
+    """A table or view that a row is about: the names of the columns with the entity and the namespace, and an SQL
+    expression for the kind. The aliases of the joins begin with `prefix`."""
 
     entity: str = "entity"
     namespace: str = "namespace"
@@ -86,7 +86,7 @@ LEFT JOIN (
     @property
     def is_visible(self) -> str:
         """The SQL condition that the querying user may load the table or view. An entity without events counts as one
-        that was created after its namespace."""
+        that was created after the namespace."""
         p = self.prefix
         since = f"coalesce({p}history.came, {p}history.dropped, {p}inside.since + 1) > {p}inside.since"
         return f"({p}granted.entity IS NOT NULL OR ({p}inside.namespace IS NOT NULL AND {since}))"
@@ -94,7 +94,7 @@ LEFT JOIN (
 
 @dataclass(frozen=True, slots=True)
 class VisibleTable:
-    """The view of a table. A row is visible if one of its `sides` is; `expressions` has the SQL of columns that are not
+    """The view of a table. A row is visible if one of the `sides` is; `expressions` has the SQL of columns that are not
     selected as they are; `about` is an SQL condition for the rows that are about a table or view (None: all rows), and
     `joins` the SQL joins that it needs."""
 
@@ -127,7 +127,7 @@ def _select(name: str, plain: bool) -> str:
 
 
 def _unless(side: Side, *columns: str) -> Mapping[str, str]:
-    """The SQL of columns that are null in rows whose side is not visible."""
+    """The SQL of columns that are null in rows with a side that is not visible."""
     return {name: f"CASE WHEN {side.is_visible} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
 
 
@@ -153,7 +153,7 @@ _LINEAGE = VisibleTable(
     },
 )
 """In an edge of which one end is visible, the columns of the other are null, and those of the job unless the output is
-visible: a job is often named after its output."""
+visible: a job is often named after the output."""
 _EVENTS = VisibleTable(
     tables.CATALOG_EVENTS,
     (Side(kind="CASE WHEN x.kind LIKE '%-view' OR dropped.entity IS NOT NULL THEN 'view' ELSE 'table' END"),),
@@ -165,7 +165,7 @@ LEFT JOIN (
   WHERE kind = 'drop-view'
 ) dropped ON dropped.entity = x.entity""",
 )
-"""The operations on tables and views alone. The event of an undrop has no kind of its entity, so the kind is found by
+"""The operations on tables and views only. The event of an undrop has no kind of the entity, so the kind is found by
 the event of the drop."""
 _BY_ENTITY = (tables.TABLES, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.REPORTS)
 VISIBLE_TABLES = (

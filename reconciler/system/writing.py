@@ -37,7 +37,7 @@ class Target:
 
 
 class Writer:
-    """Collects the rows of several tables, and writes them to data files, which are in `files` by table."""
+    """Holds the rows of tables, and writes them to data files, which are in `files` by table."""
 
     def __init__(self, targets: Sequence[Target], new_uuid: Callable[[], str]) -> None:
         self._new_uuid = new_uuid
@@ -46,7 +46,7 @@ class Writer:
         self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
 
     def add(self, table: str, row: Row) -> None:
-        """Add a row; it is ignored if its table is not a target."""
+        """Add a row; it is ignored if the table is not a target."""
         rows = self._rows.get(table)
         if rows is None:
             return

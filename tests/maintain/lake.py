@@ -17,7 +17,7 @@ from reconciler.maintain.driver import Maintenance, MaintenanceStats
 from reconciler.maintain.figures import Figures, read_figures
 from reconciler.maintain.planning import HeldBack, Step
 from reconciler.maintain.progress import ProcedureOutcome
-from reconciler.maintain.table_plans import PlannedTable, TableRef
+from reconciler.maintain.table_plans import TablePlan, TableRef
 from reconciler.system.definition import Row
 from tests.support.fake_runtime import ShortSleeps
 from tests.support.scripted_store import ScriptedStore
@@ -60,14 +60,14 @@ class MemoryRows:
 class RecordingObserver:
     """Records the events of runs."""
 
-    planned_tables: list[PlannedTable] = field(default_factory=list)
+    table_plans: list[TablePlan] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     ended: list[ProcedureOutcome] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
     left_tables: dict[str, str] = field(default_factory=dict)
 
-    def on_plan(self, planned: PlannedTable) -> None:
-        self.planned_tables.append(planned)
+    def on_plan(self, table_plan: TablePlan) -> None:
+        self.table_plans.append(table_plan)
 
     def on_start(self, table: TableRef, step: Step) -> None:
         self.started.append(f"{table.name} {step.call.procedure}")

@@ -40,7 +40,7 @@ async def held_back(lake: Lake) -> dict[Procedure, str]:
     stats = await lake.run(procedures)
     assert procedures.of("t") == []
     assert stats.held_back > 0
-    [found] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
+    [found] = [each for each in lake.seen.table_plans if each.table.name == "t"]
     return {held.procedure: held.reason for held in found.plan.held_back}
 
 

@@ -41,7 +41,7 @@ async def reasons(lake: Lake) -> dict[Procedure, str]:
     await lake.run(procedures)
     assert procedures.of("t") == [DATA]
     assert [told for told in lake.reported() if told[0] == "t"] == [("t", "rewrite_data_files", "done")]
-    [looked] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
+    [looked] = [each for each in lake.seen.table_plans if each.table.name == "t"]
     return {held.procedure: held.reason for held in looked.plan.held_back}
 
 
@@ -121,7 +121,7 @@ async def test_a_table_that_took_a_data_file_of_another_expires_no_snapshot() ->
     procedures = Procedures(lake)
     await lake.run(procedures)
     assert procedures.of("t") == [DATA, ORPHANS]
-    [looked] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
+    [looked] = [each for each in lake.seen.table_plans if each.table.name == "t"]
     assert [held.reason for held in looked.plan.held_back] == [f"it names a file outside of its locations: {taken}"]
 
 
@@ -142,7 +142,7 @@ async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str)
         procedures = Procedures(lake)
         await lake.run(procedures)
     assert EXPIRE not in procedures.of("t")
-    [table] = [each for each in lake.seen.planned_tables if each.table.name == "t"]
+    [table] = [each for each in lake.seen.table_plans if each.table.name == "t"]
     held = {each.procedure: each.reason for each in table.plan.held_back}
     assert held[EXPIRE] == f"memory:///{gone} does not exist, so the files of its snapshots are not known"
 
@@ -171,7 +171,7 @@ async def test_a_place_that_a_policy_names_must_be_the_table_s() -> None:
     await lake.bad_table(location=PLACE)
     await lake.policy("orphan-file-removal", locations=["memory:///wh/warehouse"])
     await lake.run()
-    [looked] = lake.seen.planned_tables
+    [looked] = lake.seen.table_plans
     [held] = looked.plan.held_back
     assert "is not among the locations that the registry has" in held.reason
 

@@ -51,7 +51,7 @@ async def test_what_has_been_done_is_not_due_again(lake: Lake) -> None:
 async def test_a_dry_run_writes_nothing_and_says_what_is_due(lake: Lake) -> None:
     calls = len(lake.store.calls)
     await lake.maintenance().plan()
-    [looked] = lake.seen.planned_tables
+    [looked] = lake.seen.table_plans
     assert [step.call.procedure for step in looked.plan.steps] == [DATA, EXPIRE]
     assert {call.method for call in lake.store.calls[calls:]} <= {"get", "list"}
 
@@ -238,12 +238,14 @@ async def test_files_that_iceberg_could_not_rewrite_are_tried_again_and_no_write
     assert lake.rows.rows[0]["explanation"] == "8 of 8 files were not rewritten in attempt 3, and Iceberg failed with 8"
 
 
-async def test_without_a_sign_of_a_writer_fewer_files_than_planned_are_reported_and_not_tried_again(lake: Lake) -> None:
+async def test_without_a_sign_of_a_writer_fewer_files_than_expected_are_reported_and_not_tried_again(
+    lake: Lake,
+) -> None:
     procedures = Procedures(lake, answers=[{"rewritten_data_files_count": 5, "failed_data_files_count": 0}])
     await lake.run(procedures)
     assert procedures.calls.count("t rewrite_data_files") == 1
     assert lake.reported()[0] == ("t", "rewrite_data_files", "done")
-    assert lake.rows.rows[0]["explanation"] == "fewer files than planned: 5 of 8 were rewritten"
+    assert lake.rows.rows[0]["explanation"] == "fewer files than expected: 5 of 8 were rewritten"
 
 
 async def test_snapshots_of_other_rewrites_are_no_sign_of_a_writer(lake: Lake) -> None:

@@ -16,6 +16,7 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 from reconciler.catalog_config import CatalogConfig
 from reconciler.purge_parts import (
     NO_POINTER,
+    DamagedFile,
     DeletionResult,
     Fact,
     Facts,
@@ -29,7 +30,6 @@ from reconciler.purge_parts import (
     Reading,
     SharedFile,
     UnchangedTable,
-    UnreadableFile,
     delete_part,
     read_manifests,
     read_manifests_of_others,
@@ -138,7 +138,7 @@ def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -
 def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
     dropped.path(f"metadata/{name}").write_bytes(b"damaged")
     facts = [fact for _, fact in dropped.others()]
-    [damaged] = [fact for fact in facts if isinstance(fact, UnreadableFile)]
+    [damaged] = [fact for fact in facts if isinstance(fact, DamagedFile)]
     assert name in damaged.why
     assert damaged.name == dropped.neighbour.name
     assert any(isinstance(fact, SharedFile | Manifest) for fact in facts), "all else of the table is read"
