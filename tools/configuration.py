@@ -1,5 +1,5 @@
-"""The reference of all variables and options, made from their table and the parser: `python -m tools.configuration`
-writes docs/configuration.md, and `--check` says whether it is current."""
+"""Writes docs/configuration.md, the reference of all variables and options, from their table and the parser:
+`python -m tools.configuration`. With `--check`, it only compares."""
 
 import argparse
 import sys
@@ -72,7 +72,7 @@ WIDTH = 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page, or with `--check` returns 1 if it is not what would be written."""
+    """Write the page, or compare it with `--check`. Returns 1 if it is not current, otherwise 0."""
     parser = argparse.ArgumentParser(prog="configuration", description="Write docs/configuration.md.")
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if the page is not current")
     if not parser.parse_args(arguments).check:
@@ -116,25 +116,25 @@ def _functions() -> Iterator[str]:
 
 
 def _authentication() -> Iterator[str]:
-    """The variables that say who is let in."""
+    """The variables that configure authentication."""
     yield AUTHENTICATION_HEAD
     yield from map(_variable_row, AUTHENTICATION)
 
 
 def _vending() -> Iterator[str]:
-    """The variables that say how engines get access to files."""
+    """The variables that configure how engines get access to files."""
     yield VENDING_HEAD
     yield from map(_variable_row, VENDING)
 
 
 def _delegation() -> Iterator[str]:
-    """The variables that say who purges for whom."""
+    """The variables that configure the delegation of purges."""
     yield DELEGATION_HEAD
     yield from map(_variable_row, DELEGATION)
 
 
 def _stores() -> Iterator[str]:
-    """The variables that stores read themselves, whatever opens them."""
+    """The variables that every program reads when it opens a store."""
     yield STORES_HEAD
     yield from map(_variable_row, STORE_SETTINGS)
 

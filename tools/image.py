@@ -1,4 +1,4 @@
-"""Builds the container image: `python -m tools.image`, with whatever builder this machine has.
+"""Builds the container image: `python -m tools.image`, with docker, podman or buildah.
 
 Without `--platforms` the image is for this machine, under the name `arco-catalog`; with them it is an OCI archive in
 `dist/` that holds one image for each, for a registry to be filled from. `--extras` keeps it to the libraries of some
@@ -23,7 +23,7 @@ NO_BUILDER = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds, or says that there is no builder. Returns the exit code."""
+    """Build the image. Returns the exit code of the builder, or 1 with a message if this machine has none."""
     parser = argparse.ArgumentParser(prog="image", description="Build the container image.")
     parser.add_argument("--platforms", default="", help="such as linux/amd64,linux/arm64")
     parser.add_argument(
@@ -55,7 +55,7 @@ def find_builder() -> str | None:
 
 
 def commands(builder: str, platforms: str, extras: str = "") -> Sequence[Sequence[str]]:
-    """What is run to build the image."""
+    """The commands that build the image."""
     chosen = ["--build-arg", f"ARCO_EXTRAS={extras}"] if extras else []
     if not platforms:
         return [[builder, "build", *chosen, "--tag", NAME, "."]]
@@ -70,10 +70,10 @@ def commands(builder: str, platforms: str, extras: str = "") -> Sequence[Sequenc
 
 def _answers() -> bool:
     try:
-        asked = subprocess.run(["docker", "info"], capture_output=True, timeout=ANSWER_SECONDS, check=False)
+        info = subprocess.run(["docker", "info"], capture_output=True, timeout=ANSWER_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return False
-    return asked.returncode == 0
+    return info.returncode == 0
 
 
 if __name__ == "__main__":

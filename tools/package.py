@@ -75,7 +75,7 @@ PYTHONS = tuple(sorted({platform.python for platform in PLATFORMS}))
 
 
 def main() -> int:
-    """Builds the zip and says how large it is."""
+    """Build the zip, and print its size."""
     parser = argparse.ArgumentParser(prog="package", description=__doc__)
     chosen = parser.add_mutually_exclusive_group()
     chosen.set_defaults(variant=Variant.USUAL)
@@ -144,8 +144,8 @@ def dependencies(scratch: Path, platforms: Sequence[Platform], lock: Path) -> Ma
 
 
 def _place(name: PurePosixPath, platform: Platform) -> str:
-    """Where a file of a dependency lies in the zip. A compiled module for every Python (`.abi3.so`) says nothing of the
-    machine in its name, so it gets the name of one for this Python on this machine, which is looked for first."""
+    """The path of a dependency's file in the zip. The name of a compiled module for every Python (`.abi3.so`) does not
+    have the machine, so it gets the name of a module for this Python and machine, which Python tries first."""
     module = name.name.removesuffix(_EVERY_PYTHON)
     if module == name.name:
         return str(name)

@@ -21,7 +21,7 @@ PLATFORMS = (Platform("3.12", "x86_64-manylinux_2_28"),)  # what Flex Consumptio
 
 
 def main() -> int:
-    """Builds the zip and says how large it is."""
+    """Build the zip, and print its size."""
     parser = argparse.ArgumentParser(prog="package_azure", description=__doc__)
     parser.add_argument("output", nargs="?", type=Path, default=OUTPUT, help=f"default {OUTPUT.relative_to(PROJECT)}")
     output: Path = parser.parse_args().output

@@ -1,8 +1,8 @@
-"""The way of a load and of a commit through the code: `python -m tools.trace`.
+"""Traces a load and a commit through the code: `python -m tools.trace`.
 
-Prints the functions of ours that a request enters, each indented below its caller, from the ASGI app down to the calls
-of the store. Steps marked `||` run concurrently. Without `--all` only coroutines are shown: the plain functions between
-them compute, and ask nobody.
+It prints the project's functions that a request enters, each indented below its caller, from the ASGI app down to the
+calls of the store. Steps marked `||` run concurrently. Without `--all` only coroutines are printed: the plain functions
+between them compute, and do no I/O.
 """
 
 import argparse
@@ -39,14 +39,14 @@ _START = start.__code__
 
 
 @dataclass(slots=True)
-class Entered:
-    """A function that was entered, and those that it entered. `concurrent` is one of several steps begun together;
-    `call` is what a method of the store was asked."""
+class Frame:
+    """A function that was entered, and the functions that it entered. `concurrent` marks a step that runs concurrently
+    with others; `call` is the method and key of a call of the store, otherwise None."""
 
     code: CodeType | None = None
     concurrent: bool = False
     call: str | None = None
-    entered: list["Entered"] = field(default_factory=list)
+    entered: list["Frame"] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Entered:
         """Whether it may wait."""
         return self.code is not None and bool(self.code.co_flags & inspect.CO_COROUTINE)
 
-    def below(self) -> Iterator["Entered"]:
+    def below(self) -> Iterator["Frame"]:
         """All that was entered from here, in the order of the tree."""
         for inner in self.entered:
             yield inner
@@ -80,8 +80,8 @@ class Trace:
     """A context that notes which functions of ours are entered. A coroutine is noted once, however often it goes on."""
 
     def __init__(self) -> None:
-        self.root = Entered()
-        self._known: dict[FrameType, Entered] = {}
+        self.root = Frame()
+        self._known: dict[FrameType, Frame] = {}
 
     @property
     def frames(self) -> int:
@@ -95,7 +95,7 @@ class Trace:
 
     @property
     def calls(self) -> Sequence[str]:
-        """What was asked of the store."""
+        """The calls of the store, each with method and key."""
         return [entered.call for entered in self.root.below() if entered.call is not None]
 
     def __enter__(self) -> "Trace":
@@ -120,7 +120,7 @@ class Trace:
         caller = self.root if outer is None else self._known[outer]
         if caller.call is not None:  # what a store does for its answer is not the way there
             return
-        entered = Entered(code, caller.code is _START and code.co_filename != _START.co_filename)
+        entered = Frame(code, caller.code is _START and code.co_filename != _START.co_filename)
         if code in _STORE_CALLS:
             key = frame.f_locals.get("key", frame.f_locals.get("prefix"))
             entered.call = f"{_STORE_CALLS[code]} {key}"
@@ -129,7 +129,8 @@ class Trace:
 
 
 async def traced(step: Awaitable[Answer]) -> Trace:
-    """What a request enters. Raises `RuntimeError` unless it succeeds."""
+    """Await a request, and return the trace of the functions that it enters. Raises `RuntimeError` unless the response
+    has status 200."""
     with Trace() as trace:
         answer = await step
     if answer.status != 200:
@@ -138,7 +139,7 @@ async def traced(step: Awaitable[Answer]) -> Trace:
 
 
 async def load_and_commit() -> dict[str, Trace]:
-    """The two requests, each to a process that has answered the like before."""
+    """The traces of a load and a commit, by name. The process has answered the same requests before."""
     runtime = SystemRuntime()
     catalog = build_catalog(Settings("main"), MemoryStore(), "memory:///", (), runtime)
     client = Client(create_app({"main": catalog}))
@@ -154,7 +155,7 @@ async def load_and_commit() -> dict[str, Trace]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints both."""
+    """Print both traces."""
     parser = argparse.ArgumentParser(prog="python -m tools.trace", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="show plain functions too")
     show_all = parser.parse_args(arguments).all

@@ -76,8 +76,8 @@ def run(progress: Progress, scratch: Path, store: str, scale: float) -> None:
             result.append(f"Spark {spark.version}, PyIceberg {pyiceberg.__version__}")
         for step in STEPS:
             with progress.step(title(step)) as result:
-                if said := step(lake):
-                    result.append(said)
+                if note := step(lake):
+                    result.append(note)
         with progress.step("Each table's commits, from its receipts") as result:
             commits = list_commits(server, lake)
             result.append(f"{sum(map(len, commits.values()))} commits, each once")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Mismatch(Exception):
-    """An engine and the generated files do not agree; the message says where."""
+    """An engine and the generated files do not agree; the message names the table or query."""
 
 
 @dataclass(frozen=True)

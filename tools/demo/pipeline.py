@@ -102,7 +102,7 @@ def run(progress: Progress, scratch: Path, store: str) -> None:
         for step in STEPS:
             with progress.step(title(step)):
                 step(lake)
-        with progress.step("A query that tells of itself"):
+        with progress.step("A query that sends events of its run"):
             tell(lake, server)
         with progress.step("maintain, by policies of lineitem") as result:
             outcomes = carry_out(lake, server)

@@ -69,7 +69,7 @@ def evolve(lake: Lake) -> None:
     table = lake.pyiceberg.load_table(REVENUE)
     with table.transaction() as transaction:
         with transaction.update_schema() as schema:
-            schema.add_column("customers", LongType(), "filled by nobody yet")
+            schema.add_column("customers", LongType(), "not filled yet")
             schema.rename_column("amount", "turnover")
         transaction.set_properties({"commit.note": "two updates, one commit"})
     table.update_schema().move_first("status").commit()

@@ -22,7 +22,8 @@ Receipt = dict[str, Any]  # as `arco receipts --json` prints it
 
 def list_commits(server: Server, lake: Lake) -> dict[str, list[str]]:
     """For every table one line a commit, oldest first. Raises `Mismatch` unless each metadata file that was ever
-    current has exactly one committed receipt, in what `arco receipts` says and in the store, and no other file has any.
+    current has exactly one committed receipt, in the output of `arco receipts` and in the store, and no other file has
+    any.
     """
     told: dict[str, list[Receipt]] = {table: json.loads(server.receipts(table)) for table in sorted(lake.expected)}
     current: dict[str, list[str]] = {}
@@ -61,7 +62,7 @@ def describe(receipt: Receipt) -> str:
 
 async def stored_receipts(url: str, numbers: Mapping[str, int]) -> defaultdict[str, Counter[str]]:
     """The metadata locations of all committed receipts in a store, by entity: found by looking, not by the catalog.
-    Looks again, up to `LOOKS` times, until entities have as many as `numbers` says: a server writes them after it has
+    Lists again, up to `LOOKS` times, until entities have as many as in `numbers`: a server writes them after it has
     answered."""
     runtime = SystemRuntime()
     for _ in range(LOOKS):

@@ -44,19 +44,19 @@ def serving(store: str, log: Path, *more: str) -> Iterator[Server]:
 
 
 def _await_address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """What the server says once it listens."""
+    """The URI that the server logs once it listens. Raises `RuntimeError` if it does not start."""
     deadline = time.perf_counter() + FIRST_ANSWER_S
     while time.perf_counter() < deadline:
-        if said := re.search(r"http://127\.0\.0\.1:\d+", log.read_text()):
-            return said.group()
+        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text()):
+            return found.group()
         if process.poll() is not None:
             raise RuntimeError(f"arco serve ended with {process.returncode}:\n{_end_of(log)}")
         time.sleep(0.05)
-    raise RuntimeError(f"arco serve did not say where it listens within {FIRST_ANSWER_S} s:\n{_end_of(log)}")
+    raise RuntimeError(f"arco serve did not log its URI within {FIRST_ANSWER_S} s:\n{_end_of(log)}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
-    """Ends it as Ctrl-C does, and says how it went."""
+    """Stop the server as Ctrl-C does, or kill it after `LAST_ANSWER_S`, and return the exit status."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     try:

@@ -1,7 +1,7 @@
-"""Requests as the events that API Gateway and function URLs invoke a function with, and its results as responses.
+"""Converts requests to the events with which API Gateway and function URLs invoke a function, and results to responses.
 
 Sources: the developer guides of API Gateway ("Lambda proxy integrations", payload formats 1.0 and 2.0) and Lambda
-("Invoking function URLs"), and what people saw: notes in docs/decisions/0008.
+("Invoking function URLs"), and observations in docs/decisions/0008.
 """
 
 import base64
@@ -23,17 +23,17 @@ Event = dict[str, Any]
 
 
 class NotRoutable(ValueError):
-    """A path that the endpoint refuses."""
+    """The endpoint refuses the request's path."""
 
 
 class NoResponse(ValueError):
-    """A function returned what the endpoint can't make a response of."""
+    """A function returned a result that cannot be converted to a response."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """What an endpoint knows of a request: when it came, its id, the stage that was called, and the ARN of the caller
-    whose signature it verified, None where it verifies nothing."""
+    """A request at an endpoint: its time and id, the called stage, and the ARN of the caller whose signature the
+    endpoint has verified (None if it verifies none)."""
 
     request: Request
     request_id: str
@@ -51,21 +51,21 @@ class Arrival:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The decoded query."""
+        """The names and values of the query, decoded."""
         return parse_qsl(self.query, keep_blank_values=True)
 
     def header(self, name: str) -> str:
-        """A header's first value, empty if there is none."""
+        """The first value of a header, given by its name in lower case; empty if the request does not have it."""
         return next((value for each, value in self.request.headers if each.lower() == name), "")
 
 
 def event_of(arrival: Arrival, endpoint: Endpoint) -> Event:
-    """The event. Raises `NotRoutable`."""
+    """The event of a request at a type of endpoint. Raises `NotRoutable` if the endpoint refuses the path."""
     return _EVENTS[endpoint](arrival)
 
 
 def _http_api(arrival: Arrival) -> Event:
-    """Payload format 2.0, the path decoded and cut off at a question mark that comes to light."""
+    """An event of payload format 2.0. The path is decoded, and cut at a question mark that decoding yields."""
     try:
         path = unquote_to_bytes(arrival.path).decode()
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def _http_api(arrival: Arrival) -> Event:
 
 
 def _function_url(arrival: Arrival) -> Event:
-    """Payload format 2.0, the path as it came."""
+    """An event of payload format 2.0, with the path as it was sent."""
     return _format_2(arrival, arrival.path)
 
 
@@ -122,7 +122,8 @@ def _format_2(arrival: Arrival, path: str) -> Event:
 
 
 def _rest_api(arrival: Arrival) -> Event:
-    """Payload format 1.0, the path as it came, below the stage; every media type is binary, as infra/ has it."""
+    """An event of payload format 1.0, with the path as it was sent, without the stage. Every media type is binary, as
+    infra/ configures it."""
     request = arrival.request
     headers: dict[str, list[str]] = {}
     for name, value in (*request.headers, *_added(arrival)):
@@ -174,7 +175,7 @@ _EVENTS: Mapping[Endpoint, Callable[[Arrival], Event]] = {
 
 
 def _added(arrival: Arrival) -> Headers:
-    """What the endpoint adds to the client's headers."""
+    """The headers that the endpoint adds to the client's."""
     return [
         ("X-Amzn-Trace-Id", f"Root=1-{arrival.now_ms // 1000:08x}-{arrival.request_id.replace('-', '')[:24]}"),
         ("X-Forwarded-For", SOURCE_IP),
@@ -184,7 +185,7 @@ def _added(arrival: Arrival) -> Headers:
 
 
 def _body(arrival: Arrival, *, binary: bool) -> tuple[str | None, bool]:
-    """The body as an event holds it, and whether that is base64."""
+    """The body as the text of an event (None without a body), and whether that is base64."""
     body = arrival.request.body
     if not body:
         return None, False
@@ -198,7 +199,7 @@ def _time(arrival: Arrival) -> str:
 
 
 def response_of(result: object, endpoint: Endpoint) -> Response:
-    """The response that a function's result stands for. Raises `NoResponse`."""
+    """Convert the result of a function to a response. Raises `NoResponse` if it has no integer `statusCode`."""
     if not isinstance(result, dict) or not isinstance(result.get("statusCode"), int):
         raise NoResponse("no statusCode")
     headers: list[tuple[str, str]] = []

@@ -1,4 +1,5 @@
-"""The gateway: HTTP in, an event to the function, HTTP out, within the limits that AWS sets."""
+"""The gateway: it turns a request into an event for the function, and the result into a response, within AWS's
+limits."""
 
 import asyncio
 import json
@@ -16,7 +17,8 @@ _RUNTIME = SystemRuntime()
 
 @dataclass(frozen=True)
 class Limits:
-    """What an endpoint lets pass, and what it says for itself. `seconds` is how long it waits for the function."""
+    """The limits of an endpoint: how long it waits for the function, the largest body and head of a request in bytes,
+    and status and message of its own responses when the function times out or fails."""
 
     seconds: float
     body_bytes: int
@@ -32,11 +34,11 @@ LIMITS: Mapping[Endpoint, Limits] = {
     ),
     Endpoint.FUNCTION_URL: Limits(900.0, 6 << 20, 1 << 20, (504, "Gateway Timeout"), (502, "Internal Server Error")),
 }
-"""API Gateway quotas and Lambda quotas, and the answers that clients see."""
+"""The quotas of API Gateway and Lambda, and the responses that clients get from the endpoint itself."""
 
 
 class Gateway:
-    """One endpoint in front of one function, callable as an HTTP server's answer."""
+    """An endpoint in front of a function. A call takes a request and returns the response."""
 
     def __init__(
         self, pool: Pool, endpoint: Endpoint, stage: str, limits: Limits | None = None, caller: str | None = None
@@ -50,7 +52,7 @@ class Gateway:
 
     @property
     def base_path(self) -> str:
-        """What stands in front of the function's own paths."""
+        """The prefix of the function's paths: the stage, or nothing for the default stage."""
         return "" if self.stage == DEFAULT_STAGE else f"/{self.stage}"
 
     async def __call__(self, request: Request) -> Response:
@@ -76,7 +78,8 @@ class Gateway:
         return await self._invoke(event)
 
     async def _invoke(self, event: bytes) -> Response:
-        """Waits as long as the endpoint does; the function is not told, and runs on."""
+        """Invoke the function, and return its response, or the endpoint's own one if it fails or takes too long. A
+        function that takes too long runs on, as on AWS."""
         work = asyncio.get_running_loop().create_task(self._pool.invoke(event))
         self._left_alone.add(work)
         work.add_done_callback(self._forget)

@@ -1,4 +1,5 @@
-"""As much of an HTTP/1.1 server as a gateway and a Runtime API need: whole messages, bytes as they came."""
+"""The part of an HTTP/1.1 server that a gateway and a Runtime API need: whole messages, and targets as they were
+sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,7 +16,8 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `target` is as sent, header names too; `head_bytes` is the size of request line and headers."""
+    """A request. `target` and the names of headers are as they were sent; `head_bytes` is the size of the request line
+    and the headers."""
 
     method: str
     target: str
@@ -26,7 +28,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response, whose length the server says."""
+    """A response. The server adds its `Content-Length`."""
 
     status: int
     headers: Headers = ()
@@ -38,7 +40,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 @asynccontextmanager
 async def listening(answer: Answer, port: int = 0) -> AsyncIterator[str]:
-    """Serves on loopback as long as the context lasts. Yields host and port. What is under way then is cancelled."""
+    """Serve on the loopback interface, and yield host and port. On exit, running requests are cancelled."""
     connections: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,7 +59,7 @@ async def listening(answer: Answer, port: int = 0) -> AsyncIterator[str]:
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer) -> None:
-    """One connection, request after request."""
+    """Answer the requests of one connection, one after the other."""
     with closing(writer), suppress(ConnectionError):  # a client that hangs up is no news
         while True:
             incoming = _Incoming(writer)

@@ -1,4 +1,4 @@
-"""A gateway as a context: in this event loop, or in a process of its own for callers without one."""
+"""Runs a gateway as a context: in this event loop, or in another process for callers without an event loop."""
 
 import os
 import signal
@@ -18,12 +18,12 @@ from tools.gateway.sandbox import Function, Pool
 
 API = "lambda.api.handler"
 PASSED_ON = ("ARCO_", "AWS_", "OTEL_")
-"""Variables with these beginnings are the function's, too."""
+"""The prefixes of the variables that a function gets from this process."""
 LAST_ANSWER_S = 15.0
 
 
 def default_stage(endpoint: Endpoint) -> str:
-    """A REST API has no stage without a name."""
+    """The stage of an endpoint if none is named. A REST API must have a named one."""
     return "live" if endpoint is Endpoint.REST_API else DEFAULT_STAGE
 
 
@@ -38,8 +38,8 @@ async def open_gateway(
     port: int = 0,
     caller: str | None = None,
 ) -> AsyncIterator[tuple[str, Pool]]:
-    """Yields the URI to call, and the processes behind it. With `caller`, the ARN of whoever is taken to have signed,
-    each event says that the gateway verified it."""
+    """Open a gateway to a function, and yield its URI and the pool of processes. With `caller`, an ARN, each event has
+    it as the caller whose signature the gateway has verified."""
     async with Pool(function, concurrency) as pool:
         gateway = Gateway(pool, endpoint, stage or default_stage(endpoint), limits, caller)
         try:
@@ -51,7 +51,7 @@ async def open_gateway(
 
 @contextmanager
 def unzipped(archive: Path) -> Iterator[Path]:
-    """A folder with the contents of a zip."""
+    """Extract a zip to a temporary folder, and yield the folder. It is deleted on exit."""
     with TemporaryDirectory(prefix="arco-zip-") as folder, zipfile.ZipFile(archive) as opened:
         opened.extractall(folder)
         yield Path(folder)
@@ -61,8 +61,8 @@ def unzipped(archive: Path) -> Iterator[Path]:
 def running(
     archive: Path, endpoint: Endpoint, log: Path, environment: Mapping[str, str], *options: str
 ) -> Iterator[str]:
-    """Runs a gateway over the API of a zip in a process of its own. Yields the URI to call. Raises `RuntimeError` if
-    it does not start or stop."""
+    """Run a gateway to the API of a zip in another process, and yield its URI. Raises `RuntimeError` if the process
+    does not start, or does not stop with exit status 0."""
     command: list[str | Path] = [
         sys.executable,
         "-m",

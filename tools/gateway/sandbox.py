@@ -1,8 +1,7 @@
-"""Functions in processes, as Lambda runs them: each process asks a Runtime API of its own for one event at a time.
+"""Runs a function in processes as Lambda does: each process takes one event at a time from a Runtime API.
 
-A Runtime API is no process's but its own, so that what a killed process had asked for is lost with it and with nobody
-else. Python runs without site packages and finds the unzipped zip and AWS's runtime client, nothing more: what the zip
-lacks, the function lacks.
+Each process has a Runtime API of its own, so that the event of a killed process is lost, and no other one. Python runs
+without site packages, on the extracted zip and AWS's runtime client, so that a library that the zip lacks is missing.
 """
 
 import asyncio
@@ -22,22 +21,22 @@ from arco_catalog.state.runtime import SystemRuntime
 from tools.gateway.http1 import Request, Response, listening
 
 MAX_PAYLOAD_BYTES = 6 << 20
-"""Of an event, and of a result (Lambda quotas)."""
+"""The largest event and result (Lambda quotas)."""
 MAX_STARTS = 100
-"""Of processes in one pool. A function that dies each time is not started for ever."""
+"""How many processes a pool starts at most, which bounds the restarts of a function that always dies."""
 _INVOCATION = "/2018-06-01/runtime/invocation/"
 _RUNTIME = SystemRuntime()
 _CLIENT = ("awslambdaric", "simplejson", "snapshot-restore-py")
 
 
 class FunctionFailed(Exception):
-    """A function raised, died, took too long or returned too much: there is no result."""
+    """There is no result: the function raised, died, timed out or returned too much."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """What is deployed: an unzipped zip, a handler in it, and its environment. `seconds` is its timeout; `log` is where
-    processes write."""
+    """A deployed function: the folder of the extracted zip, a handler in it, the environment, the log file of its
+    processes, and the timeout in seconds."""
 
     folder: Path
     handler: str
@@ -47,7 +46,7 @@ class Function:
 
 
 def make_runtime_client(folder: Path) -> Path:
-    """A folder with AWS's runtime client and what that imports, for `PYTHONPATH`."""
+    """Link AWS's runtime client and its dependencies into a folder for `PYTHONPATH`, and return the folder."""
     for name in _CLIENT:
         installed = distribution(name)
         for top in {file.parts[0] for file in installed.files or () if not file.parts[0].endswith(".dist-info")}:
@@ -66,7 +65,7 @@ class _Invocation:
 
 @dataclass
 class Sandbox:
-    """One process of a function."""
+    """A process of a function, with its Runtime API."""
 
     function: Function
     client: Path
@@ -77,7 +76,7 @@ class Sandbox:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator["Sandbox"]:
-        """The process runs as long as the context lasts."""
+        """Start the process, and kill it on exit."""
         async with listening(self._api) as address:
             with self.function.log.open("ab") as log:
                 command = [sys.executable, "-S", "-B", "-m", "awslambdaric", self.function.handler]
@@ -100,7 +99,7 @@ class Sandbox:
         return self._started.returncode is None
 
     async def invoke(self, event: bytes) -> bytes:
-        """The result of an event. Raises `FunctionFailed`."""
+        """Run the function with an event, and return the result. Raises `FunctionFailed`."""
         now_ms = _RUNTIME.now_ms()
         result: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         deadline_ms = now_ms + int(1000 * self.function.seconds)
@@ -119,7 +118,7 @@ class Sandbox:
         finally:
             death.cancel()
             if result.done() and not result.cancelled():
-                result.exception()  # seen, even if the process died at the same moment
+                result.exception()  # retrieved, so that asyncio does not log it if the process died as well
 
     @property
     def _started(self) -> asyncio.subprocess.Process:
@@ -137,7 +136,7 @@ class Sandbox:
             "PYTHONPATH": os.pathsep.join([str(function.folder), str(self.client)]),
             "LAMBDA_TASK_ROOT": str(function.folder),
             "_HANDLER": function.handler,
-            "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",  # by which the runtime client leaves letters unescaped
+            "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",  # the runtime client then does not escape letters in JSON
             "AWS_LAMBDA_RUNTIME_API": address,
             "AWS_LAMBDA_FUNCTION_NAME": function.handler.replace(".", "-"),
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
@@ -146,7 +145,7 @@ class Sandbox:
         }
 
     async def _api(self, request: Request) -> Response:
-        """The Runtime API (Lambda developer guide, "Using the Lambda runtime API")."""
+        """Respond to a request of the Runtime API (Lambda developer guide, "Using the Lambda runtime API")."""
         path = request.target
         if path == f"{_INVOCATION}next":
             invocation = self._running = await self._events.get()
@@ -170,7 +169,7 @@ class Sandbox:
                 running.result.set_result(request.body)
             else:
                 running.result.set_exception(FunctionFailed(request.body.decode("utf-8", "replace")))
-        return _status(HTTPStatus.ACCEPTED)  # also what a process says of its own start: it ends, which is seen
+        return _status(HTTPStatus.ACCEPTED)  # an error during the start is accepted, too: the process ends after it
 
 
 def _status(status: HTTPStatus) -> Response:
@@ -178,7 +177,7 @@ def _status(status: HTTPStatus) -> Response:
 
 
 class Pool:
-    """All processes of a function: as many as there are events at once, up to a concurrency."""
+    """The processes of a function: one for each concurrent event, up to a limit."""
 
     def __init__(self, function: Function, concurrency: int) -> None:
         self.function = function
@@ -196,11 +195,12 @@ class Pool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that run."""
+        """The ids of the running processes."""
         return [sandbox.pid for sandbox in self._all if sandbox.alive]
 
     async def invoke(self, event: bytes) -> bytes:
-        """The result of an event, in the process that was free last, or in a new one. Raises `FunctionFailed`."""
+        """Run the function with an event in the process that became idle last, or in a new one, and return the result.
+        Raises `FunctionFailed`."""
         async with self._free:
             sandbox = await self._take()
             try:

@@ -1,4 +1,4 @@
-"""Writes the catalog's OpenAPI document: `python -m tools.openapi`; `--check` says whether it is current."""
+"""Writes the catalog's OpenAPI document: `python -m tools.openapi`. With `--check`, it only compares."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ FILE: Path = PROJECT / "arco_catalog/http/openapi.json"
 
 
 def main() -> int:
-    """Writes or checks."""
+    """Write the document, or compare it with `--check`. Returns 1 if the file is not current, otherwise 0."""
     parser = argparse.ArgumentParser(prog="openapi", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if the file is not current")
     text = in_lines(document()) + "\n"

@@ -1,8 +1,8 @@
-"""The catalog's OpenAPI document, made of its table of routes.
+"""Makes the catalog's OpenAPI document from the table of routes.
 
-What a route is for is told by its handler; parameters, bodies and answers by the specification that has the operation,
-or by `ours`. What any of our routes may answer or take besides is added by what the route says of itself.
-"""
+The summary of an operation is from the route's handler; parameters, bodies and responses are from the specification
+that has the operation, or from `ours`. The parameters and responses that the routes of this catalog have in common are
+added by the fields of the route."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,8 @@ ABOUT = (
 
 
 def document() -> Json:
-    """All that any server may serve. Raises `LookupError` for a route that nobody describes."""
+    """The OpenAPI document of all routes of all servers. Raises `LookupError` for a route that neither a specification
+    nor `ours` describes."""
     routes = {route.endpoint: route for route in (*HEALTH, *ROUTES, *DELEGATION, TOKENS, *MANAGEMENT)}
     paths: dict[str, Json] = {}
     for route in routes.values():
@@ -52,7 +53,7 @@ def document() -> Json:
 
 
 def _operation(route: Route) -> tuple[str, Json]:
-    """Where the document has a route, and what it says of it."""
+    """The path and the operation of a route in the document."""
     specified = operations().get(nameless(route.endpoint))
     path, described = (specified.path, specified.described) if specified else (route.template, _ours(route))
     parameters = [*described["parameters"], *ours.QUERIES.get(route.endpoint, ())]
@@ -65,7 +66,7 @@ def _operation(route: Route) -> tuple[str, Json]:
     }
     for status in _refusals(route):
         responses.setdefault(status, _answer(route, status, {}))
-    told = {
+    operation = {
         "tags": described.get("tags", ["Management API"]),
         "summary": _summary(route),
         "operationId": described["operationId"],
@@ -75,7 +76,7 @@ def _operation(route: Route) -> tuple[str, Json]:
         **({"requestBody": _body(route, described["requestBody"])} if "requestBody" in described else {}),
         "responses": dict(sorted(responses.items())),
     }
-    return path, {name: part for name, part in told.items() if part != [] or name == "security"}
+    return path, {name: part for name, part in operation.items() if part != [] or name == "security"}
 
 
 def _ours(route: Route) -> Json:
@@ -86,13 +87,14 @@ def _ours(route: Route) -> Json:
 
 
 def _summary(route: Route) -> str:
-    """The first sentence of what its handler says."""
+    """The first sentence of the docstring of the route's handler, without the full stop."""
     text = " ".join((route.handler.__doc__ or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[a-z`)])\. ", text)[0].rstrip(".").replace("`", "")
 
 
 def _body(route: Route, body: Json) -> Json:
-    """A body, which must be there even where a specification forgot to say so, in each form that is taken."""
+    """The request body of a route in each form that the route takes. It is required if the route requires it, even if
+    the specification does not."""
     if route.bare_field is not None:
         body = {**body, "content": {kind: _or_bare(media, route.bare_field) for kind, media in body["content"].items()}}
     return {**body, "required": True} if route.has_body else body
@@ -105,7 +107,8 @@ def _or_bare(media: Json, field: str) -> Json:
 
 
 def _answer(route: Route, status: str, answer: Json) -> Json:
-    """An answer with what OpenAPI wants said of each: errors with the body that all of ours have, and to HEAD none."""
+    """A response with the description that OpenAPI requires. Errors have the body of Iceberg's errors; responses to
+    HEAD have none."""
     if route.method == "HEAD":
         return {"description": _phrase(status)}
     if "$ref" in answer:
@@ -125,7 +128,7 @@ def _phrase(status: str) -> str:
 
 
 def _refusals(route: Route) -> Iterator[str]:
-    """How any route of its kind may be refused."""
+    """Yield the statuses with which a route of this kind may refuse a request."""
     changes = route.effect is not Effect.READS
     takes_body = route.has_body or route.optional_json or route.takes_form
     yield from ("400", "403", "5XX", *ours.REFUSALS.get(route.endpoint, ()))

@@ -89,7 +89,7 @@ def extract_management(folder: Path) -> Json:
 
 
 def modern(document: Json) -> Json:
-    """What OpenAPI 3.0 says as 3.1 says it: null is a type like others. And references that stay inside."""
+    """Convert a document of OpenAPI 3.0 to 3.1, where null is a type, with references to the document itself."""
     return {name: _modern(part) for name, part in document.items()}
 
 

@@ -12,7 +12,7 @@ from tools.rck.run import Run, run
 
 
 def main() -> int:
-    """Zero if every test did what it can."""
+    """Run each kit over each store. Returns 0 if every test passed that can pass."""
     versions = {kit.version: kit for kit in KITS}
     parser = argparse.ArgumentParser(prog="rck", description=__doc__)
     parser.add_argument("--kit", nargs="+", choices=versions, default=list(versions), help="releases of the kit")
@@ -21,7 +21,7 @@ def main() -> int:
         nargs="+",
         choices=list(Store),
         default=[Store.LOCAL, Store.S3],
-        help="where the state is: on this machine (the default: local and s3)",
+        help="the stores of the catalog, on this machine (default: local and s3)",
     )
     parser.add_argument(
         "--lambda",
@@ -29,17 +29,17 @@ def main() -> int:
         action="store_const",
         const=Server.LAMBDA,
         default=Server.SERVE,
-        help="against the zip that is deployed, behind a local HTTP API or REST API, on S3 only",
+        help="test the deployed zip behind a local HTTP API or REST API, on S3 only",
     )
     arguments = parser.parse_args()
     stores = [Store(store) for store in arguments.store if arguments.server is Server.SERVE or store == Store.S3]
     runs = [(versions[version], store) for store in stores for version in arguments.kit]
-    good = [_told(kit, store, arguments.server) for kit, store in runs]  # every run, also after one that failed
+    good = [_run_and_report(kit, store, arguments.server) for kit, store in runs]  # a failure does not end the others
     return 0 if all(good) else 1
 
 
-def _told(kit: Kit, store: Store, server: Server) -> bool:
-    """Runs one kit over one store and says what came of it. Logs are kept where something is wrong."""
+def _run_and_report(kit: Kit, store: Store, server: Server) -> bool:
+    """Run one kit over one store, print a report, and return whether there are no faults. Logs stay if there are."""
     scratch = Path(tempfile.mkdtemp(prefix="arco-rck-"))
     try:
         done = run(kit, store, scratch, server)

@@ -1,4 +1,4 @@
-"""The kits, and what of each cannot pass whatever the server does. Everything is run; nothing is excluded."""
+"""The releases of the kit, and the tests that cannot pass with any server. All tests are run; none is excluded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from arco_catalog.http.lambda_adapter import Endpoint
 
 
 class Store(StrEnum):
-    """Where the catalog keeps its state and its tables by default."""
+    """The type of the store that has the catalog's state and its tables."""
 
     LOCAL = "local"
     S3 = "s3"
@@ -17,18 +17,19 @@ class Store(StrEnum):
 
 
 class Server(StrEnum):
-    """What the kit talks to."""
+    """The server that the kit tests."""
 
     SERVE = "serve"
     """`arco serve`."""
     LAMBDA = "lambda"
-    """The zip that is deployed, run by `tools.gateway` behind the kit's `endpoint`; on S3 only."""
+    """The deployed zip, run by `tools.gateway` behind the kit's `endpoint`; on S3 only."""
 
 
 @dataclass(frozen=True)
 class Kit:
-    """A release of the kit: how many tests it has, which of them it aborts or skips by itself, and behind what the
-    function is that it talks to. One that names tables with a slash wants an endpoint that keeps it apart."""
+    """A release of the kit: the number of its tests, the tests that it aborts or skips by itself, and the endpoint of
+    the function that it tests. A release that names tables with a slash needs an endpoint that does not decode
+    paths."""
 
     version: str
     tests: int
@@ -63,11 +64,11 @@ KITS = (
 )
 
 _MOVES_A_FILE = {"tables.testLoadTableWithMissingMetadataFile": "java.nio.file.NoSuchFileException"}
-"""It moves a metadata file away as a path of this machine: `s3:/bucket/...`."""
+"""The test moves a metadata file as a path of the local file system: `s3:/bucket/...`."""
 CANNOT_PASS: Mapping[Store, Mapping[str, str]] = {
     Store.LOCAL: {},
     Store.S3: _MOVES_A_FILE,
     Store.GCS: _MOVES_A_FILE,
     Store.AZURE: _MOVES_A_FILE,
 }
-"""Tests that fail for a reason of their own, and the error that shows it: any other error is the server's."""
+"""Tests that fail with every server, with the class of the error. Any other error is a fault of the server."""

@@ -1,4 +1,4 @@
-"""What a run of the kit said, and whether that is all that it can say."""
+"""Reads the results of a run of the kit, and compares them with the expected ones."""
 
 import re
 from collections import Counter
@@ -19,7 +19,8 @@ _ABORTED = "org.opentest4j.TestAbortedException"
 
 
 class Result(StrEnum):
-    """As JUnit counts them: an aborted test began and found that it does not apply, a skipped one is disabled."""
+    """The result of a test in JUnit's terms: an aborted test ran and found that it does not apply, a skipped one is
+    disabled."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -29,7 +30,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One test, and where it did not pass, the error's class and text."""
+    """The result of one test, with the class and message of the error if it did not pass."""
 
     test: str
     result: Result
@@ -37,7 +38,7 @@ class Outcome:
 
 
 def read(file: Path) -> list[Outcome]:
-    """The outcomes in JUnit's XML report, sorted by name."""
+    """Read the outcomes in JUnit's XML report, sorted by the names of tests."""
     cases = ElementTree.parse(file).getroot().iter("testcase")
     return sorted((_outcome(case) for case in cases), key=lambda outcome: outcome.test)
 
@@ -59,13 +60,14 @@ def _line(text: str) -> str:
 
 
 def counts(outcomes: Sequence[Outcome]) -> str:
-    """For instance: 146 passed, 1 failed, 9 aborted, 1 skipped of 157."""
+    """The counts of outcomes as text, such as `146 passed, 1 failed, 9 aborted, 1 skipped of 157`."""
     found = Counter(outcome.result for outcome in outcomes)
     return f"{', '.join(f'{found[result]} {result}' for result in Result)} of {len(outcomes)}"
 
 
 def faults(kit: Kit, cannot_pass: Mapping[str, str], outcomes: Sequence[Outcome]) -> list[str]:
-    """One line for whatever is not as it must be. A test may only fail as `cannot_pass` says, and then it must."""
+    """A line for each outcome that is not expected, and one if the number of tests is wrong. A test of `cannot_pass`
+    must fail with the error given there; all others must pass, except those that the kit does not run."""
     found = [line for outcome in outcomes if (line := _fault(kit, cannot_pass, outcome))]
     if len(outcomes) != kit.tests:
         found.append(f"{len(outcomes)} tests were found, not {kit.tests}")
@@ -76,7 +78,7 @@ def _fault(kit: Kit, cannot_pass: Mapping[str, str], outcome: Outcome) -> str | 
     test, error = outcome.test, cannot_pass.get(outcome.test)
     match outcome.result:
         case Result.PASSED if error or test in kit.not_run:
-            return f"{test} passed, though the kit is said not to allow it"
+            return f"{test} passed, although kits.py lists it as one that cannot pass"
         case Result.FAILED if error is None or not outcome.why.startswith(f"{error}:"):
             return f"{test} failed: {outcome.why}"
         case Result.ABORTED | Result.SKIPPED if test not in kit.not_run:

@@ -1,4 +1,4 @@
-"""One run of one kit against a fresh `arco serve`, or against the zip that is deployed."""
+"""Runs a kit against a new `arco serve`, or against the deployed zip."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ CLOUD_URLS = {
     Store.AZURE: "az://arco-rck/catalog",
 }
 
-# The strictest that a correct server can meet. The kit reads `rck.local` from JUnit's own configuration, too.
+# The strictest options that a correct server satisfies. The kit reads `rck.local` from JUnit's configuration, too.
 OPTIONS = {
     "rck.local": "false",
     "rck.requires-namespace-create": "true",
@@ -41,7 +41,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run: its tests, what is wrong with them, and how long it took."""
+    """The result of a run: the outcomes of its tests, a line for each fault, and how long it took."""
 
     outcomes: list[report.Outcome]
     faults: list[str]
@@ -49,18 +49,18 @@ class Run:
 
 
 def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) -> Run:
-    """Runs the kit, tables and views, over a new store. Logs stay in `scratch`.
+    """Run the kit's tests of tables and views over a new store, with logs in `scratch`.
 
-    Raises `LookupError` without the kit's jars or a JDK, `RuntimeError` if the kit ends without a report,
-    `subprocess.TimeoutExpired` if it does not end.
+    Raises `LookupError` if the kit's jars or a JDK are missing, `RuntimeError` if the kit ends without a report, and
+    `subprocess.TimeoutExpired` if it does not end within `LIMIT_S`.
     """
     temporary = scratch / "tmp"
     temporary.mkdir()
-    # The kit names locations of its own: below /tmp, written into it, and in JUnit's temporary folders.
+    # Tests of the kit choose locations by themselves: below /tmp, and in JUnit's temporary folders.
     allowed = exported({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
     with _store(store, scratch) as url, allowed, _served(server, kit.endpoint, url, scratch) as uri:
         properties = {"uri": uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
-        # No io-impl: the client's default chooses by scheme. A store's own can't write the `file:/tmp/...` of six.
+        # Without io-impl the client chooses by scheme. The store's own cannot write the `file:/tmp/...` of six tests.
         properties |= {name: value for name, value in spark_properties(url).items() if name != "io-impl"}
         began = time.perf_counter()
         outcomes = _execute(_jars(kit, url), OPTIONS | properties, scratch)
@@ -70,7 +70,7 @@ def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) ->
 
 @contextmanager
 def _served(server: Server, endpoint: Endpoint, store: str, scratch: Path) -> Iterator[str]:
-    """Where the catalog over a store answers."""
+    """Start a server for the catalog in a store, and yield its URI."""
     log = scratch / "server.log"
     if server is Server.SERVE:
         with serving(store, log) as running_server:
@@ -84,14 +84,14 @@ def _served(server: Server, endpoint: Endpoint, store: str, scratch: Path) -> It
 
 @contextmanager
 def _store(store: Store, scratch: Path) -> Iterator[str]:
-    """The URL of an empty store, in an emulator of its own where it is in a cloud."""
+    """Yield the URL of an empty store. A store of a cloud is in an emulator that is started for it."""
     url = f"file:{scratch / 'store'}" if store is Store.LOCAL else CLOUD_URLS[store]
     with store_server(url):
         yield url
 
 
 def _execute(jars: Sequence[Path], properties: Mapping[str, str], scratch: Path) -> list[report.Outcome]:
-    """The kit in a JVM of its own. Every system property becomes a property of the client."""
+    """Run the kit in a JVM, and return the outcomes. Every system property becomes a property of the client."""
     command = [
         str(java_home() / "bin" / "java"),
         "-Xmx1g",
@@ -109,9 +109,9 @@ def _execute(jars: Sequence[Path], properties: Mapping[str, str], scratch: Path)
     ]
     with (scratch / "kit.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            process.wait(LIMIT_S)  # its exit code says less than its report
+            process.wait(LIMIT_S)  # the exit code is ignored, since the report has more
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGQUIT)  # what its threads are waiting for goes into the log
+            process.send_signal(signal.SIGQUIT)  # the JVM writes the stacks of its threads to the log
             time.sleep(2)
             raise
         finally:
@@ -123,7 +123,8 @@ def _execute(jars: Sequence[Path], properties: Mapping[str, str], scratch: Path)
 
 
 def _jars(kit: Kit, store: str) -> list[Path]:
-    """The jars whose hashes are known, as `make` has checked them."""
+    """The kit's jars, whose hashes `make` has checked, and those of the store. Raises `LookupError` if they are not
+    there."""
     folder = JARS / f"rck-{kit.version}"
     if not (folder / "complete").exists():
         raise LookupError(f"the kit {kit.version} is not in .jars: run `make rck`")

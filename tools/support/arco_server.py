@@ -1,4 +1,4 @@
-"""A real `arco serve`, to be started, looked at, killed and started again."""
+"""A real `arco serve` process that tests start, inspect, kill and start again."""
 
 import os
 import resource
@@ -57,13 +57,13 @@ class ArcoServer:
         watchdog = threading.Timer(START_S, process.kill)
         watchdog.start()
         try:
-            said = process.stdout.readline() if process.stdout is not None else ""
+            line = process.stdout.readline() if process.stdout is not None else ""
         finally:
             watchdog.cancel()
-        _, found, rest = said.partition(" at http://")
+        _, found, rest = line.partition(" at http://")
         if not found:
             self.kill()
-            raise RuntimeError(f"arco serve did not start: {said}{self._log.read_text()[-4000:]}")
+            raise RuntimeError(f"arco serve did not start: {line}{self._log.read_text()[-4000:]}")
         self.uri = f"http://{rest.split()[0]}"
 
     def _limit_descriptors(self) -> None:
@@ -87,12 +87,12 @@ class ArcoServer:
         return self._process.pid
 
     def memory(self, field: str) -> int:
-        """Bytes, as /proc/PID/status tells them: `VmRSS` now, `VmHWM` at most so far."""
+        """A size in bytes from /proc/PID/status: `VmRSS` is the present one, `VmHWM` the peak."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             name, _, value = line.partition(":")
             if name == field:
                 return int(value.split()[0]) * 1024
-        raise RuntimeError(f"/proc tells no {field}")
+        raise RuntimeError(f"/proc/PID/status has no field {field}")
 
     def cpu_seconds(self) -> float:
         """CPU time that it has used, in user and system mode."""

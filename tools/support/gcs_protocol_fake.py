@@ -3,7 +3,7 @@
 It does what Google's reference says of the requests that the store and PyArrow make, generations and preconditions
 included. What passes on it fits the reference as we read it: it does not show what Google's own servers do.
 
-It prints its port, and ends when its standard input does, so it never outlives whoever started it.
+It prints its port, and ends when its standard input does, so it never outlives the program that started it.
 """
 
 import asyncio
@@ -265,8 +265,8 @@ def _error(refused: Refused, *, media: bool) -> web.Response:
         return web.Response(status=304)
     if media:
         return web.Response(status=refused.status, text=refused.message)
-    told = {"message": refused.message, "domain": "global", "reason": refused.reason}
-    error = {"error": {"code": refused.status, "message": refused.message, "errors": [told]}}
+    detail = {"message": refused.message, "domain": "global", "reason": refused.reason}
+    error = {"error": {"code": refused.status, "message": refused.message, "errors": [detail]}}
     return web.Response(status=refused.status, text=json.dumps(error), content_type="application/json")
 
 
@@ -276,7 +276,7 @@ async def serve() -> None:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    print(runner.addresses[0][1], flush=True)  # noqa: T201  whoever started it reads the port
+    print(runner.addresses[0][1], flush=True)  # noqa: T201  the program that started it reads the port
     await asyncio.to_thread(sys.stdin.read)
     await runner.cleanup()
 

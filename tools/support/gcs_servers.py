@@ -13,7 +13,7 @@ from tools.support.server_process import announcing, built, listening
 
 @dataclass(frozen=True)
 class GcsServer:
-    """A running GCS at `endpoint`, which asks for no credentials."""
+    """A running GCS at `endpoint`, which requires no credentials."""
 
     endpoint: str
 

@@ -39,7 +39,7 @@ def settings(scratch: Path) -> dict[str, str]:
 
 
 def submit_arguments(scratch: Path) -> str:
-    """What the variable PYSPARK_SUBMIT_ARGS tells a program of these settings that starts Spark by itself."""
+    """The value of PYSPARK_SUBMIT_ARGS by which a program that starts Spark itself gets these settings."""
     conf = [text for name, value in settings(scratch).items() for text in ("--conf", f"{name}={value}")]
     return shlex.join([*conf, "pyspark-shell"])
 

@@ -1,6 +1,6 @@
 """moto, in a process of its own so that several processes can share it: `python -m tools.support.moto_server`.
 
-Prints its port, and ends when its standard input does, so it never outlives whoever started it.
+Prints its port, and ends when its standard input does, so it never outlives the program that started it.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main() -> None:
         application = without_conditions(application)
     server = make_server("127.0.0.1", arguments.port, application, threaded=True, request_handler=QuietHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_port, flush=True)  # noqa: T201  whoever started it reads the port
+    print(server.server_port, flush=True)  # noqa: T201  the program that started it reads the port
     sys.stdin.read()
     os._exit(0)
 
