@@ -100,6 +100,6 @@ async def app(environment: dict[str, str]) -> AsyncIterator[FunctionApp]:
 
 
 @pytest.fixture
-def nobody_authenticates(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """To be asked for ahead of `app`."""
+def without_authentication(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint without authentication. A test must request it before `app`."""
     monkeypatch.setenv("ARCO_ENDPOINT", "unauthenticated")

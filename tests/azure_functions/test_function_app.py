@@ -124,7 +124,7 @@ async def test_an_authenticated_caller_without_a_name_is_refused(app: FunctionAp
     assert answer.status == 401
 
 
-@pytest.mark.usefixtures("nobody_authenticates")
+@pytest.mark.usefixtures("without_authentication")
 async def test_without_authentication_a_client_s_own_header_names_nobody(
     app: FunctionApp, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,4 +1,4 @@
-"""The function app over a store with a realm: whom it lets in, by its own tokens and by what App Service verified."""
+"""The function app over a store with a realm: authentication by its own tokens, and by App Service."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ BY_EASY_AUTH = {
     "ARCO_GATEWAY_APIS": "easyauth",
     "ARCO_GATEWAY_PRINCIPAL_CLAIM": "oid",
 }
-NOBODY = {PRINCIPAL: ""}
+ANONYMOUS = {PRINCIPAL: ""}
 ADA = {PRINCIPAL: principal(iss=ISSUER, **{OBJECT_ID_TYPE: OBJECT_ID})}
 
 
@@ -44,22 +44,22 @@ async def root(environment: dict[str, str]) -> tuple[str, str]:
 
 
 @pytest.fixture
-def said(request: pytest.FixtureRequest, root: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of the app, to be asked for ahead of it."""
+def settings(request: pytest.FixtureRequest, root: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the app. A test must request them before `app`."""
     for name, value in request.param.items():
         monkeypatch.setenv(name, value)
 
 
 def with_settings(*settings: Mapping[str, str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("said", settings, indirect=True)
+    return pytest.mark.parametrize("settings", settings, indirect=True)
 
 
 async def login(app: FunctionApp, client: tuple[str, str]) -> dict[str, str]:
     form = {"grant_type": "client_credentials", "client_id": client[0], "client_secret": client[1]}
-    typed = {"content-type": "application/x-www-form-urlencoded", **NOBODY}
+    typed = {"content-type": "application/x-www-form-urlencoded", **ANONYMOUS}
     answer = await app.send("POST", "/v1/oauth/tokens", urlencode(form).encode(), typed)
     assert answer.status == 200, answer.body
-    return {"authorization": f"Bearer {answer.json['access_token']}", **NOBODY}
+    return {"authorization": f"Bearer {answer.json['access_token']}", **ANONYMOUS}
 
 
 async def send(app: FunctionApp, method: str, target: str, body: JsonObject, headers: dict[str, str]) -> Answer:
@@ -67,7 +67,7 @@ async def send(app: FunctionApp, method: str, target: str, body: JsonObject, hea
 
 
 @with_settings(INTERNAL, {**INTERNAL, "ARCO_ENDPOINT": "unauthenticated"})
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_clients_with_a_secret_are_let_in_and_do_what_was_granted(
     root: tuple[str, str], app: FunctionApp
 ) -> None:
@@ -85,12 +85,12 @@ async def test_clients_with_a_secret_are_let_in_and_do_what_was_granted(
 
     assert (await app.get(CONFIG, stranger)).status == 404
     assert (await app.get(f"{NAMESPACES}/db/tables/t", stranger)).status == 404
-    for unknown in (NOBODY, {**NOBODY, "authorization": "Bearer a.b.c"}, ADA):
+    for unknown in (ANONYMOUS, {**ANONYMOUS, "authorization": "Bearer a.b.c"}, ADA):
         assert (await app.get(CONFIG, unknown)).status == 401
 
 
 @with_settings(BY_EASY_AUTH)
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_whom_app_service_verified_is_known_by_issuer_and_object_id_where_its_word_is_taken(
     root: tuple[str, str], app: FunctionApp
 ) -> None:
@@ -114,7 +114,7 @@ async def test_whom_app_service_verified_is_known_by_issuer_and_object_id_where_
 
 
 @with_settings({**BY_EASY_AUTH, "ARCO_ENDPOINT": "unauthenticated"})
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_a_header_that_nobody_removes_from_requests_lets_nobody_in(
     root: tuple[str, str], app: FunctionApp
 ) -> None:
@@ -126,20 +126,20 @@ async def test_a_header_that_nobody_removes_from_requests_lets_nobody_in(
 
 
 @with_settings({})
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_an_app_that_was_not_told_to_ask_serves_nobody_where_there_is_a_realm(app: FunctionApp) -> None:
     assert {answer.status for answer in await asyncio.gather(*(app.get(CONFIG) for _ in range(4)))} == {403}
     assert (await app.post(NAMESPACES, {"namespace": ["db"]})).status == 403
 
 
 @with_settings({"ARCO_AUTHORIZATION": "off"})
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_it_serves_whom_app_service_lets_in_where_grants_were_turned_off(app: FunctionApp) -> None:
     assert (await app.post(NAMESPACES, {"namespace": ["db"]})).status == 200
 
 
 @with_settings(INTERNAL)
-@pytest.mark.usefixtures("said")
+@pytest.mark.usefixtures("settings")
 async def test_the_timer_walks_every_catalog_of_the_realm(
     root: tuple[str, str], app: FunctionApp, environment: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:

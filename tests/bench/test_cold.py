@@ -47,18 +47,18 @@ for module, names in {
     for name in names.split():
         watch(module, name)
 
-class Watched(datetime.datetime):
+class WatchedClock(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
-        sys.exit("somebody takes now when it is imported")
-datetime.datetime = Watched
+        sys.exit("an import calls datetime.now")
+datetime.datetime = WatchedClock
 
 importlib.import_module(sys.argv[1])
 """
 
 
 def imported(module: str, *folders: Path) -> subprocess.CompletedProcess[str]:
-    """A module, in a process of its own in which nobody may look at clock or dice."""
+    """Import a module in a process that ends with an error at a use of the clock or of randomness."""
     path = os.pathsep.join(map(str, folders))
     command = [sys.executable, "-c", SPY, module]
     environment = {**ENVIRONMENT, "PYTHONPATH": path, "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}

@@ -45,7 +45,7 @@ def statistics(number: int) -> Object:
 
 def big_table(size: int) -> Object:
     """`size` of everything: columns in two schemas, schemas of sizes that differ, specs, orders, snapshots, refs (one
-    with as many fields that nobody knows), properties, keys, statistics, log entries, and a long uuid."""
+    with as many unknown fields), properties, keys, statistics, log entries, and a long uuid."""
     wide = [schema_of(0, size), schema_of(1, size, "d")]
     narrow = [schema_of(number, 1 + number % 2, f"n{number}_") for number in range(2, size + 2)]
     refs: Object = {

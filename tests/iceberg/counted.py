@@ -147,7 +147,7 @@ class Fields(dict[str, Any]):
 
 
 def counted(value: Json) -> Json:
-    """A JSON value that counts wherever it is looked at."""
+    """A JSON value that counts each access to it."""
     if isinstance(value, dict):
         return Fields({Text(name): counted(item) for name, item in value.items()})
     if isinstance(value, list):
@@ -158,7 +158,7 @@ def counted(value: Json) -> Json:
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many steps some work takes. What it raises, it raises."""
+    """How many steps a function takes. An exception of it is raised."""
 
     before = METER.steps
     with _traced():
@@ -167,7 +167,7 @@ def steps_of(work: Callable[[], object]) -> int:
 
 
 async def steps_of_task(work: Awaitable[object]) -> int:
-    """The same for work that is awaited, with all that its event loop does meanwhile."""
+    """How many steps an awaited task takes, including those of the event loop until it ends."""
     before = METER.steps
     with _traced():
         await work

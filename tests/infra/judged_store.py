@@ -1,4 +1,4 @@
-"""A store in memory that asks a plan's policies before each call, as S3 does."""
+"""A store in memory that checks each call by a plan's policies, as S3 does."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,12 +10,12 @@ Allows = Callable[[str, str, str | None], bool]
 
 
 class JudgedStore(MemoryStore):
-    """`allows` judges for whoever calls at the time."""
+    """A store whose `allows` decides about each call of the present caller."""
 
     allows: Allows = staticmethod(lambda action, key, prefix: False)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """Reads; what is missing is told from what is forbidden only to who may list."""
+        """Read an object. A missing one is reported as denied unless the caller may list the bucket."""
         self._judge("s3:GetObject", key)
         answer = await super().get(key, if_changed_from)
         if isinstance(answer, Missing):
@@ -23,7 +23,7 @@ class JudgedStore(MemoryStore):
         return answer
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """The same."""
+        """Read a part of an object, with the rights that `get` needs."""
         self._judge("s3:GetObject", key)
         answer = await super().get_range(key, start, length)
         if isinstance(answer, Missing):
@@ -31,23 +31,23 @@ class JudgedStore(MemoryStore):
         return answer
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """A conditional write needs the right to read, too."""
+        """Write an object. The right to write is enough."""
         self._judge("s3:PutObject", key)
         return await super().put(key, body, when)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Deletes."""
+        """Delete an object."""
         self._judge("s3:DeleteObject", key)
         return await super().delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Each by itself."""
+        """Delete objects; each needs the right."""
         for key in keys:
             self._judge("s3:DeleteObject", key)
         return await super().delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Lists."""
+        """List a prefix, with the right to list the bucket with this prefix."""
         self._judge("s3:ListBucket", prefix=prefix)
         return await super().list(prefix, after)
 

@@ -31,11 +31,11 @@ Variables = Mapping[str, JsonValue]
 
 
 class TerraformFailed(Exception):
-    """Terraform ended with an error; the message is all that it said."""
+    """Terraform ended with an error; the message has its output."""
 
 
 def terraform() -> str:
-    """The program. Raises `TerraformFailed` without one: nothing here is skipped for want of it."""
+    """The path of Terraform. Raises `TerraformFailed` if there is none: tests are not skipped without it."""
     found = shutil.which("terraform")
     if found is None:
         raise TerraformFailed("terraform (1.11 or newer) is not in PATH; the tests of infra/ need it")
@@ -72,11 +72,11 @@ class Workspace:
     @classmethod
     def of_deployments(cls, deployments: Mapping[str, Variables], scratch: Path) -> "Workspace":
         """Many deployments of the module in one configuration: Terraform takes long to start, and less for each."""
-        shown = {"told": "local.realm_settings", "jobs": "[local.job_arguments, local.job_submission]"}
+        shown = {"realm_settings": "local.realm_settings", "jobs": "[local.job_arguments, local.job_submission]"}
         outputs = [f'output "{name}" {{\n  value = {value}\n}}\n' for name, value in shown.items()]
         (_copy(scratch) / "shown.tf").write_text("".join(outputs))
         blocks = [
-            f'{module_block(name, variables)}output "{name}" {{\n  value = module.{name}.told\n}}\n'
+            f'{module_block(name, variables)}output "{name}" {{\n  value = module.{name}.realm_settings\n}}\n'
             f'output "{name}-jobs" {{\n  value = module.{name}.jobs\n}}\n'
             for name, variables in deployments.items()
         ]
@@ -107,12 +107,12 @@ class Workspace:
         return workspace
 
     def initialise(self, provider: str = "aws") -> None:
-        """Finds modules and provider."""
+        """Run `terraform init` with the local provider if there is one."""
         folder = plugins(provider)
         self.run("init", "-backend=false", *([] if folder is None else [f"-plugin-dir={folder}"]))
 
     def use(self, aws: S3Server) -> None:
-        """Lets the provider talk to `aws` instead of Amazon."""
+        """Let the provider send its requests to `aws` and not to Amazon."""
         provider: JsonObject = {
             "region": REGION,
             "access_key": "testing",
@@ -126,50 +126,50 @@ class Workspace:
         (self.folder / "moto_override.tf.json").write_text(json.dumps(document))
 
     def plan(self) -> "Plan":
-        """What Terraform would make, nothing being there. Raises `TerraformFailed` if it refuses."""
+        """Plan the configuration without existing resources. Raises `TerraformFailed` if Terraform refuses it."""
         self.run("plan", "-refresh=false", "-lock=false", "-out=made.tfplan")
         document: JsonObject = json.loads(self.run("show", "-json", "made.tfplan"))
         return Plan(document)
 
     def managed(self) -> list[str]:
-        """Addresses of what was made and stands."""
+        """The addresses of existing resources."""
         return [line for line in self.run("state", "list").splitlines() if not line.startswith("data.")]
 
     def refusals(self, command: str) -> list[dict[str, Any]]:
         """The errors that `validate` or `plan` ends with."""
         done = self._done(command, "-json")
         if command == "validate":
-            said = json.loads(done.stdout)["diagnostics"]
+            diagnostics = json.loads(done.stdout)["diagnostics"]
         else:
             events = [json.loads(line) for line in done.stdout.splitlines()]
-            said = [event["diagnostic"] for event in events if event["type"] == "diagnostic"]
-        return [diagnostic for diagnostic in said if diagnostic["severity"] == "error"]
+            diagnostics = [event["diagnostic"] for event in events if event["type"] == "diagnostic"]
+        return [diagnostic for diagnostic in diagnostics if diagnostic["severity"] == "error"]
 
     def apply(self, variables: Variables) -> dict[str, Any]:
-        """Makes it. Returns the outputs."""
+        """Apply the configuration, and return the outputs by name."""
         self.run("apply", "-auto-approve", "-parallelism=30", self._given(variables))
-        said = json.loads(self.run("output", "-json"))
-        return {name: output["value"] for name, output in said.items()}
+        outputs = json.loads(self.run("output", "-json"))
+        return {name: output["value"] for name, output in outputs.items()}
 
     def destroy(self, variables: Variables) -> None:
-        """Takes it all away."""
+        """Destroy all resources."""
         self.run("destroy", "-auto-approve", "-refresh=false", "-parallelism=30", self._given(variables))
 
     def changes(self, variables: Variables) -> set[str]:
-        """Addresses of what another apply would change."""
-        said = [json.loads(line) for line in self.run("plan", "-json", self._given(variables)).splitlines()]
-        return {event["change"]["resource"]["addr"] for event in said if event["type"] == "planned_change"}
+        """The addresses of resources that another apply would change."""
+        events = [json.loads(line) for line in self.run("plan", "-json", self._given(variables)).splitlines()]
+        return {event["change"]["resource"]["addr"] for event in events if event["type"] == "planned_change"}
 
     def run(self, command: str, *arguments: str) -> str:
-        """What a Terraform command printed. Raises `TerraformFailed`."""
+        """Run a Terraform command, and return its output. Raises `TerraformFailed` if it fails."""
         done = self._done(command, *arguments)
         if done.returncode != 0:
             raise TerraformFailed(f"terraform {command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
     def _done(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        told = {"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "TF_CLI_ARGS": "-no-color", "GOGC": SELDOM}
-        environment = {**os.environ, **told}
+        settings = {"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "TF_CLI_ARGS": "-no-color", "GOGC": SELDOM}
+        environment = {**os.environ, **settings}
         return subprocess.run(
             [terraform(), command, *arguments],
             cwd=self.folder,
@@ -224,7 +224,7 @@ class Plan:
         ]
 
     def data(self, deployment: str, address: str) -> Mapping[str, Any]:
-        """What a data source of a deployment gave while it was planned, or what it is going to be asked with."""
+        """The values of a data source of a deployment: its results, or its arguments if it is read by the apply."""
         document: Any = self.document
         values = [
             resource["values"]
@@ -236,8 +236,8 @@ class Plan:
         found: Mapping[str, Any] = values[0]
         return found
 
-    def told(self, deployment: str) -> Mapping[str, Any]:
-        """What the API of a deployment is told of its realm; `UNKNOWN` what is known only when it is made."""
+    def realm_settings(self, deployment: str) -> Mapping[str, Any]:
+        """The settings of the realm that the API of a deployment gets; `UNKNOWN` for those known after the apply."""
         document: Any = self.document
         change = document["output_changes"][deployment]
         unknown = change["after_unknown"]
@@ -245,7 +245,7 @@ class Plan:
         return {**(change["after"] or {}), **dict.fromkeys(hidden, UNKNOWN)}
 
     def jobs(self, deployment: str) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
-        """What each job of the pipeline is told, and how it is submitted."""
+        """The arguments of each job of the pipeline, and those with which it is submitted."""
         document: Any = self.document
         arguments, submission = document["planned_values"]["outputs"][f"{deployment}-jobs"]["value"]
         return arguments, submission

@@ -33,8 +33,8 @@ BUCKET = "lake-123456789012-us-east-1"
 
 
 @dataclass(frozen=True)
-class Deployed:
-    """A deployment that stands."""
+class Deployment:
+    """An applied deployment."""
 
     aws: S3Server
     workspace: Workspace
@@ -89,22 +89,22 @@ def open_to_requests(aws: S3Server) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def lake(aws: S3Server, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+def lake(aws: S3Server, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """The module with its defaults, and the zip that `make package` builds. The last test of this file destroys it."""
     scratch = tmp_path_factory.mktemp("applied")
     workspace = Workspace.copy_of(".", scratch)
     workspace.use(aws)
     variables: Variables = {"name": "lake", "package": str(archive)}
-    return Deployed(aws, workspace, variables, workspace.apply(variables), archive)
+    return Deployment(aws, workspace, variables, workspace.apply(variables), archive)
 
 
-def test_the_deployed_code_is_the_package(lake: Deployed) -> None:
+def test_the_deployed_code_is_the_package(lake: Deployment) -> None:
     digest = base64.b64encode(hashlib.sha256(lake.package.read_bytes()).digest()).decode()
 
     assert {lake.function(name)["CodeSha256"] for name in ("api", "reconcile", "work", "collect")} == {digest}
 
 
-def test_a_pyiceberg_session_runs_through_the_deployed_api(lake: Deployed, tmp_path: Path) -> None:
+def test_a_pyiceberg_session_runs_through_the_deployed_api(lake: Deployment, tmp_path: Path) -> None:
     environment = lake.environment("api")
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
@@ -128,14 +128,14 @@ def test_a_pyiceberg_session_runs_through_the_deployed_api(lake: Deployed, tmp_p
     assert table.location().startswith(f"s3://{BUCKET}/main/warehouse/")
 
 
-async def test_the_deployed_reconciler_reaches_the_end_of_its_walk(lake: Deployed, tmp_path: Path) -> None:
+async def test_the_deployed_reconciler_reaches_the_end_of_its_walk(lake: Deployment, tmp_path: Path) -> None:
     stats = await invoke(lake, "reconcile", {}, tmp_path)
 
     assert stats["stopped"] is False
     assert stats["unreadable"] == []
 
 
-async def test_the_deployed_worker_says_which_message_failed(lake: Deployed, tmp_path: Path) -> None:
+async def test_the_deployed_worker_says_which_message_failed(lake: Deployment, tmp_path: Path) -> None:
     bodies = {"good": {"version": 1, "work": "reconcile"}, "bad": {"version": 1, "work": "nothing that there is"}}
     records = [{"messageId": name, "body": json.dumps(body)} for name, body in bodies.items()]
 
@@ -144,7 +144,7 @@ async def test_the_deployed_worker_says_which_message_failed(lake: Deployed, tmp
     }
 
 
-async def invoke(lake: Deployed, name: str, event: object, scratch: Path) -> dict[str, Any]:
+async def invoke(lake: Deployment, name: str, event: object, scratch: Path) -> dict[str, Any]:
     """What a deployed function returns."""
     with unzipped(lake.package) as folder:
         function = Function(folder, lake.function(name)["Handler"], lake.environment(name), scratch / f"{name}.log")
@@ -154,7 +154,7 @@ async def invoke(lake: Deployed, name: str, event: object, scratch: Path) -> dic
     return result
 
 
-def test_the_outputs_lead_to_what_was_made(lake: Deployed) -> None:
+def test_the_outputs_lead_to_what_was_made(lake: Deployment) -> None:
     outputs = lake.outputs
 
     assert outputs["bucket"] == BUCKET
@@ -171,7 +171,7 @@ def test_the_outputs_lead_to_what_was_made(lake: Deployed) -> None:
     assert [each.partition("/")[2] for each in called[0]["Resource"]] == ["*/*/v1/*", "*/*/polaris/*", "*/*/api/*"]
 
 
-def test_settings_to_paste_are_those_that_a_local_server_prints_and_what_signs_in(lake: Deployed) -> None:
+def test_settings_to_paste_are_those_that_a_local_server_prints_and_what_signs_in(lake: Deployment) -> None:
     local = client_config(lake.outputs["url"], "main", "s3://bucket", {"AWS_REGION": REGION})
     deployed = "\n\n".join(lake.outputs["settings"][engine] for engine in ("spark", "pyiceberg", "trino"))
 
@@ -191,14 +191,14 @@ def settings(text: str) -> set[tuple[str, str]]:
     return {*flat, *re.findall(r'^ +"([a-z][a-z0-9.-]*)": "([^"]*)"', text, re.MULTILINE)}
 
 
-def test_applying_again_would_change_nothing(lake: Deployed) -> None:
+def test_applying_again_would_change_nothing(lake: Deployment) -> None:
     """But for what moto gives back in other words: JSON with other spaces, and an alias as the version it names."""
     reworded = {"aws_sqs_queue.work", "aws_lambda_event_source_mapping.work"}
 
     assert lake.workspace.changes(lake.variables) <= reworded
 
 
-def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployed) -> None:
+def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployment) -> None:
     """What the gateway of this deployment verifies is believed, and nobody else's word."""
     outputs = lake.workspace.apply({**lake.variables, "auth": ["gateway"]})
     told = lake.environment("api")
@@ -218,7 +218,7 @@ def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployed) -> None:
     assert "iceberg.rest-catalog.vended-credentials-enabled=true" in outputs["settings"]["trino"]
 
 
-def test_destroying_it_keeps_a_bucket_with_data_until_it_is_emptied(lake: Deployed) -> None:
+def test_destroying_it_keeps_a_bucket_with_data_until_it_is_emptied(lake: Deployment) -> None:
     bucket = bucket_in(lake.aws)
     with open_to_requests(lake.aws):
         bucket.put_object(Key="main/_catalog/core/manifest.json", Body=b"{}")

@@ -245,7 +245,7 @@ def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:
 
 # The realm
 
-TOLD: dict[str, dict[str, str]] = {
+REALM_SETTINGS: dict[str, dict[str, str]] = {
     "fresh": {},
     "anyone": {},
     "signed": {"AUTH": "gateway", "GATEWAY_APIS": UNKNOWN, "GATEWAY_PRINCIPAL_CLAIM": "sub"},
@@ -276,20 +276,22 @@ TOLD: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("deployment", TOLD)
-def test_the_api_is_told_whom_to_believe_and_by_which_secret(plan: Plan, deployment: str) -> None:
-    assert plan.told(deployment) == {f"ARCO_{name}": value for name, value in TOLD[deployment].items()}
+@pytest.mark.parametrize("deployment", REALM_SETTINGS)
+def test_the_api_gets_the_settings_of_authentication_and_the_secret(plan: Plan, deployment: str) -> None:
+    assert plan.realm_settings(deployment) == {
+        f"ARCO_{name}": value for name, value in REALM_SETTINGS[deployment].items()
+    }
 
 
-@pytest.mark.parametrize("deployment", [name for name in TOLD if TOLD[name]])
-def test_what_the_api_is_told_is_what_it_reads(plan: Plan, deployment: str) -> None:
-    """Each is a variable of the functions, and its own parser takes what it is told."""
+@pytest.mark.parametrize("deployment", [name for name in REALM_SETTINGS if REALM_SETTINGS[name]])
+def test_the_api_reads_each_setting_that_it_gets(plan: Plan, deployment: str) -> None:
+    """Each is a variable of the functions, whose parser accepts the value."""
     read = {variable.name: variable for variable in (*FUNCTIONS, *AUTHENTICATION)}
-    told = {name: value for name, value in plan.told(deployment).items() if value != UNKNOWN}
+    settings = {name: value for name, value in plan.realm_settings(deployment).items() if value != UNKNOWN}
 
-    assert {*plan.told(deployment)} <= {*read}
-    for name in told:
-        assert read[name].read(told)
+    assert {*plan.realm_settings(deployment)} <= {*read}
+    for name in settings:
+        assert read[name].read(settings)
 
 
 def test_gateways_pass_on_what_there_is_and_have_a_limit_where_clients_log_in(plan: Plan) -> None:

@@ -30,8 +30,8 @@ with_bucket = pytest.mark.parametrize("deployment", OWN_BUCKET)
 
 
 @dataclass(frozen=True)
-class Deployed:
-    """A deployment of the plan, and who is who in it."""
+class Deployment:
+    """A deployment of the plan, with the ARNs of its principals and the names of its places."""
 
     plan: Plan
     name: str
@@ -115,8 +115,8 @@ class Deployed:
 
 
 @pytest.fixture
-def deployed(plan: Plan, deployment: str) -> Deployed:
-    return Deployed(plan, deployment)
+def deployed(plan: Plan, deployment: str) -> Deployment:
+    return Deployment(plan, deployment)
 
 
 def arn(name: str) -> str:
@@ -124,7 +124,7 @@ def arn(name: str) -> str:
     return f"{ACCOUNT}:role/lake-{name}"
 
 
-def lists(deployed: Deployed, principal: str, own: Sequence[Statement], prefix: str | None) -> bool:
+def lists(deployed: Deployment, principal: str, own: Sequence[Statement], prefix: str | None) -> bool:
     bucket = f"arn:aws:s3:::{deployed.bucket}"
     return any(deployed.allows(principal, own, action, bucket, prefix=prefix) for action in LISTS)
 
@@ -133,7 +133,7 @@ def lists(deployed: Deployed, principal: str, own: Sequence[Statement], prefix: 
 
 
 @deployment
-def test_the_policy_for_engines_has_no_right_on_any_file(deployed: Deployed) -> None:
+def test_the_policy_for_engines_has_no_right_on_any_file(deployed: Deployment) -> None:
     own = deployed.policy("engine")
     files = [*deployed.tables, *deployed.state]
 
@@ -148,7 +148,7 @@ def test_the_policy_for_engines_has_no_right_on_any_file(deployed: Deployed) -> 
 
 
 @with_bucket
-def test_who_may_do_everything_by_policies_of_its_own_reaches_no_file(deployed: Deployed) -> None:
+def test_who_may_do_everything_by_policies_of_its_own_reaches_no_file(deployed: Deployment) -> None:
     """An engine's role from before, or one that is everybody's administrator."""
     assert [
         (action, file)
@@ -163,13 +163,13 @@ def test_who_may_do_everything_by_policies_of_its_own_reaches_no_file(deployed: 
 
 def test_terraform_may_still_ask_whether_the_bucket_is_there(plan: Plan) -> None:
     """HeadBucket takes `s3:ListBucket`, and has no prefix."""
-    assert lists(Deployed(plan, "signed"), ADMIN, [EVERYTHING], None)
+    assert lists(Deployment(plan, "signed"), ADMIN, [EVERYTHING], None)
 
 
 @pytest.mark.parametrize("statement", ["TablesAreReachedByCredentialsOfTheCatalogOnly", "RealmIsTheCatalogsOnly"])
 def test_without_a_statement_of_the_bucket_s_policy_somebody_would_get_in(plan: Plan, statement: str) -> None:
     """So the tests above are not true whatever the policy says."""
-    deployed = Deployed(plan, "signed")
+    deployed = Deployment(plan, "signed")
     rest = [each for each in deployed.bucket_policy if each.id != statement]
     realm, table = deployed.key("_realm/core/manifest.json"), deployed.tables[0]
     who, file = (ADMIN, table) if statement.startswith("Tables") else (READER, realm)
@@ -179,7 +179,7 @@ def test_without_a_statement_of_the_bucket_s_policy_somebody_would_get_in(plan: 
 
 
 def test_without_vending_engines_keep_their_rights_on_tables_alone(plan: Plan) -> None:
-    deployed = Deployed(plan, "own-files")
+    deployed = Deployment(plan, "own-files")
     own = deployed.policy("engine")
 
     assert all(deployed.allows(ENGINE, own, "s3:PutObject", file) for file in deployed.tables)
@@ -190,7 +190,7 @@ def test_without_vending_engines_keep_their_rights_on_tables_alone(plan: Plan) -
 # The role that credentials are of
 
 
-def vended(deployed: Deployed, folder: str, *, write: bool) -> list[Statement]:
+def vended(deployed: Deployment, folder: str, *, write: bool) -> list[Statement]:
     """The session policy that the catalog makes for a table."""
     config = AwsStorage(role_arn=arn("vending"), region="us-east-1")
     location = Location.parse(f"s3://{deployed.bucket}/{folder}")
@@ -198,7 +198,7 @@ def vended(deployed: Deployed, folder: str, *, write: bool) -> list[Statement]:
 
 
 @deployment
-def test_a_vended_credential_reaches_its_table_and_nothing_besides(deployed: Deployed) -> None:
+def test_a_vended_credential_reaches_its_table_and_nothing_besides(deployed: Deployment) -> None:
     who, own = arn("vending"), deployed.vending
     folder = f"{deployed.root}main/warehouse/ns/t-01J"
     reader, writer = (vended(deployed, folder, write=write) for write in (False, True))
@@ -214,7 +214,7 @@ def test_a_vended_credential_reaches_its_table_and_nothing_besides(deployed: Dep
 
 
 @deployment
-def test_the_vending_role_reaches_every_table_that_there_may_be(deployed: Deployed) -> None:
+def test_the_vending_role_reaches_every_table_that_there_may_be(deployed: Deployment) -> None:
     who, own = arn("vending"), deployed.vending
 
     for file in deployed.tables:
@@ -226,7 +226,7 @@ def test_the_vending_role_reaches_every_table_that_there_may_be(deployed: Deploy
 
 @deployment
 @pytest.mark.parametrize("more", [[], [EVERYTHING]], ids=["its-own", "and-everything-else"])
-def test_the_vending_role_never_reaches_state(deployed: Deployed, more: list[Statement]) -> None:
+def test_the_vending_role_never_reaches_state(deployed: Deployment, more: list[Statement]) -> None:
     """Whatever the session's policy says, and whatever somebody attaches to the role."""
     who, own = arn("vending"), [*deployed.vending, *more]
     nested = [
@@ -243,13 +243,13 @@ def test_the_vending_role_never_reaches_state(deployed: Deployed, more: list[Sta
 
 
 @deployment
-def test_the_vending_role_lists_nothing_without_a_prefix_inside_tables(deployed: Deployed) -> None:
+def test_the_vending_role_lists_nothing_without_a_prefix_inside_tables(deployed: Deployment) -> None:
     for prefix in (None, "", deployed.root, f"{deployed.root}main/", f"{deployed.root}main/ware"):
         assert not lists(deployed, arn("vending"), deployed.vending, prefix)
 
 
 @deployment
-def test_the_vending_role_does_nothing_but_read_and_write_files(deployed: Deployed) -> None:
+def test_the_vending_role_does_nothing_but_read_and_write_files(deployed: Deployment) -> None:
     own = deployed.vending
 
     for action in ("sts:AssumeRole", "iam:PutRolePolicy", "s3:PutBucketPolicy", "secretsmanager:GetSecretValue"):
@@ -259,7 +259,7 @@ def test_the_vending_role_does_nothing_but_read_and_write_files(deployed: Deploy
 
 
 @deployment
-def test_only_the_api_takes_on_the_vending_role(deployed: Deployed) -> None:
+def test_only_the_api_takes_on_the_vending_role(deployed: Deployment) -> None:
     role = next(
         found for found in deployed.plan.deployment(deployed.name) if found.address == "aws_iam_role.vending[0]"
     )
@@ -275,7 +275,7 @@ def test_only_the_api_takes_on_the_vending_role(deployed: Deployed) -> None:
 
 
 def test_the_key_is_used_by_way_of_s3_only(plan: Plan) -> None:
-    deployed = Deployed(plan, "signed")
+    deployed = Deployment(plan, "signed")
 
     def may(action: str, via: str) -> bool:
         request = Request(arn("vending"), action, KEY, {"kms:ViaService": via} if via else {})
@@ -286,7 +286,9 @@ def test_the_key_is_used_by_way_of_s3_only(plan: Plan) -> None:
         assert not may(action, "")
         assert not may(action, "ec2.us-east-1.amazonaws.com")
     assert not any(
-        action.startswith("kms:") for statement in Deployed(plan, "signed-url").vending for action in statement.actions
+        action.startswith("kms:")
+        for statement in Deployment(plan, "signed-url").vending
+        for action in statement.actions
     )
 
 
@@ -294,7 +296,7 @@ def test_the_key_is_used_by_way_of_s3_only(plan: Plan) -> None:
 
 
 @deployment
-def test_the_api_takes_on_the_vending_role_and_no_other(deployed: Deployed) -> None:
+def test_the_api_takes_on_the_vending_role_and_no_other(deployed: Deployment) -> None:
     own = deployed.function("api")
     roles = [arn(name) for name in ("vending", *FUNCTIONS, "schedule", "spark")]
 
@@ -305,7 +307,7 @@ def test_the_api_takes_on_the_vending_role_and_no_other(deployed: Deployed) -> N
 
 @deployment
 @pytest.mark.parametrize("name", ["reconcile", "work", "collect"])
-def test_who_works_beside_requests_takes_on_no_role_and_writes_no_grant(deployed: Deployed, name: str) -> None:
+def test_who_works_beside_requests_takes_on_no_role_and_writes_no_grant(deployed: Deployment, name: str) -> None:
     own, who = deployed.function(name), arn(name)
     manifest, state = deployed.key("_realm/core/manifest.json"), deployed.key("_realm/catalogs/01J/_catalog/events/a")
 
@@ -320,7 +322,7 @@ def test_who_works_beside_requests_takes_on_no_role_and_writes_no_grant(deployed
 
 @deployment
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_function_reaches_a_data_file_but_to_purge_it_or_widens_what_it_may(deployed: Deployed, name: str) -> None:
+def test_no_function_reaches_a_data_file_but_to_purge_it_or_widens_what_it_may(deployed: Deployment, name: str) -> None:
     own, who = deployed.function(name), arn(name)
     bucket = f"arn:aws:s3:::{deployed.bucket}"
     widening = [
@@ -347,7 +349,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:lake-token-key-Ab
 
 
 @deployment
-def test_the_api_keeps_the_realm_and_deletes_nothing_of_it(deployed: Deployed) -> None:
+def test_the_api_keeps_the_realm_and_deletes_nothing_of_it(deployed: Deployment) -> None:
     own, who = deployed.function("api"), arn("api")
     manifest = deployed.key("_realm/core/manifest.json")
 
@@ -369,7 +371,7 @@ def test_the_api_keeps_the_realm_and_deletes_nothing_of_it(deployed: Deployed) -
 def test_roles_with_rights_of_their_own_reach_tables_and_no_state(
     plan: Plan, kind: str, who: str, may: set[str]
 ) -> None:
-    deployed = Deployed(plan, "signed")
+    deployed = Deployment(plan, "signed")
     own = deployed.role(f'aws_iam_policy.files["{kind}"]')
     [attached] = [found.values for found in plan.deployment("signed") if f'["{kind} ' in found.address]
 
@@ -381,7 +383,7 @@ def test_roles_with_rights_of_their_own_reach_tables_and_no_state(
 
 
 def test_a_policy_attached_to_somebody_who_is_not_named_opens_nothing(plan: Plan) -> None:
-    deployed = Deployed(plan, "signed")
+    deployed = Deployment(plan, "signed")
     own = deployed.role('aws_iam_policy.files["writer"]')
 
     assert not any(deployed.allows(ENGINE, own, "s3:GetObject", file) for file in deployed.tables)
@@ -389,7 +391,7 @@ def test_a_policy_attached_to_somebody_who_is_not_named_opens_nothing(plan: Plan
 
 @pytest.mark.parametrize("who", [OPERATOR, COLLECTOR])
 def test_operators_and_collectors_are_let_past_the_bucket_s_policy(plan: Plan, who: str) -> None:
-    deployed = Deployed(plan, "signed")
+    deployed = Deployment(plan, "signed")
 
     assert all(deployed.allows(who, [EVERYTHING], "s3:GetObject", file) for file in [*deployed.tables, *deployed.state])
     manifest = deployed.key("_realm/core/manifest.json")
@@ -400,7 +402,7 @@ def test_operators_and_collectors_are_let_past_the_bucket_s_policy(plan: Plan, w
 # The key that signs tokens
 
 
-def reads_key(deployed: Deployed, own: Sequence[Statement], who: str, secret: str) -> bool:
+def reads_key(deployed: Deployment, own: Sequence[Statement], who: str, secret: str) -> bool:
     made = secret == SECRET
     action = "ssm:GetParameter" if ":ssm:" in secret else "secretsmanager:GetSecretValue"
     return Policies(own, deployed.policy("token_key") if made else ()).allow(Request(who, action, secret))
@@ -409,7 +411,7 @@ def reads_key(deployed: Deployed, own: Sequence[Statement], who: str, secret: st
 @pytest.mark.parametrize(
     "deployment", [name for name, given in ACCEPTED.items() if "internal" in str(given.get("auth"))]
 )
-def test_the_api_reads_the_key_and_no_other_role_does(deployed: Deployed) -> None:
+def test_the_api_reads_the_key_and_no_other_role_does(deployed: Deployment) -> None:
     secret = str(ACCEPTED[deployed.name].get("token_key_secret", SECRET))
     readers = [name for name in FUNCTIONS if reads_key(deployed, deployed.function(name), arn(name), secret)]
 
@@ -419,7 +421,7 @@ def test_the_api_reads_the_key_and_no_other_role_does(deployed: Deployed) -> Non
 
 
 def test_a_key_that_was_made_is_read_by_nobody_else_whatever_its_own_policies_say(plan: Plan) -> None:
-    deployed = Deployed(plan, "clients")
+    deployed = Deployment(plan, "clients")
 
     assert reads_key(deployed, [EVERYTHING], arn("api"), SECRET)
     assert reads_key(deployed, [EVERYTHING], OPERATOR, SECRET)
@@ -436,7 +438,7 @@ def test_the_key_is_in_no_plan(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("deployment", [name for name in ACCEPTED if name not in VENDING and name != "own-files"])
-def test_without_a_realm_there_is_nothing_of_it(deployed: Deployed) -> None:
+def test_without_a_realm_there_is_nothing_of_it(deployed: Deployment) -> None:
     addresses = [found.address for found in deployed.plan.deployment(deployed.name)]
     said = [statement.id for name in FUNCTIONS for statement in deployed.function(name)]
 

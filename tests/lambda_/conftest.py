@@ -110,7 +110,7 @@ def start(archive: Path, tmp_path: Path) -> Start:
 def behind(
     archive: Path, deployed: Callable[[], dict[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Endpoint], Caller]]:
-    """Whom to call for the API behind an endpoint; each is started once and shared by all tests."""
+    """A function that returns a client of the API behind an endpoint. Each endpoint is started once for all tests."""
     callers: dict[Endpoint, Caller] = {}
     logs = tmp_path_factory.mktemp("gateways")
     with ExitStack() as stack:

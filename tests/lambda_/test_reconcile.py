@@ -19,7 +19,7 @@ Handler = Callable[[object, "Invocation"], JsonObject]
 
 
 class Invocation:
-    """An invocation that has so many milliseconds left, each time it is asked."""
+    """An invocation that reports these milliseconds as its time left, one value a call, and the last one again."""
 
     def __init__(self, *left_ms: int) -> None:
         self._left_ms = itertools.chain(left_ms, itertools.repeat(left_ms[-1]))
@@ -35,7 +35,7 @@ def handler() -> Handler:
 
 @pytest.fixture
 def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The committed receipts of three tables in a folder, of which the environment tells the handler."""
+    """The committed receipts of three tables in a folder. The handler's environment names the folder."""
 
     async def fill() -> None:
         fixture = CatalogFixture(LocalStore(tmp_path), url=f"file://{tmp_path}")
@@ -72,8 +72,8 @@ def test_a_run_writes_what_a_dead_writer_owed(handler: Handler, committed: list[
     lost = {path: path.read_bytes() for path in committed[::2]}
     for path in lost:
         path.unlink()
-    told = handler({}, Invocation(60_000))
-    assert (told["written"], told["walked"], told["stopped"]) == (len(lost), 3, False)
+    counts = handler({}, Invocation(60_000))
+    assert (counts["written"], counts["walked"], counts["stopped"]) == (len(lost), 3, False)
     assert {path: path.read_bytes() for path in lost} == lost
     assert handler({}, Invocation(60_000))["unchanged"] == 3
 

@@ -192,12 +192,12 @@ def files(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def queue(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """A queue that the function is told of; gives the messages that are in it."""
+    """A queue that the function's environment names, as a function that receives its messages."""
     keys = {"aws_access_key_id": "an-id", "aws_secret_access_key": "a-key"}
     sqs = Session().create_client("sqs", region_name="us-east-1", endpoint_url=s3_endpoint, **keys)
     url = sqs.create_queue(QueueName=f"work-{next(NUMBERS)}")["QueueUrl"]
-    said = {"AWS_ENDPOINT_URL_SQS": s3_endpoint, "AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
-    for name, value in {**said, "ARCO_WORK_QUEUE": url}.items():
+    access = {"AWS_ENDPOINT_URL_SQS": s3_endpoint, "AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
+    for name, value in {**access, "ARCO_WORK_QUEUE": url}.items():
         monkeypatch.setenv(name, value)
     return lambda: [message["Body"] for message in sqs.receive_message(QueueUrl=url).get("Messages", [])]
 
@@ -300,8 +300,10 @@ def hints(store: Path) -> list[Path]:
 def collections(capsys: pytest.CaptureFixture[str]) -> list[tuple[object, ...]]:
     """What lines on stdout say of collections: which catalog, whether it was completed, what was collected, and whether
     there are metrics."""
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "ObjectsCollected" in line]
-    return [(each["Warehouse"], each["CollectionCompleted"], each["ObjectsCollected"], "_aws" in each) for each in said]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "ObjectsCollected" in line]
+    return [
+        (each["Warehouse"], each["CollectionCompleted"], each["ObjectsCollected"], "_aws" in each) for each in lines
+    ]
 
 
 def test_a_collection_deletes_and_its_metrics_go_to_stdout(

@@ -58,8 +58,8 @@ class WrongClock(FakeRuntime):
 
 
 class ShortSleeps(FakeRuntime):
-    """Time passes as it does, and moves by hand as well; whoever sleeps is awake again soon. For several tasks, of
-    which one may wait for what the others do: their sleeps must not move each other's time."""
+    """A runtime whose time is the system's plus what a test adds, and whose sleeps end after `LONGEST_S`. It is for
+    tests with several tasks, whose sleeps must not move each other's time."""
 
     LONGEST_S = 0.02
 

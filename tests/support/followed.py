@@ -21,5 +21,5 @@ async def follow(fixture: CatalogFixture, like: TableState, name: str = "followe
     await fixture.store.put(file, body, ABSENT)
     external = replace(fixture, settings=replace(fixture.settings, external=True))
     for at, event in enumerate((Event.CREATE, Event.UPDATE, *([Event.DROP] if dropped else []))):
-        said = Notification(event, at, str(document["table-uuid"]), f"memory:///{file}")
-        await notify(external.session(path=f"/notify/{name}/{at}"), NS, name, said)
+        notification = Notification(event, at, str(document["table-uuid"]), f"memory:///{file}")
+        await notify(external.session(path=f"/notify/{name}/{at}"), NS, name, notification)

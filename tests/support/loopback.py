@@ -5,11 +5,11 @@ import sys
 
 HERE = {"", "localhost", "0.0.0.0", "::"}
 EVENTS = {"socket.connect": 1, "socket.sendto": 1, "socket.getaddrinfo": 0}
-"""What leads out of the process, and which argument says where to."""
+"""The audit events of calls that may leave the process, and the position of the argument with the address."""
 
 
 class LeavesThisMachine(AssertionError):
-    """A test tried to reach somebody else."""
+    """A test tried to reach another machine."""
 
 
 def stays_here(address: object) -> bool:

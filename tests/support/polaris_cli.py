@@ -41,7 +41,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class PolarisCli:
-    """Runs commands, each with what is said of the server and the caller in front of it."""
+    """Runs commands of the CLI with the options for the server and the caller."""
 
     def __init__(self, uri: str, client_id: str, secret: str, home: Path) -> None:
         self.options = ["--base-url", uri, "--client-id", client_id, "--client-secret", secret]
@@ -81,7 +81,7 @@ class PolarisCli:
         return ran.out
 
     def refused(self, command: str) -> str:
-        """What a command says that the server refuses."""
+        """Run a command that the server must refuse, and return the server's message."""
         ran = self.run(*command.split())
         assert ran.status == 1, (command, ran)
         assert ran.err.startswith("Exception when communicating with the Polaris server. "), ran.err

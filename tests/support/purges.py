@@ -50,7 +50,7 @@ class Purges:
         return max((task for task in listed if _table_of(task) == named), key=lambda task: int(str(task["created_ts"])))
 
     def finish(self, table: str) -> JsonObject:
-        """Has workers do that task until it has ended. Returns it."""
+        """Run workers until the last purge of a table has ended, and return its task."""
         task, until = self.last_task(table), time.monotonic() + BOUND_S
         while task["status"] not in ("SUCCESS", "FAILURE"):
             assert time.monotonic() < until, f"the purge of {table} did not end: {task}"
@@ -59,13 +59,13 @@ class Purges:
         return task
 
     def purged(self, table: str) -> JsonObject:
-        """The same for a purge that must succeed: what it tells."""
+        """Run workers until the last purge of a table has succeeded, and return its result."""
         task = self.finish(table)
         assert task["status"] == "SUCCESS", task
-        told = json.loads(str(task["result_extended"]))
-        assert isinstance(told, dict)
-        assert told["left_behind"] == 0, told
-        return told
+        result = json.loads(str(task["result_extended"]))
+        assert isinstance(result, dict)
+        assert result["left_behind"] == 0, result
+        return result
 
     def undrop(self, table: str) -> None:
         """Brings a table back."""

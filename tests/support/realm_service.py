@@ -1,4 +1,4 @@
-"""An app over a realm in memory, whose callers are whom their token names: what a token proves is tested elsewhere."""
+"""An app over a realm in memory, in which a token is the name of its principal. Verification is tested elsewhere."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -141,7 +141,7 @@ class RealmApp:
     async def manage(
         self, method: str, path: str, body: JsonObject | None = None, client: Client | None = None
     ) -> Answer:
-        """A request of the management API, of the root unless said otherwise."""
+        """Send a request to the management API, as the root unless a client is given, and return the response."""
         headers: Mapping[str, str] = {}
         data = b"" if body is None else dumps(body)
         if data:
@@ -151,13 +151,13 @@ class RealmApp:
     async def ok(
         self, method: str, path: str, body: JsonObject | None = None, client: Client | None = None
     ) -> JsonObject:
-        """The same, which must succeed."""
+        """Send a request to the management API that must succeed, and return the JSON of the response."""
         answer = await self.manage(method, path, body, client)
         assert answer.status < 300, (path, answer.status, answer.body)
         return answer.json if answer.body else {}
 
     def base(self, catalog: str, realm: str | None = None) -> str:
-        """Where the tables of a catalog lie unless said otherwise."""
+        """The default base location of a catalog."""
         root = self.url.removesuffix("/")
         return f"{root}/{catalog}" if len(self.names) == 1 else f"{root}/{realm or self.names[0]}/{catalog}"
 

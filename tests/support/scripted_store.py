@@ -1,8 +1,8 @@
-"""Stores that do as a test says: they fail, wait, let others act in between, or lose what was asked or answered.
+"""Stores that follow the rules of a test: they fail, wait, run steps in between, or lose requests or responses.
 
     store.rules = [Rule(put("/transactions/", b'"committed"'), fails=DOWN)]
 
-Every rule whose call comes takes part in it, in order. `store.rules = []` makes the store well again.
+All rules that match a call apply to it, in order. `store.rules = []` ends all faults.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ _acting: ContextVar[bool] = ContextVar("_acting", default=False)
 
 @dataclass(frozen=True)
 class Call:
-    """What a store is asked. `body` and `when` are those of a put."""
+    """A call of a store. `body` and `when` are those of a put."""
 
     method: str
     key: str
@@ -97,11 +97,11 @@ def lost(outcome: Outcome) -> Outcome:
 
 @dataclass
 class Rule:
-    """What becomes of the calls that match, `times` times, or always.
+    """The fault of calls that match, for the first `times` of them, or always.
 
-    `first` happens before the call, and `then` between the call and its answer; what they call meets no rule. If it
-    `fails`, or is not `made`, nothing reaches the store. `answers` makes what is said of a write out of what is true.
-    """
+    `first` runs before the call, and `then` between the call and its return; rules do not apply to their own calls.
+    With `fails`, the exception is raised, and with `made` false nothing is done: in both cases nothing reaches the
+    store. `answers` converts the true outcome of a write to the one that is returned."""
 
     match: Match
     first: Step | None = None

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback, in the event loop of the test, that answers as a function says."""
+"""An HTTP server on the loopback interface, in the event loop of the test, whose responses a function makes."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,19 +12,19 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class StubServer:
-    """One that listens at `uri`."""
+    """A server that listens at `uri`."""
 
     uri: str
     _site: web.TCPSite
 
     async def stop_listening(self) -> None:
-        """Takes no new connections."""
+        """Accept no new connections."""
         await self._site.stop()
 
 
 @asynccontextmanager
 async def stub_server(handle: Handle, tls: ssl.SSLContext | None = None) -> AsyncIterator[StubServer]:
-    """Runs one on a free port."""
+    """Run a server on a free port."""
     runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=0.01)
     await runner.setup()
     try:
