@@ -74,12 +74,12 @@ class DamagedLake:
         [pointer] = [file for file in self.files("/iceberg_pointers/") if f"/{name}-" in file.read_text()]
         return pointer.stem
 
-    async def checked_here(self, *said: str) -> JsonObject:
-        """What `arco fsck --data --json` tells, with its exit status."""
-        ended = await arco("fsck", "--data", "--json", "--store", self.store, "--warehouse", self.warehouse, *said)
-        told = loads(ended.out.encode())
-        assert isinstance(told, dict), ended.err
-        return {**told, "code": ended.code}
+    async def checked_here(self, *options: str) -> JsonObject:
+        """Run `arco fsck --data --json`, and return its JSON with the exit status as `code`."""
+        ended = await arco("fsck", "--data", "--json", "--store", self.store, "--warehouse", self.warehouse, *options)
+        document = loads(ended.out.encode())
+        assert isinstance(document, dict), ended.err
+        return {**document, "code": ended.code}
 
     def damage(self) -> None:
         """Loses and cuts files of every kind, in several tables, and a pointer."""

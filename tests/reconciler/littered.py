@@ -78,12 +78,12 @@ class LitteredLake:
         async with self.config.catalog() as fixture.catalog:
             return state(await load_table(fixture.session(), NS, name)).metadata_location
 
-    async def collected_here(self, *said: str) -> JsonObject:
-        """What `arco gc --json` tells, with its exit status."""
-        ended = await arco("gc", "--json", "--store", self.store, "--warehouse", self.warehouse, *said)
-        told = loads(ended.out.encode())
-        assert isinstance(told, dict), ended.err
-        plain = _without_words({**told, "code": ended.code})
+    async def collected_here(self, *options: str) -> JsonObject:
+        """Run `arco gc --json`, and return its JSON with the exit status as `code`."""
+        ended = await arco("gc", "--json", "--store", self.store, "--warehouse", self.warehouse, *options)
+        document = loads(ended.out.encode())
+        assert isinstance(document, dict), ended.err
+        plain = _without_words({**document, "code": ended.code})
         assert isinstance(plain, dict)
         return plain
 

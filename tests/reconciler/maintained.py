@@ -80,8 +80,9 @@ class Maintained:
         assert isinstance(counts, dict)
         return done.stdout, counts
 
-    def killed_when(self, said: str, runs: int, **variables: str) -> bool:
-        """Kills the first of so many runs that says this, with all that it started. Returns whether one did."""
+    def killed_when(self, line_start: str, runs: int, **variables: str) -> bool:
+        """Start up to `runs` runs, and kill the first that prints a line beginning so, with its child processes.
+        Returns whether one did."""
         for _ in range(runs):
             job = subprocess.Popen(
                 self.command(),
@@ -94,19 +95,19 @@ class Maintained:
             )
             with job:
                 assert job.stdout is not None
-                if any(line.startswith(said) for line in job.stdout):
+                if any(line.startswith(line_start) for line in job.stdout):
                     os.killpg(job.pid, signal.SIGKILL)
                     return True
             assert job.returncode == 0
         return False
 
     def old_files(self, table: str) -> int:
-        """How many data files are there still that `many_files` wrote."""
+        """How many of the data files that `many_files` wrote are still live."""
         files = self.lake.client.load_table(f"db.{table}").scan().plan_files()
         return sum(Path(task.file.file_path).stem.isdecimal() for task in files)
 
     def fsck(self) -> int:
-        """What `arco fsck` exits with."""
+        """The exit status of `arco fsck`."""
         where = ["--store", self.lake.server.store, "--warehouse", WAREHOUSE]
         return subprocess.run([str(ARCO), "fsck", *where], timeout=BOUND_S, check=False).returncode
 
@@ -119,8 +120,8 @@ class Maintained:
         folder = self.folder(table)
         return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
-    def told(self, table: str) -> dict[str, dict[str, object]]:
-        """What `system.maintenance` tells of a table, by procedure: the first time of each."""
+    def outcomes(self, table: str) -> dict[str, dict[str, object]]:
+        """The first row of `system.maintenance` for each procedure that was called for a table, by procedure."""
         return {str(row["procedure"]): row for row in reversed(self._rows(table))}
 
     def mended(self, table: str) -> set[str]:
@@ -144,7 +145,7 @@ class Maintained:
     def orphan(self, table: str, age_days: int) -> Path:
         """A file that no metadata names."""
         file = self.folder(table) / "data" / f"orphan-{age_days}.parquet"
-        file.write_bytes(b"nobody's")
+        file.write_bytes(b"orphan")
         then = time.time() - age_days * DAY_S
         os.utime(file, (then, then))
         return file

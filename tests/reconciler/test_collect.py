@@ -50,12 +50,12 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def collected(spark: SparkContext, lake: LitteredLake, *, delete: bool, timeout_ms: int = DAY_MS) -> JsonObject:
-    """As the command tells it, with its exit status."""
+    """The JSON that the command prints, with the exit status as `code`."""
     found = await collect_on_spark(spark, lake.environment, RUNTIME, timeout_ms, delete=delete)
-    return told(found, delete=delete)
+    return as_printed(found, delete=delete)
 
 
-def told(found: CollectedCatalogs, *, delete: bool) -> JsonObject:
+def as_printed(found: CollectedCatalogs, *, delete: bool) -> JsonObject:
     failed = any(stats.unreadable_count for _, stats in found)
     return {**as_document(found, delete=delete), "code": 1 if failed else 0}
 
@@ -109,7 +109,7 @@ async def test_an_object_that_kills_its_spark_worker_is_told_and_kept(
     [why] = stats.unreadable
     assert why.startswith(f"{deadly}: the Spark task that checked it failed: ")
     assert deadly in lake.there()
-    assert {**here, "transaction": here["transaction"] - 1}.items() <= kinds(told(found, delete=True)).items()
+    assert {**here, "transaction": here["transaction"] - 1}.items() <= kinds(as_printed(found, delete=True)).items()
 
 
 async def test_what_is_left_is_what_the_command_leaves(lake: LitteredLake, tmp_path: Path) -> None:

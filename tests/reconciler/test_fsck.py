@@ -36,8 +36,8 @@ async def lake(tmp_path_factory: pytest.TempPathFactory) -> DamagedLake:
     return made
 
 
-def told(report: Report) -> JsonObject:
-    """As the command tells it, with its exit status."""
+def as_printed(report: Report) -> JsonObject:
+    """The JSON that the command prints, with the exit status as `code`."""
     return {**report.to_json(), "code": 0 if report.ok else 1}
 
 
@@ -58,7 +58,7 @@ async def test_executors_find_what_the_command_finds(spark: SparkContext, lake: 
     report = await fsck(spark, lake.config, Scope(), part=3)
 
     assert codes(report) == KINDS
-    assert told(report) == await lake.checked_here()
+    assert as_printed(report) == await lake.checked_here()
 
 
 async def test_a_table_that_kills_its_executor_is_told_and_costs_no_other_its_check(
@@ -68,7 +68,7 @@ async def test_a_table_that_kills_its_executor_is_told_and_costs_no_other_its_ch
     here = await lake.checked_here()
     deadly = failing(lake.config, f"iceberg_pointers/{lake.entity('t6')}", "killed")
 
-    document = told(await fsck(spark, deadly, Scope(), part=2))
+    document = as_printed(await fsck(spark, deadly, Scope(), part=2))
 
     assert document["code"] == 1
     [unchecked] = about("db.t6", document)
@@ -85,13 +85,13 @@ async def test_a_catalog_of_a_realm_is_checked(spark: SparkContext, tmp_path: Pa
     report = await fsck(spark, lake.config, Scope())
 
     assert codes(report) == {"data-file-missing"}
-    assert told(report) == await lake.checked_here()
+    assert as_printed(report) == await lake.checked_here()
 
 
 async def test_nothing_is_wrong_with_sound_files(lake: DamagedLake) -> None:
     report = await fsck(Cluster[Task]().spark, lake.config, Scope(), manifests=1)
 
-    assert told(report) == await lake.checked_here()
+    assert as_printed(report) == await lake.checked_here()
     assert (report.found, report.ok) == ([], True)
 
 
@@ -101,7 +101,7 @@ async def test_the_manifests_of_a_table_are_dealt_out_and_each_finding_is_told_a
 
     report = await fsck(Cluster[Task]().spark, lake.config, Scope(), manifests=1, on_finding=heard.append)
 
-    assert told(report) == await lake.checked_here()
+    assert as_printed(report) == await lake.checked_here()
     assert sorted(map(str, heard)) == sorted(map(str, report.found))
 
 
@@ -113,7 +113,7 @@ async def test_a_manifest_that_kills_its_executor_is_told_of_its_table_once(lake
     def dies(task: Task) -> bool:
         return any(each.path.removeprefix("file://") in deadly for each in task.manifests)
 
-    document = told(await fsck(Cluster(dies).spark, lake.config, Scope(), manifests=2))
+    document = as_printed(await fsck(Cluster(dies).spark, lake.config, Scope(), manifests=2))
 
     unchecked = [
         each for each in about("db.t5", document) if isinstance(each, dict) and each["code"] == "files-unchecked"

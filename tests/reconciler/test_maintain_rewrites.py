@@ -78,7 +78,7 @@ def test_files_come_out_sorted_as_the_policy_asks(maintained: Maintained) -> Non
 
     assert counts["outcomes"] == {"done": 2}
     for name, key in (("sorted", descending), ("curved", z_value)):
-        assert maintained.told(name)["rewrite_data_files"]["explanation"] is None
+        assert maintained.outcomes(name)["rewrite_data_files"]["explanation"] is None
         files = points(maintained, name)
         assert in_order(files, key)
         assert sorted(chain.from_iterable(files)) == sorted(every)
@@ -104,7 +104,7 @@ def test_files_of_which_many_rows_are_deleted_are_rewritten_and_others_are_not(
 
     assert counts["outcomes"] == {"done": 2}
     for name, (_, every) in TABLES.items():
-        told = maintained.told(name)
+        told = maintained.outcomes(name)
         if every == 10:
             assert told == {}
             continue

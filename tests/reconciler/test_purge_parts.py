@@ -44,8 +44,8 @@ SHAPE = Shape(manifests=2, files_each=3, snapshots=2)
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """A table that was dropped, and whose purge has a lease, and its neighbour."""
+class DroppedTable:
+    """A dropped table, whose purge has a lease, and its neighbour."""
 
     folder: Path
     place: str
@@ -56,7 +56,7 @@ class Dropped:
         return Path(f"{self.place}/{name}".removeprefix("file://"))
 
     def others(self) -> list[tuple[str, Fact]]:
-        """All that the neighbour leads to, as the driver has it read."""
+        """The rows of all files that the neighbour refers to."""
         rows = [*read_others(self.job, [self.neighbour])]
         manifests = [(key, [fact]) for key, fact in rows if isinstance(fact, Manifest)]
         return [row for row in rows if not isinstance(row[1], Manifest)] + [
@@ -68,11 +68,11 @@ class Dropped:
 
 
 @pytest.fixture
-def dropped(tmp_path: Path) -> Dropped:
+def dropped(tmp_path: Path) -> DroppedTable:
     return asyncio.run(made(tmp_path))
 
 
-async def made(folder: Path) -> Dropped:
+async def made(folder: Path) -> DroppedTable:
     lake = PurgedLake(f"file:{folder}/store", {})
     task = await drop_shared_table(lake, SHAPE)
     async with lake.opened() as fixture:
@@ -85,10 +85,12 @@ async def made(folder: Path) -> Dropped:
             entities = {name: entry async for name, entry in relations}
     [place] = {file.parents[1] for file in (folder / "store" / WAREHOUSE).rglob("snap-1.avro")}
     job = PurgeJob(CatalogConfig(lake.url, WAREHOUSE), task, "lease", (f"file://{place}",))
-    return Dropped(folder, f"file://{place}", job, Owner("db.neighbour", text(entities["db.neighbour"], "entity"), 0))
+    return DroppedTable(
+        folder, f"file://{place}", job, Owner("db.neighbour", text(entities["db.neighbour"], "entity"), 0)
+    )
 
 
-def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dropped) -> None:
+def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: DroppedTable) -> None:
     data = {f"data/part=0/0-{number:05}-0123456789abcdef.parquet" for number in range(3)}
     assert {
         key.removeprefix(f"{dropped.place}/") for key, fact in dropped.others() if fact == SharedFile("db.neighbour")
@@ -99,14 +101,14 @@ def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dr
     }
 
 
-def test_a_table_whose_pointer_has_not_moved_is_not_read_again(dropped: Dropped) -> None:
+def test_a_table_whose_pointer_has_not_moved_is_not_read_again(dropped: DroppedTable) -> None:
     [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
     assert owner.sequence > 0
     assert [*read_others(dropped.job, [owner])] == [("", UnchangedTable(owner))]
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
-def test_what_is_gone_is_told(dropped: Dropped, name: str) -> None:
+def test_what_is_gone_is_told(dropped: DroppedTable, name: str) -> None:
     dropped.path(f"metadata/{name}").unlink()
     [gone] = [fact for _, fact in dropped.others() if isinstance(fact, MissingFile)]
     assert (gone.owner.entity, gone.file, gone.present) == (
@@ -116,7 +118,7 @@ def test_what_is_gone_is_told(dropped: Dropped, name: str) -> None:
     )
 
 
-def test_a_pointer_that_is_gone_is_told_and_then_that_nothing_has_changed(dropped: Dropped) -> None:
+def test_a_pointer_that_is_gone_is_told_and_then_that_nothing_has_changed(dropped: DroppedTable) -> None:
     [pointer] = (dropped.folder / "store").rglob(f"{dropped.neighbour.entity}.json")
     pointer.unlink()
     [(_, gone)] = read_others(dropped.job, [dropped.neighbour])
@@ -125,7 +127,7 @@ def test_a_pointer_that_is_gone_is_told_and_then_that_nothing_has_changed(droppe
     assert [*read_others(dropped.job, [gone.owner])] == [("", UnchangedTable(gone.owner))]
 
 
-def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -> None:
+def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: DroppedTable) -> None:
     dropped.path("metadata/0-m0.avro").unlink()
     [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
     gone = f"{dropped.place}/metadata/0-m0.avro"
@@ -135,7 +137,7 @@ def test_a_manifest_of_an_earlier_state_alone_is_told_as_one(dropped: Dropped) -
 
 
 @pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
-def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
+def test_what_cannot_be_read_is_told(dropped: DroppedTable, name: str) -> None:
     dropped.path(f"metadata/{name}").write_bytes(b"damaged")
     facts = [fact for _, fact in dropped.others()]
     [damaged] = [fact for fact in facts if isinstance(fact, DamagedFile)]
@@ -144,14 +146,14 @@ def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
     assert any(isinstance(fact, SharedFile | Manifest) for fact in facts), "all else of the table is read"
 
 
-def test_another_spelling_of_a_place_is_the_same_file(dropped: Dropped) -> None:
+def test_another_spelling_of_a_place_is_the_same_file(dropped: DroppedTable) -> None:
     spelled = f"{dropped.place}/data/part%3D0/0-00001-0123456789abcdef.parquet"
     dropped.path("metadata/0-m0.avro").write_bytes(manifest([spelled]))
     keys = {key for key, fact in dropped.others() if isinstance(fact, SharedFile)}
     assert f"{dropped.place}/data/part=0/0-00001-0123456789abcdef.parquet" in keys
 
 
-def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: Dropped) -> None:
+def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: DroppedTable) -> None:
     inside, outside = f"{dropped.place}/data/a.parquet", f"{dropped.place}-not/data/a.parquet"
     dropped.path("metadata/1-m0.avro").write_bytes(manifest([inside, outside, "no uri"]))
     assert [*read_manifests(dropped.job, [f"{dropped.place}/metadata/1-m0.avro"])] == [
@@ -160,13 +162,13 @@ def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: Dropped) ->
     ]
 
 
-def test_a_manifest_of_the_table_that_is_gone_is_told(dropped: Dropped) -> None:
+def test_a_manifest_of_the_table_that_is_gone_is_told(dropped: DroppedTable) -> None:
     manifest = f"{dropped.place}/metadata/1-m0.avro"
     dropped.path("metadata/1-m0.avro").unlink()
     assert [*read_manifests(dropped.job, [manifest])] == [("", MissingManifest(manifest))]
 
 
-def test_what_nobody_else_leads_to_is_deleted(dropped: Dropped) -> None:
+def test_what_nobody_else_leads_to_is_deleted(dropped: DroppedTable) -> None:
     mine, ours = "metadata/snap-2.avro", "metadata/snap-1.avro"
     facts: Iterable[Facts] = [
         *dropped.own(mine),
@@ -180,7 +182,7 @@ def test_what_nobody_else_leads_to_is_deleted(dropped: Dropped) -> None:
     assert [dropped.path(name).exists() for name in (mine, ours, "metadata/1-m0.avro")] == [False, True, True]
 
 
-def test_nothing_is_deleted_without_the_lease(dropped: Dropped) -> None:
+def test_nothing_is_deleted_without_the_lease(dropped: DroppedTable) -> None:
     before = PurgeJob(dropped.job.config, dropped.job.task, "the lease before", dropped.job.locations)
     with pytest.raises(LeaseLost):
         list(delete_part(before, dropped.own("metadata/snap-2.avro")))

@@ -58,22 +58,22 @@ class Site:
     lake: ServedLake
     scratch: Path
 
-    def job(self, *said: str, code: int = 0) -> JsonObject:
+    def job(self, *arguments: str, code: int = 0) -> JsonObject:
         """Runs `arco`, which starts a job, to its end. Returns the counts in its last line."""
-        return parsed(self._run(said, code).splitlines()[-1].encode())
+        return parsed(self._run(arguments, code).splitlines()[-1].encode())
 
-    def here(self, *said: str, code: int = 0) -> JsonObject:
-        """What a command tells that works in one process."""
-        return parsed(self._run((*said, "--json"), code).encode())
+    def here(self, *arguments: str, code: int = 0) -> JsonObject:
+        """Run a command that works in one process, and return its JSON."""
+        return parsed(self._run((*arguments, "--json"), code).encode())
 
-    def _run(self, said: Sequence[str], code: int) -> str:
+    def _run(self, arguments: Sequence[str], code: int) -> str:
         where = ["--store", self.lake.server.store, "--warehouse", WAREHOUSE]
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
-        told = {name: value for name, value in environment().items() if not name.startswith("PYSPARK")}
+        own = {name: value for name, value in environment().items() if not name.startswith("PYSPARK")}
         done = subprocess.run(
-            [self.spark.python, "-m", "arco_catalog.cli", *said, *where],
+            [self.spark.python, "-m", "arco_catalog.cli", *arguments, *where],
             cwd=PROJECT,
-            env={**inherited, **told, "PYSPARK_SUBMIT_ARGS": submit_arguments(self.scratch)},
+            env={**inherited, **own, "PYSPARK_SUBMIT_ARGS": submit_arguments(self.scratch)},
             capture_output=True,
             text=True,
             timeout=BOUND_S,
@@ -82,9 +82,9 @@ class Site:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    def pipeline(self, job: str, *said: str, code: int = 0) -> JsonObject:
+    def pipeline(self, job: str, *arguments: str, code: int = 0) -> JsonObject:
         """Runs a job of the pipeline."""
-        return self.job("pipeline", "run", job, "--master", "local[2]", *said, code=code)
+        return self.job("pipeline", "run", job, "--master", "local[2]", *arguments, code=code)
 
     def age(self) -> None:
         """Makes all state a hundred days older."""
@@ -143,7 +143,7 @@ def test_every_job_runs(site: Site) -> None:
     maintained.policies("busy")
     old, young = maintained.orphan("busy", 2), maintained.orphan("busy", 0)
     site.pipeline("maintain", *to_server, "--jars", str(PROJECT / site.spark.jar))
-    told = maintained.told("busy")
+    told = maintained.outcomes("busy")
     assert {name: row["outcome"] for name, row in told.items()} == dict.fromkeys(
         ("rewrite_data_files", "rewrite_manifests", "expire_snapshots", "remove_orphan_files"), "done"
     )
