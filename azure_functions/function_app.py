@@ -90,7 +90,7 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Reconcile each catalog for at most `RUN_MS`, and log the counts. An error is raised, so that the platform counts
+    """Reconcile all catalogs for at most `RUN_MS`, and log the counts. An error is raised, so that the platform counts
     the run as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
@@ -110,7 +110,7 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("tasks")
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
-    """Execute the tasks that are due in each catalog for at most `RUN_MS`, and log the counts. A task that is being
+    """Execute the tasks that are due in all catalogs for at most `RUN_MS`, and log the counts. A task that is being
     executed at the end is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS

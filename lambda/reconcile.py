@@ -1,4 +1,4 @@
-"""The scheduled reconciler. An invocation reconciles each catalog for a bounded time, and the next one continues where
+"""The scheduled reconciler. An invocation reconciles all catalogs for a bounded time, and the next one continues where
 it stopped.
 
 It is deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` as for `arco serve`.

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]
     try:
-        job = import_module(module)  # each job needs other libraries
+        job = import_module(module)  # jobs need different libraries
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         if extra is None:

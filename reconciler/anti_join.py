@@ -62,7 +62,7 @@ MAX_PARTS = 4_096
 NAMES_AT_ONCE = 10_000
 """How many files other than data files are compared with other tables' files by one Spark job."""
 MAX_KEEPERS = 20
-"""How many tables the result names for which files are kept; files of further ones are counted under `OTHERS`."""
+"""How many tables the result names for which files are kept; files of further ones are under `OTHERS`."""
 OTHERS = "others"
 
 
@@ -145,7 +145,7 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """The shared files among `keys` (normal forms), each with the names of the tables that refer to it."""
+        """The shared files among `keys` (normal forms), with the names of the tables that refer to it."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
@@ -159,7 +159,7 @@ class SharedFiles:
     def _read(self, tables: Sequence[Owner]) -> "RDD[Row]":
         rows_of_tables = _slices(self.spark, tables).mapPartitions(partial(read_others, self.job))
         manifests = self._persist(rows_of_tables).filter(_is_manifest)
-        # Tables may share manifests: grouping lets each be read once.
+        # Tables may share manifests: grouping lets one be read once.
         grouped = manifests.groupByKey(max(_parallel_tasks(self.spark), manifests.getNumPartitions()), part_of)
         rows_of_manifests = self._persist(grouped.mapPartitions(partial(read_manifests_of_others, self.job)))
         return rows_of_tables.union(rows_of_manifests)

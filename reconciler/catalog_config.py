@@ -1,4 +1,4 @@
-"""The catalog to work on, as plain values that the driver sends to executors; each opens the catalog itself."""
+"""The catalog to work on, as plain values that the driver sends to executors, which open the catalog themselves."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -66,7 +66,7 @@ class CatalogConfig:
     async def session(self) -> AsyncIterator[Session]:
         """Open the catalog in this process, and a session that may read and write everything. Raises as `catalog` does.
 
-        It is not checked whether the store honours preconditions: concurrent runs write the same bytes to a key.
+        A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """
         async with self.catalog() as catalog:
             yield _session(catalog)

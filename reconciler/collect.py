@@ -1,8 +1,8 @@
 """Collection on Spark: `arco gc` with batches distributed to executors
 (`arco_catalog.upkeep.collection.batch_runner`).
 
-The driver lists each kind of object once, in the order of `arco gc`, and sends each batch of listed objects to an
-executor as one Spark job. The executor runs the code of `arco gc` on the batch: it reads each object again, fences by
+The driver lists every kind of object once, in the order of `arco gc`, and sends a batch of listed objects to an
+executor as one Spark job. The executor runs the code of `arco gc` on the batch: it reads every object again, fences by
 itself, and stops before the run's deadline. It caches entities for the run's next batch. If a batch fails, the halves
 are tried again, until a batch of one object fails: that object stays, and is reported.
 
@@ -89,8 +89,8 @@ class SparkBatchRunner:
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
         """Run the batches, and yield each with the result (None if it was stopped or failed), in the order in which
         they finish. A batch with a failed Spark job is yielded in parts. If the run is stopped, batches on executors
-        are awaited, so that every deletion is counted. Raises `Stopped`, `StoreError`, and the error of Spark if so
-        many batches fail that no object can be the cause (`Losses`)."""
+        are awaited, so that all deletions are in the counts. Raises `Stopped`, `StoreError`, and the error of Spark if
+        so many batches fail that no object can be the cause (`Losses`)."""
         group = run.session.runtime.ulid()
         in_flight = InFlight[Batch[T, R], BatchResult[R]](
             self._spark, group, "collect", partial(run_batches_on_executor, self._job), self._max_in_flight
@@ -136,7 +136,7 @@ class SparkBatchRunner:
             queue.extendleft(replace(batch, items=half) for half in halves(batch.items))
         else:
             [item] = batch.items
-            run.stats.fails(f"{_describe(item)}: the Spark task that checked it failed: {reason(part.lost)}")
+            run.stats.fails(f"{_describe(item)}: the Spark task that read it failed: {reason(part.lost)}")
             yield batch, None
 
 

@@ -31,7 +31,7 @@ class LocalExecutor:
 
 
 class SparkExecutors:
-    """Runs each part as one task of a Spark application."""
+    """Runs a part as one task of a Spark application."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark

@@ -39,7 +39,7 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A table to examine; or, if there are `manifests`, these manifests of a table of which the rest was checked
+    """A table to examine; or, if there are `manifests`, these manifests of a table of which the rest was read
     before."""
 
     relation: Relation
@@ -57,7 +57,7 @@ class TaskResult:
 
 @dataclass(slots=True)
 class _SplitTable:
-    """A table with manifests that are checked in more than one part: the findings so far, how many parts are left, and
+    """A table with manifests that are read in more than one part: the findings so far, how many parts are left, and
     in `failure` why a manifest could not be read."""
 
     look: Look
@@ -67,7 +67,7 @@ class _SplitTable:
 
 @dataclass(slots=True)
 class FsckProgress:
-    """The counts of tables, done tables, checked objects and findings. All tables up to the
+    """The counts of tables, done tables, read objects and findings. All tables up to the
     name `up_to`, in the order of names, are done."""
 
     tables: int = 0
@@ -90,7 +90,7 @@ class _Run:
     done: set[str] = field(default_factory=set)
     """Entities of the tables that are done, after the first one that is not."""
     split: dict[str, _SplitTable] = field(default_factory=dict)
-    """Tables that are checked in more than one part, by entity."""
+    """Tables that are read in more than one part, by entity."""
     looks: dict[str, int] = field(default_factory=dict)
     """How often the examination of a split table was started, by entity."""
     next_in_order: int = 0
@@ -126,7 +126,7 @@ async def fsck(
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
     """Check a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
-    `progress` is called after each part and during the driver's own examination, `on_finding` with each finding that
+    `progress` is called after a part and during the driver's own examination, `on_finding` with each finding that
     the report will have.
 
     Raises `NotFound` if the store has no such catalog, `NoSuchTable` if the scope names a table that does not exist,
@@ -227,7 +227,7 @@ def _unchecked(relation: Relation, cause: str) -> Finding:
 
 
 def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """Examine the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of each,
+    """Examine the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of one,
     and return the results in the order of the tasks. Raises as `CatalogConfig.session` does."""
     return iter(asyncio.run(_check_part(config, max_manifests, [*tasks])))
 

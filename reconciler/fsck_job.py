@@ -65,6 +65,6 @@ class _StatusLine:
             return
         option = f"; --after {progress.up_to} continues from here" if progress.up_to and not ended else ""
         sys.stderr.write(
-            f"{progress.examined:,} objects checked, the files of {progress.done:,} of {progress.tables:,} tables, "
+            f"{progress.examined:,} objects read, the files of {progress.done:,} of {progress.tables:,} tables, "
             f"{progress.findings:,} findings{escaped(option)}\n"
         )

@@ -1,4 +1,4 @@
-"""Runs work in parts. Each part is a Spark job of one task, and many are in flight at once, so that the results of a
+"""Runs work in parts. A part is a Spark job of one task, and many are in flight at once, so that the results of a
 part can be reported and saved as soon as it is done. One Spark job of many tasks would return nothing before the last
 task ends, and `toLocalIterator` computes one partition after the other."""
 

@@ -5,7 +5,7 @@ into parts (parts.py).
 
 As on one machine (`arco_catalog.upkeep.reconcile`), a part reads a bounded number of files of each table, and a table
 that has more comes again in a later part. If a part fails, the halves are tried again, until a part of one table fails,
-which is counted and reported.
+which is reported.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ TURN = 5_000
 CONCURRENCY = 16
 """How many tables of a part are walked concurrently."""
 PARTS_PER_CHECKPOINT = 20
-"""After how many parts checkpoints are written. A write replaces each changed shard as a whole."""
+"""After how many parts checkpoints are written. A write replaces a changed shard as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def reconcile(
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
     """Walk every table with a pointer that has changed since the last complete walk, in parts of `part` tables and at
-    most `turn` files of each, and return the counts. `progress` is called after each part. With `dry`, nothing is
+    most `turn` files of each, and return the counts. `progress` is called after a part. With `dry`, nothing is
     written.
 
     Raises `NotFound`, `StoreError`, and the error of Spark if so many parts fail that no table can be the cause

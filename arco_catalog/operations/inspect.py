@@ -20,7 +20,7 @@ from arco_catalog.state.tombstone import Tombstone
 from storage_backends import Cursor, Found, Listed
 
 MOVES = 10
-"""Number of recent moves in the result."""
+"""Number of latest moves in the result."""
 MAX_PAGES = 10
 MAX_MARKERS = 2_000
 """Limits of the search for open markers: pages of the listing, and markers that are read, the newest first."""

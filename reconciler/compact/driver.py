@@ -55,7 +55,7 @@ from reconciler.system.views import write_views
 from reconciler.system.writing import Writer
 
 BATCH_SIZE = 50_000
-"""How many objects are in one batch, which is one commit to each table."""
+"""How many objects are in one batch, which is one commit to a table."""
 MIN_PART, MAX_PART = 200, 10_000
 """How many objects are in one part: seconds of work, and files that are not small if there is much to write."""
 MAX_ATTEMPTS = 10

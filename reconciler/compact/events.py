@@ -53,5 +53,5 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
 
 
 def _is_of_system(kind: str, operation: JsonObject) -> bool:
-    """Whether an operation created, changed or dropped a table or view of `system`. Grants there are not counted."""
+    """Whether an operation created, changed or dropped a table or view of `system`. Grants there do not count."""
     return texts_of(operation.get("namespace"))[:1] == [NAMESPACE] and not kind.endswith("-grant")

@@ -27,7 +27,7 @@ class Health:
     small_bytes: int = 0
     largest_bytes: int = 0
     partitions: dict[str, int] = field(default_factory=dict)
-    """The bytes of data files in each partition."""
+    """The bytes of data files by partition."""
 
     def add(self, file: JsonObject) -> None:
         """Count the `data_file` of a live entry of a manifest."""

@@ -43,7 +43,7 @@ class MatchedEdges:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The system tables that are joined, each at one state: `lineage_events`, `commits`, `tables` and `lineage`;
+    """The system tables that are joined, all at one state: `lineage_events`, `commits`, `tables` and `lineage`;
     `catalogs` are the names of the catalog for clients."""
 
     events: OpenTable

@@ -135,8 +135,8 @@ def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]:
-    """The snapshots that the receipt names as added. A restored receipt names none: the snapshots after the previous
-    metadata file are taken."""
+    """The snapshots that the receipt names as added. A receipt written without knowledge of the commit names none: the
+    snapshots after the previous metadata file are taken."""
     snapshots = objects_of(document.get("snapshots"))
     if not version.restored:
         added = set(version.added_snapshot_ids)

@@ -23,7 +23,7 @@ Metadata = JsonObject | MissingMetadata
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version. `previous` is whether a metadata file was current before it, `restored` whether the receipt was
-    restored without knowledge of the commit. `newest` is whether it is the newest known version of the entity, and
+    written without knowledge of the commit. `newest` is whether it is the newest known version of the entity, and
     `newest_schema` whether it is the newest known one that set a schema: their rows are marked as current."""
 
     entity: str
@@ -57,7 +57,7 @@ class Version:
 
     @property
     def sets_schema(self) -> bool:
-        """Whether this version may have another schema than the one before. It may if it is the first one or restored,
+        """Whether this version may have another schema than the one before. It may if it is the first one or unknown,
         or if the commit had an update of schemas or view versions."""
         changes = {"add-schema", "set-current-schema", "add-view-version", "set-current-view-version"}
         return self.restored or not self.previous or not changes.isdisjoint(self.updates)

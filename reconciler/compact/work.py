@@ -119,7 +119,7 @@ def write_commits(
         async def one(key: str) -> None:
             body = await part.record(key)
             if body is None:
-                return  # it was collected after it was listed
+                return  # it was deleted after it was listed
             fields = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
             if fields.get("entity") in own or texts_of(fields.get("namespace"))[:1] == [NAMESPACE]:
                 return

@@ -32,7 +32,7 @@ from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 
 
 class Observer(WorkObserver, Protocol):
-    """Receives the events of a run, besides those of the work on each table."""
+    """Receives the events of a run, besides those of the work on tables."""
 
     def on_plan(self, table_plan: TablePlan) -> None:
         """A table that has policies was read: the steps that are due, and those that are held back."""
@@ -167,7 +167,7 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeCounter:
-    """Counts outcomes, and passes each event on to another observer."""
+    """Counts outcomes, and passes all events on to another observer."""
 
     observer: WorkObserver
     stats: MaintenanceStats

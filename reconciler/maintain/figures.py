@@ -1,7 +1,7 @@
 """The counts of a table by which maintenance is due, read from the metadata file and the manifests.
 
 `system.files_health` would not do: it describes the snapshot that the last run of `compact` found, without a policy's
-own file size and without the partition of each small file, and writers may have added thousands of files since.
+own file size and without the partition of small files, and writers may have added thousands of files since.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ class FilesElsewhere:
 
     @property
     def files(self) -> Sequence[str]:
-        """The collected files, in the order in which they were added."""
+        """The files, in the order in which they were added."""
         return [*self._found.values()]
 
     def add(self, file: str) -> None:

@@ -141,7 +141,7 @@ def _how(hold: JsonObject) -> str:
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
     """The name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of the
-    catalog, which is slow, and is called only to explain a refusal."""
+    catalog, which is slow, and is called only to explain one."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

@@ -188,8 +188,8 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 def split_rewrite(step: Step) -> Call:
     """The call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is divided
-    into smaller file groups, each of which is committed by itself, so that a writer's commit fails only one group
-    (docs/design/pipeline.md#rule-14); the call of another procedure is returned unchanged."""
+    into smaller file groups, which are committed one by one, so that a writer's commit fails only one group
+    (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it is."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call

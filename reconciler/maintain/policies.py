@@ -32,7 +32,7 @@ REWRITE_OPTIONS = frozenset(
         *("compression-factor", "shuffle-partitions-per-file", "var-length-contribution", "max-output-size"),
     }
 )
-"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not allowed, since each run would rewrite
+"""Options of `rewrite_data_files` that a policy may set. `rewrite-all` is not allowed, since every run would rewrite
 the whole table; nor is `use-starting-sequence-number`, which keeps equality deletes of concurrent writers in effect."""
 STRATEGIES: Mapping[str, str] = {
     **dict.fromkeys(("binpack", "bin-pack"), "binpack"),

@@ -14,7 +14,7 @@ DONE, PARTLY, CONFLICT, FAILED, HELD_BACK = "done", "partly", "conflict", "faile
 """The outcomes of a procedure: it did all that was due; a part, since a concurrent writer committed first; nothing, for
 the same reason; it failed otherwise; it was not called."""
 _STARTED, _DETAILS = "begun", "told"
-"""Stored names in a checkpoint: the started procedure; and outcomes, as well as the details of each procedure."""
+"""Stored names in a checkpoint: the started procedure; and outcomes, as well as the details of a procedure."""
 FIGURES = ("snapshot_id", "data_files", "delete_files", "bytes", "manifests", "snapshots")
 
 

@@ -33,7 +33,7 @@ class Criteria:
     @classmethod
     def of(cls, target: int, options: Mapping[str, str]) -> "Criteria":
         """The criteria that these options of `rewrite_data_files` set; defaults are Iceberg's. Raises `ValueError` for
-        values that Iceberg refuses, and for those by which each run would rewrite all files."""
+        values that Iceberg refuses, and for those by which every run would rewrite all files."""
         delete_files = options.get("delete-file-threshold")
         found = cls(
             target,
@@ -107,7 +107,7 @@ class Selection:
 
     @classmethod
     def of(cls, partitions: Iterable[Sequence[DataFile]], criteria: Criteria) -> "Selection":
-        """Select files in each partition."""
+        """Select files in every partition."""
         found = cls()
         for files in partitions:
             groups = criteria.selected(files)

@@ -55,7 +55,7 @@ class Writer:
             self._flush(table)
 
     def finish(self) -> Mapping[str, Sequence[DataFile]]:
-        """Write the rows that are left, and return the files of each table that has any."""
+        """Write the rows that are left, and return the files by table."""
         for name in self._targets:
             self._flush(name)
         return {name: files for name, files in self.files.items() if files}

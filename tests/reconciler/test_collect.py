@@ -107,7 +107,7 @@ async def test_an_object_that_kills_its_spark_worker_is_told_and_kept(
 
     [(_, stats)] = found
     [why] = stats.unreadable
-    assert why.startswith(f"{deadly}: the Spark task that checked it failed: ")
+    assert why.startswith(f"{deadly}: the Spark task that read it failed: ")
     assert deadly in lake.there()
     assert {**here, "transaction": here["transaction"] - 1}.items() <= kinds(as_printed(found, delete=True)).items()
 
@@ -140,7 +140,7 @@ async def test_an_object_that_kills_its_executor_is_told_and_kept_and_all_others
     document = await collected(Cluster(dies).spark, lake, delete=True)
 
     assert document["code"] == 1
-    assert document["unreadable"] == [f"{deadly}: the Spark task that checked it failed: Job aborted Lost task 0.0"]
+    assert document["unreadable"] == [f"{deadly}: the Spark task that read it failed: Job aborted Lost task 0.0"]
     assert deadly in lake.there()
     assert kinds(document)["pending-receipt"] == kinds(here)["pending-receipt"] - 1
     assert {name: count for name, count in kinds(document).items() if name in ("marker", "transaction", "hint")} == {
