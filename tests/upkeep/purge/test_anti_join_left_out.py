@@ -103,7 +103,7 @@ async def on_overlapping(test: Callable[[Purges], Awaitable[None]], folder: Path
     await test(await overlapping_tables())
 
 
-async def by_executors(test: Callable[[executors.Dropped], None], folder: Path) -> None:
+async def by_executors(test: Callable[[executors.DroppedTable], None], folder: Path) -> None:
     await asyncio.to_thread(test, await executors.made(folder))
 
 
