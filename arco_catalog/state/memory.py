@@ -19,8 +19,9 @@ TIMEOUT_SECONDS = 5.0
 """How long a request waits for memory that others hold."""
 BACKGROUND_MEMORY_BYTES = 64 << 20
 """What tasks, collections and commands of a process may take together."""
-BACKGROUND_TIMEOUT_SECONDS = 60.0
-"""How long a task waits for it: it is tried again later, at a cost."""
+BACKGROUND_TIMEOUT_SECONDS = 240.0
+"""How long a task waits for it: while the lease of a task lasts, for a dozen documents of the greatest length may be
+parsed before its own. It is tried again later, at a cost: it then reads the same files."""
 SMALL_BYTES = 1 << 20
 """Amounts up to this are taken from a share of their own, so that a few large requests never stop the small ones."""
 SMALL_SHARE = 4
