@@ -17,7 +17,7 @@ from storage_backends.open import open_store
 from storage_backends.s3.config import Carrier
 from storage_backends.s3.versions import S3Versions
 from storage_backends.wire.exchange import Request
-from tools.support.gcs_servers import gcs_protocol_fake
+from tests.support.gcs_protocol_fake import gcs_protocol_fake
 from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]

@@ -11,7 +11,8 @@ from pyiceberg.catalog import Catalog
 
 from arco_catalog.cli.client_config import client_config
 from tests.cli.process import arco, serving
-from tools.support.gcs_servers import GcsServer, fake_gcs_server, gcs_protocol_fake
+from tests.support.gcs_protocol_fake import gcs_protocol_fake
+from tools.support.gcs_servers import GcsServer, fake_gcs_server
 
 Start = Callable[[], AbstractContextManager[GcsServer]]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": pa.array(["a", None, "ç"], pa.string())})

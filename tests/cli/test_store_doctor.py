@@ -19,8 +19,8 @@ from storage_backends.conformance.checks import CHECKS
 from storage_backends.memory import MemoryStore
 from tests.storage_backends.contract import listed
 from tests.storage_backends.test_negative_control import Ignores
+from tests.support.gcs_protocol_fake import gcs_protocol_fake
 from tools.support.azurite import AzuriteServer
-from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]

@@ -4,9 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,18 +16,11 @@ from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tools.support.azurite import azurite
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.emulators import store_server
-from tools.support.environment import exported
-from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.request_bodies import set_property
 
-STORES = ("s3", "gs", "azure", "local", "memory")
-CALLED = {"s3": "S3 (moto)", "gs": "Google Cloud Storage (our fake)", "azure": "Azure Blob Storage (Azurite)"}
 S3_URL = "s3://arco-bench/calls"
-GCS_URL = "gs://arco-bench/calls"
-AZURE_URL = "az://arco-bench/calls"
 FARTHER_S = 0.020
 """Every call takes this much longer, so that calls beside each other are seen as such."""
 RUNS = 3
@@ -182,28 +173,6 @@ async def count_all(url: str) -> list[Count]:
         await store.close()
 
 
-@contextmanager
-def place(kind: str) -> Iterator[str]:
-    """The URL of an empty store."""
-    match kind:
-        case "s3":
-            with store_server(S3_URL):
-                yield S3_URL
-        case "gs":
-            with gcs_protocol_fake() as gcs, exported(gcs.environment):
-                gcs.make_bucket("arco-bench")
-                yield GCS_URL
-        case "azure":
-            with azurite() as azure, exported(azure.environment):
-                azure.make_container("arco-bench")
-                yield AZURE_URL
-        case "local":
-            with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:
-                yield f"file:{folder}"
-        case _:
-            yield "memory:"
-
-
 HEADER = f"{'':42}{'depth':>7}{'':>9}{'calls':>8}{'':>9}{'bytes':>9}\n" + (
     f"{'operation':42}{'budget':>7}{'counted':>9}{'budget':>8}{'counted':>9}{'read':>9}{'written':>9}"
 )
@@ -221,11 +190,11 @@ def line(count: Count) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Zero if every operation keeps to its budget."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.calls", description=__doc__)
-    parser.add_argument("--store", choices=STORES, default="s3", help="where (default: s3, which is moto)")
-    kind = parser.parse_args(arguments).store
-    with place(kind) as url:
+    parser.add_argument("--store", default=S3_URL, metavar="URL", help=f"an empty store (default: {S3_URL}, on moto)")
+    url = parser.parse_args(arguments).store
+    with store_server(url):
         counts = asyncio.run(count_all(url))
-    print(f"Store calls of each operation (docs/design/budgets.md), on {CALLED.get(kind, kind)}\n")
+    print(f"Store calls of each operation (docs/design/budgets.md), on {url}\n")
     print(HEADER)
     for each in counts:
         print(line(each))

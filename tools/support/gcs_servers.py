@@ -1,4 +1,4 @@
-"""GCS servers by name: a protocol-level fake of ours, and fake-gcs-server, which the Makefile builds with Go."""
+"""fake-gcs-server, which the Makefile builds with Go (`.tools/fake-gcs-server`)."""
 
 import json
 import urllib.request
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage_backends.gcs.config import GcsClient, GcsConfig
-from tools.support.server_process import announcing, built, listening
+from tools.support.server_process import built, listening
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,6 @@ class GcsServer:
         with urllib.request.urlopen(request, timeout=60) as answer:
             if answer.status != 200:
                 raise RuntimeError(f"no bucket {name}: {answer.status}")
-
-
-@contextmanager
-def gcs_protocol_fake() -> Iterator[GcsServer]:
-    """The fake of ours."""
-    with announcing("tools.support.gcs_protocol_fake") as url:
-        yield GcsServer(url)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import pytest
 
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, start
 from tests.infra.google.conftest import Values
-from tools.support.gcs_servers import GcsServer, gcs_protocol_fake
+from tests.support.gcs_protocol_fake import gcs_protocol_fake
+from tools.support.gcs_servers import GcsServer
 from tools.support.ports import free_port
 
 

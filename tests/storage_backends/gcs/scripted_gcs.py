@@ -13,8 +13,8 @@ from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
 from tests.storage_backends.answers import PlayedScript, Sleep, playing
 from tests.storage_backends.s3.scripted_s3 import Reply, ScriptedS3, Step
+from tests.support.gcs_protocol_fake import GcsProtocolFake
 from tests.support.stub_server import stub_server
-from tools.support.gcs_protocol_fake import GcsProtocolFake
 from tools.support.gcs_servers import GcsServer
 
 BUCKET = "bucket"

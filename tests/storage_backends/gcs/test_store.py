@@ -10,7 +10,8 @@ from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
 from storage_backends.validation import PAGE_SIZE
 from tests.storage_backends.contract import SHORT_PAGE, EveryVersionIsNew, StoreContract, WriteContract, applied
-from tools.support.gcs_servers import GcsServer, fake_gcs_server, gcs_protocol_fake
+from tests.support.gcs_protocol_fake import gcs_protocol_fake
+from tools.support.gcs_servers import GcsServer, fake_gcs_server
 
 _buckets = itertools.count(1)
 

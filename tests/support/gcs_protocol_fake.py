@@ -1,4 +1,4 @@
-"""A fake of ours that speaks GCS's JSON protocol: `python -m tools.support.gcs_protocol_fake`.
+"""A fake of ours that speaks GCS's JSON protocol: `python -m tests.support.gcs_protocol_fake`.
 
 It does what Google's reference says of the requests that the store and PyArrow make, generations and preconditions
 included. What passes on it fits the reference as we read it: it does not show what Google's own servers do.
@@ -12,13 +12,17 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from urllib.parse import unquote
 
 from aiohttp import web
 from yarl import URL
+
+from tools.support.gcs_servers import GcsServer
+from tools.support.server_process import announcing
 
 JsonObject = dict[str, object]
 _OBJECTS = re.compile(r"/(?:download/|upload/|resumable/upload/)?storage/v1/b/([^/]+)/o(?:/([^/]+))?")
@@ -202,7 +206,7 @@ class GcsProtocolFake:
     def _write(self, bucket: str, name: str, query: Mapping[str, str], body: bytes) -> web.Response:
         _check(self.buckets[bucket].get(name), query)
         self._generation += 1
-        stored = StoredObject(body, self._generation, time.time_ns() // 1_000_000)  # noqa: TID251  it is a server
+        stored = StoredObject(body, self._generation, time.time_ns() // 1_000_000)
         self.buckets[bucket][name] = stored
         return _json(_selected(_resource(bucket, name, stored), query.get("fields")))
 
@@ -276,9 +280,16 @@ async def serve() -> None:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    print(runner.addresses[0][1], flush=True)  # noqa: T201  the program that started it reads the port
+    print(runner.addresses[0][1], flush=True)  # the program that started it reads the port
     await asyncio.to_thread(sys.stdin.read)
     await runner.cleanup()
+
+
+@contextmanager
+def gcs_protocol_fake() -> Iterator[GcsServer]:
+    """The fake in a process of its own."""
+    with announcing("tests.support.gcs_protocol_fake") as url:
+        yield GcsServer(url)
 
 
 if __name__ == "__main__":
