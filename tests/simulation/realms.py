@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from arco_catalog.authentication.secrets import Secrets
+from arco_catalog.http.realms import find
 from arco_catalog.iceberg.errors import (
     AlreadyExists,
     CatalogError,
@@ -25,7 +26,6 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalogs import open_state
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.management.bootstrap import bootstrap
@@ -45,7 +45,7 @@ from arco_catalog.operations.stray_catalogs import UndropRequest, stray_catalogs
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING, CatalogState
@@ -58,6 +58,8 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.realm import CatalogEntry, catalogs
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.segments import Segment
+from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import StoreError, Version
 from tests.simulation.clients import EAGER
@@ -101,14 +103,23 @@ class RealmAuditor:
         elif event.kind == "delete" and event.key.startswith("lake"):
             self._check_delete(event.key)
 
-    def _head(self, key: str) -> RegistryState:
+    def head(self, key: str) -> RegistryState:
+        """The registry with this HEAD, as it is stored."""
+
+        def loaded(segment: str) -> Segment:
+            place = key.replace("manifest.json", f"index/{segment}.json")
+            return Segment.parse(segment, self._body(place), place)
+
+        return RegistryState.parse(self._body(key), Version(""), key).with_segments(loaded)
+
+    def _body(self, key: str) -> bytes:
         body = self._world.peek(key)
-        assert body is not None
-        return RegistryState.parse(body, Version(""), key)
+        assert body is not None, key
+        return body
 
     def _check_realm(self) -> None:
         """Each commit changes the catalog that its request is about, and no two share a folder or a location."""
-        head = self._head(HEAD)
+        head = self.head(HEAD)
         now = {each.name: each for each in (CatalogEntry(entry) for _, entry in head.index.scan(catalogs()))}
         for operation in sequence(head.document, "operations"):
             assert isinstance(operation, dict)
@@ -121,7 +132,8 @@ class RealmAuditor:
         self.named |= {each.root for each in now.values()}
 
     def _check_operation(self, operation: JsonObject, now: Mapping[str, CatalogEntry]) -> None:
-        kind, name, by = text(operation, "kind"), optional_text(operation, "name"), text(operation, "principal")
+        kind, name = text(operation, "kind"), optional_text(operation, "name")
+        by = optional_text(operation, "principal") or ""  # a collection's fence has none
         before = self._entries.get(name or "")
         if kind == "drop-catalog" and before is not None and name not in now:
             assert before.entity == operation["catalog"], f"{by} removed a catalog that it did not close: {name}"
@@ -133,7 +145,7 @@ class RealmAuditor:
 
     def _check_catalog(self, key: str) -> None:
         """A catalog is closed, and opened again, without a purge that has not ended."""
-        head = self._head(key)
+        head = self.head(key)
         state = CatalogState.of(head.index)
         was_closed, self._closed[key] = self._closed.get(key, False), state.is_closed
         purges = [each.name for each in unfinished_purges(head.index)]
@@ -147,7 +159,7 @@ class RealmAuditor:
         for key in self._world.keys(CATALOGS):
             if key.endswith("/core/manifest.json"):
                 root = key.removesuffix("/_catalog/core/manifest.json")
-                assert f"memory:///{file}" not in self._current(root, self._head(key).index), f"{root} lost {file}"
+                assert f"memory:///{file}" not in self._current(root, self.head(key).index), f"{root} lost {file}"
 
     def _current(self, root: str, index: Index) -> set[str]:
         entities = [RelationEntry(entry).entity for _, entry in index.scan(relations_in(NS))]
@@ -162,6 +174,7 @@ class RealmClients:
     world: World
     files: list[str] = field(default_factory=list)
     """Metadata files of tables that were made."""
+    settings: Settings = SETTINGS
 
     def __post_init__(self) -> None:
         self.auditor = RealmAuditor(self.world)
@@ -177,7 +190,7 @@ class RealmClients:
         """The realm as a process serves it."""
         if process not in self._realms:
             at = self.world.process(process)
-            deployment = Deployment.of(SETTINGS, at.store, "memory:///", (), at.runtime)
+            deployment = Deployment.of(self.settings, at.store, "memory:///", (), at.runtime)
             self._realms[process] = Realm("r", deployment)
         return self._realms[process]
 
@@ -249,6 +262,27 @@ class RealmClients:
             await remove_catalog(session, entry)
 
         return not isinstance(await self._send(process, request), Refusal)
+
+    async def collect(self, process: str) -> None:
+        """Collects objects of the realm's registry."""
+
+        async def request(at: str, principal: str) -> None:
+            await collect(self._session(at, principal), delete=True)
+
+        await self._send(process, request)
+
+    async def remember(self, process: str) -> None:
+        """Lets a process cache the realm's HEAD."""
+        await self.world.process(process).run(_perform(self.realm(process).lookups().head))
+
+    async def find(self, process: str, *names: str) -> None:
+        """Finds catalogs as the HTTP layer does, by the HEAD that the process has cached."""
+        for name in names:
+
+            async def request(at: str, principal: str, name: str = name) -> None:
+                assert await find(self.realm(at).lookups(), name, fresh=False) is not None, f"{name} is not found"
+
+            await self._send(process, request)
 
     async def undrop(self, process: str, name: str) -> bool:
         """Undrops the first catalog without a name that there is."""
@@ -351,7 +385,7 @@ class RealmClients:
         session = self._session("last", "last")
         found = {entry.root: entry.name for entry in await list_catalogs(session)}
         for root in sorted(self.auditor.named):
-            state = CatalogState.of((await open_state(session, root).head()).index)
+            state = CatalogState.of(self.auditor.head(Paths(root).manifest).index)
             assert state.is_closed is (root not in found), f"{found.get(root) or root} is {state.json}"
 
 

@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 
-from tests.simulation.realms import LAKE, RealmClients
+from tests.simulation.collecting import RETENTION
+from tests.simulation.realms import LAKE, SETTINGS, RealmClients
+from tests.simulation.scenarios import TINY
 from tests.simulation.world import World
 
 POND = "memory:///lake/pond"
@@ -103,6 +106,23 @@ async def undrops_beside_drops(world: World) -> None:
         await clients.drop("p4", "y")
 
     await _together(clients, drops, drops_too, undrops, takes_the_location)
+
+
+async def catalogs_found_by_a_server_that_was_idle(world: World) -> None:
+    """A server finds catalogs by a HEAD that it has cached, parts of whose index were collected while it was idle."""
+    clients = RealmClients(world, settings=replace(SETTINGS, spill=TINY, retention=RETENTION))
+    await clients.start()
+    names = "abc"
+    for name in names:
+        await clients.make("setup", name, f"{LAKE}/{name}")
+    await clients.remember("p1")
+    for name in "xyz":
+        await clients.make("p2", name, f"{LAKE}/{name}")
+    for _ in range(2):
+        await world.runtime.sleep(80)
+        await clients.collect("p3")
+    await clients.find("p1", *names)
+    await clients.close()
 
 
 async def requests_that_are_drawn(world: World) -> None:

@@ -2,9 +2,11 @@
 (docs/design/access.md#rule-11)."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 
+from arco_catalog.http import realms
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management import catalog_drops, catalog_undrop, catalogs
 from arco_catalog.planning import purge
@@ -56,6 +58,10 @@ def an_undrop_that_goes_on_purging(patch: pytest.MonkeyPatch) -> None:
 
 def a_drop_by_an_id_of_before_the_undrop(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CatalogState, "former", property(lambda self: ()))
+
+
+def segments_of_a_cached_head_believed_to_be_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(realms, "suppress", lambda *errors: nullcontext())
 
 
 def an_undrop_at_a_location_that_was_taken(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from tests.simulation.explore import Scenario, explore, trace
 from tests.simulation.faults import FAULTS, every_single_fault
 from tests.simulation.realms_scenarios import (
     a_catalog_made_again_beside_slow_drops,
+    catalogs_found_by_a_server_that_was_idle,
     purges_beside_drops_of_their_catalog,
     requests_that_are_drawn,
     undrops_beside_drops,
@@ -20,6 +21,7 @@ from tests.simulation.thoroughness import TIMES, count, sample
 
 SCENARIOS = (
     a_catalog_made_again_beside_slow_drops,
+    catalogs_found_by_a_server_that_was_idle,
     purges_beside_drops_of_their_catalog,
     undrops_beside_drops,
     requests_that_are_drawn,
@@ -53,6 +55,7 @@ PLANTED: Mapping[Mutation, Scenario] = {
     rule_mutations.an_undrop_that_goes_on_purging: purges_beside_drops_of_their_catalog,
     rule_mutations.a_drop_by_an_id_of_before_the_undrop: undrops_beside_drops,
     rule_mutations.an_undrop_at_a_location_that_was_taken: undrops_beside_drops,
+    rule_mutations.segments_of_a_cached_head_believed_to_be_there: catalogs_found_by_a_server_that_was_idle,
 }
 
 
