@@ -1,5 +1,5 @@
-"""Formats tables and facts for printing: with colours if stdout is a terminal and rich is installed, else as plain
-text. Control characters are escaped."""
+"""Tables and facts as commands print them: with colours where people look at a terminal and rich is installed, else as
+plain text. What a terminal would act on is escaped."""
 
 import sys
 from collections.abc import Sequence
@@ -26,11 +26,9 @@ UNBROKEN = frozenset(
         "NAME",
     }
 )
-"""Headings of columns whose cells are never broken into lines, so that they can be copied."""
-FOLDED = 12
-"""Width in characters to which other columns may be narrowed."""
+"""Headings of columns whose cells are read or copied whole."""
 GAP = 2
-"""Width in characters of the space between columns."""
+"""Spaces between columns."""
 STYLES = {
     "ok": "green",
     "registered": "green",
@@ -41,58 +39,93 @@ STYLES = {
     "already registered": "dim",
     "failed": "bold red",
 }
-"""Colours of cells with a type or a status."""
+"""Colours of cells that say what something is, or how it is."""
 
 
 def table(
     headings: Sequence[str], lines: Sequence[Sequence[str]], *, wide: bool | None = None, wide_only: Sequence[str] = ()
 ) -> str:
-    """Formats lines under headings. On a terminal that is too narrow, the columns `wide_only` are omitted, and columns
-    are narrowed except those with times, ids and names, which can be copied. With `wide` all columns are printed at
-    full width; it is None for a command without that option."""
+    """Lines under headings. On a terminal that is too narrow, columns `wide_only` are left out, one after the other,
+    and other cells are folded between words. Where that is not enough, each cell has a line. Times, ids and names stay
+    on one line each, so that they can be copied. `wide` prints all columns, each as wide as it needs to be; None where
+    the command has no such option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
     width = get_terminal_size().columns
-    omitted = [heading for heading in wide_only if _width(headings, cells) > width]
-    shown = [number for number, heading in enumerate(headings) if heading not in omitted]
-    text = _drawn([headings[number] for number in shown], [[line[number] for number in shown] for line in cells], width)
+    shown, omitted = [*range(len(headings))], list[str]()
+    for heading in wide_only:
+        if _total(_longest(headings, cells, shown)) <= width:
+            break
+        shown.remove(headings.index(heading))
+        omitted.append(heading)
+    named, kept = [headings[number] for number in shown], [[line[number] for number in shown] for line in cells]
+    widths = _fitted(named, kept, width)
+    text = _records(named, kept) if widths is None else _drawn(named, kept, widths)
     return f"{text}\n(--wide shows {', '.join(omitted)})" if omitted else text
 
 
-def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
-    """Draws a table with colours, or without if rich is not installed."""
+def _longest(headings: Sequence[str], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> list[int]:
+    """The length of the longest cell of each of these columns."""
+    return [max(len(line[number]) for line in (headings, *cells)) for number in shown]
+
+
+def _total(widths: Sequence[int]) -> int:
+    """How many characters a line of columns of these widths takes."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _fitted(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Widths of the columns with which a line fits into `width`, the widest narrowed first; None if no word would stay
+    whole."""
+    widths = _longest(headings, cells, range(len(headings)))
+    least = [
+        widths[number]
+        if heading in UNBROKEN
+        else max(len(word) for line in (headings, *cells) for word in (line[number].split() or [""]))
+        for number, heading in enumerate(headings)
+    ]
+    if _total(least) > width:
+        return None
+    while _total(widths) > width:
+        widest = max(
+            (number for number in range(len(widths)) if widths[number] > least[number]), key=widths.__getitem__
+        )
+        widths[widest] -= 1
+    return widths
+
+
+def _records(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A line for each cell that has text, and an empty line between records."""
+    records = [[fact for fact in zip(headings, line, strict=True) if fact[1]] for line in cells]
+    label_width = max(map(len, headings), default=0)
+    return "\n\n".join(facts([(label.ljust(label_width), cell) for label, cell in record]) for record in records)
+
+
+def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
+    """A table with columns of these widths, and with colours where rich is installed."""
     console = _terminal()
     if console is None:
-        return columns(headings, cells)
-    from rich.box import SIMPLE_HEAD
+        fits = list(widths) == _longest(headings, cells, range(len(widths)))
+        return columns(headings, cells) if fits else _records(headings, cells)
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for heading in headings:
-        drawn.add_column(heading, overflow="fold", no_wrap=heading in UNBROKEN)
+    drawn = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+    for heading, width in zip(headings, widths, strict=True):
+        drawn.add_column(heading, width=width, no_wrap=heading in UNBROKEN)
     for line in cells:
         drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in line))
-    narrowed = [
-        [cell if heading in UNBROKEN else cell[:FOLDED] for heading, cell in zip(headings, line, strict=True)]
-        for line in cells
-    ]
-    console.width = max(width, _width([heading[:FOLDED] for heading in headings], narrowed))
+    console.width = max(_total(widths), 1)
     with console.capture() as captured:
         console.print(drawn)
-    return captured.get().rstrip("\n")
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def _width(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Returns the width of a table in characters."""
-    return sum(max(map(len, column)) + GAP for column in zip(headings, *cells, strict=True)) - GAP
-
-
-def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """Formats pairs of label and value, one on a line, with the values aligned."""
-    width = max((len(label) for label, _ in pairs), default=0)
-    lines = [(label.ljust(width), escaped(value)) for label, value in pairs]
+def facts(said: Sequence[tuple[str, str]]) -> str:
+    """A fact a line: what it is, and how it is."""
+    width = max((len(label) for label, _ in said), default=0)
+    lines = [(label.ljust(width), escaped(value)) for label, value in said]
     console = _terminal()
     if console is None:
         return "\n".join(f"{label}  {value}".rstrip() for label, value in lines)
@@ -105,7 +138,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _terminal() -> "Console | None":
-    """Returns a console for colours, or None if stdout is not a terminal or rich is not installed."""
+    """Where colours go; None if the output is no terminal, or rich is not installed."""
     if not sys.stdout.isatty():
         return None
     try:

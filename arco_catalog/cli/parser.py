@@ -3,7 +3,7 @@ the command that prints help."""
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -17,7 +17,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         self.declared: list[argparse.Action] = []
         self.commands: dict[str, tuple[str, Parser]] = {}
-        super().__init__(*arguments, **settings)
+        # an abbreviation would become another option's, or ambiguous, when an option is added
+        super().__init__(*arguments, **{"allow_abbrev": False, **settings})
 
     def add_argument(self, *arguments: Any, **settings: Any) -> argparse.Action:
         """Declares an option or argument as argparse does, and records it in `declared`."""
@@ -36,9 +37,31 @@ class Parser(argparse.ArgumentParser):
         hint = f" (did you mean {' '.join(near)}?)" if near else ""
         self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
 
+    def take_rest(self, parsed: argparse.Namespace, words: list[str]) -> bool:
+        """Gives words behind an option to the argument that may take them; argparse takes an optional argument only
+        directly behind the argument before it. Returns whether it could."""
+        if any(word.startswith("-") for word in words):
+            return False
+        for action in self.declared:
+            empty = not action.option_strings and not getattr(parsed, action.dest)
+            if empty and (action.nargs == "*" or (action.nargs == "?" and len(words) == 1)):
+                setattr(parsed, action.dest, words if action.nargs == "*" else words[0])
+                return True
+        return False
+
     def _words(self) -> Iterator[str]:
         """Yields every valid word: commands, options and choices."""
         yield from self.commands
         for action in self.declared:
             yield from action.option_strings
             yield from map(str, action.choices or ())
+
+
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parses the command line. Exits with 2 where something in it means nothing, with the message of the command's own
+    parser, which knows its options."""
+    parsed, unknown = parser.parse_known_args(arguments)
+    own: Parser = getattr(parsed, "parser", parser)
+    if unknown and not own.take_rest(parsed, unknown):
+        own.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return parsed

@@ -18,7 +18,7 @@ from arco_catalog.cli import (
     table_commands,
 )
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.parser import Parser
+from arco_catalog.cli.parser import Parser, parse
 from arco_catalog.cli.serve_command import SERVE
 from arco_catalog.config.unknown import unknown_variables
 from arco_catalog.config.variables import STORE, STORES
@@ -64,9 +64,7 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = build_parser(environment)
-    parsed, unknown = parser.parse_known_args(arguments)
-    if unknown:  # reported by the command's parser, which suggests its own options
-        getattr(parsed, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    parsed = parse(parser, arguments)
     if parsed.command is None:
         parser.print_help()
         return 0

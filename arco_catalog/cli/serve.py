@@ -26,6 +26,7 @@ from arco_catalog.cli.options import same_named
 from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.session import operator_request, report_slow_store
 from arco_catalog.cli.tls import Certificate, certificate_of
+from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
@@ -52,7 +53,7 @@ from arco_catalog.telemetry.telemetry import Telemetry
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreError
-from storage_backends.open import canonical_url, opener_in
+from storage_backends.open import opener_in
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that none sends a request into a closing one."""
@@ -428,7 +429,7 @@ async def open_served(
     """The catalog in a server's store. Raises `CliError` if it can't be opened."""
     try:
         async with report_slow_store(store):
-            url, *locations = (canonical_url(each, environment) for each in (store, *allowed))
+            url, locations = canonical_urls(store, allowed, environment)
             return await open_catalog(settings, url, locations, SystemRuntime(), opener_in(environment))
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise CliError(f"cannot open the store {store}: {error}") from error

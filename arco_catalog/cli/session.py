@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, CommandStopped, NotThere
+from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
 from arco_catalog.operations.catalogs import Inventory, take_inventory
@@ -79,7 +80,7 @@ class OpenStore:
     @property
     def url(self) -> str:
         """The store's URL as engines write it, with the account of an Azure container."""
-        return _canonical_urls(self.options)[0]
+        return canonical_url(self.options.store, self.options.environment)
 
     def session(self, catalog: Catalog) -> Session:
         """Returns an operator's session with a catalog, or with the registry of a realm, for this command."""
@@ -140,7 +141,7 @@ async def open_session(
 
 
 async def _open_root(options: CatalogOptions, *, probed: bool, tolerates_read_errors: bool) -> Catalog:
-    url, *allowed = _canonical_urls(options)
+    url, allowed = canonical_urls(options.store, options.allowed, options.environment)
     opener, runtime = opener_in(options.environment), SystemRuntime()
     if probed:
         return await open_catalog(_settings(options), url, allowed, runtime, opener)
@@ -196,11 +197,6 @@ async def report_slow_store(url: str) -> AsyncIterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _canonical_urls(options: CatalogOptions) -> Sequence[str]:
-    """Returns the URL of the store, then those of the allowed locations, as engines write them."""
-    return [canonical_url(url, options.environment) for url in (options.store, *options.allowed)]
 
 
 def _settings(options: CatalogOptions) -> Settings:

@@ -48,7 +48,10 @@ def run_list(
 
     found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
     documents: list[JsonValue] = [to_json(listed) for listed in found]
-    print(json_text(documents) if as_json else table(HEADINGS, [row(listed) for listed in found]))
+    if as_json:
+        print(json_text(documents))
+    else:
+        print(table(HEADINGS, [row(listed) for listed in found]) if found else "There are no such tasks.")
     return 0
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.cli.parser import Parser
+from arco_catalog.cli.parser import Parser, parse
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
@@ -282,6 +282,56 @@ def test_a_mistyped_word_is_answered_with_the_nearest_one(
     with pytest.raises(SystemExit):
         main(arguments, {})
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "value"),
+    [
+        (["tasks", "show", "--store", "memory:", "ID"], "task", "ID"),
+        (["tasks", "show", "--follow", "ID", "--store", "memory:"], "task", "ID"),
+        (["catalogs", "show", "--store", "memory:", "lake"], "name", "lake"),
+        (
+            ["governance", "set", "a.t", "--store", "memory:", "arco.owner=ann", "arco.tag.x=y"],
+            "change",
+            ["arco.owner=ann", "arco.tag.x=y"],
+        ),
+        (["ls", "--store", "memory:", "sales"], "namespace", "sales"),
+    ],
+)
+def test_options_may_stand_before_any_argument(arguments: list[str], field: str, value: object) -> None:
+    assert vars(parse(build_parser({}), arguments))[field] == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tasks", "list", "ID", "--store", "memory:", "ID2"], "unrecognized arguments: ID2"),
+        (["tasks", "show", "--store", "memory:", "ID", "ID2"], "unrecognized arguments: ID ID2"),
+        (["ls", "--all", "--store", "memory:"], "unrecognized arguments: --all"),
+        (["ls", "--stor", "memory:"], "unrecognized arguments: --stor (did you mean --store?)"),
+    ],
+)
+def test_what_is_no_argument_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments, {})
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["ls", "delegation-service"])
+@pytest.mark.parametrize(
+    ("location", "why"),
+    [
+        ("nonsense", "Not a valid location: 'nonsense'"),
+        ("s3:/bucket/tables", "it names no bucket: write s3://bucket/path"),
+        ("gs:///tables", "it names no bucket: write gs://bucket/path"),
+    ],
+)
+def test_a_mistyped_location_is_named_and_not_the_store(
+    command: str, location: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--store", f"file:{tmp_path}", "--allowed-location", location], {}) == 1
+    assert capsys.readouterr().err.startswith(f"arco: --allowed-location {location}: {why}")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_variable_that_the_catalog_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,7 +115,10 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
             "arco: cannot open the store ftp://x: unsupported store URL 'ftp://x': expected file:/absolute/path",
         ),
         (["--store", "file:relative"], "absolute path"),
-        (["--store", "memory:", "--allowed-location", "nonsense"], "Not a valid location: 'nonsense'"),
+        (
+            ["--store", "memory:", "--allowed-location", "nonsense"],
+            "--allowed-location nonsense: Not a valid location: 'nonsense'",
+        ),
         (["--store", "memory:", "--host", "no.such.host.invalid"], "arco: cannot listen on no.such.host.invalid"),
     ],
 )

@@ -1,0 +1,28 @@
+"""The URLs of stores and of allowed locations on the command line."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.cli.errors import CliError
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.state.locations import Location
+from storage_backends.open import canonical_url
+
+WITHOUT_BUCKETS = ("file", "memory")
+"""Schemes of locations that name no bucket."""
+
+
+def canonical_urls(store: str, allowed: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The URLs of a store and of allowed locations, by which engines know them. Raises `ValueError` for a store that is
+    no URL, and `CliError` for an allowed location that is none."""
+    return canonical_url(store, environment), [_allowed_url(each, environment) for each in allowed]
+
+
+def _allowed_url(url: str, environment: Mapping[str, str]) -> str:
+    try:
+        canonical, location = canonical_url(url, environment), Location.parse(url)
+    except (CatalogError, ValueError) as error:
+        raise CliError(f"--allowed-location {url}: {error}") from error
+    bucket = location.uri.partition("://")[2].partition("/")[0]
+    if not bucket and location.scheme not in WITHOUT_BUCKETS:
+        raise CliError(f"--allowed-location {url}: it names no bucket: write {location.scheme}://bucket/path")
+    return canonical
