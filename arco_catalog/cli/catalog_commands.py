@@ -7,9 +7,9 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 
 EXAMPLES = """\
 A realm has any number of catalogs, which clients pick by name as the warehouse.
-Works on the store directly, without a login; servers see each change with the next
-request. A catalog has to be empty to be dropped, without a purge that has not
-ended, unless --cancel-purges keeps the files of the tables. undrop brings a
+Works on the store directly, without a login; servers see each change with the
+next request. A catalog has to be empty to be dropped, without a purge that has
+not ended, unless --cancel-purges keeps the files of the tables. undrop brings a
 catalog back, with roles, grants and tombstones, unless another one has taken
 its locations.
 

@@ -60,11 +60,11 @@ examples:
 """
 TASKS_EXAMPLES = """\
 Lists the catalog's tasks: purges of dropped tables that wait, are under way or
-have ended. `show` shows the progress of one, with --follow until it ends; `run` does
-what is due, or one task, in this process, as `arco serve` does beside requests,
-or with --spark on Spark, which also purges a table that others are in the way
-of, and keeps what they lead to. `retry` submits a failed task again, which goes
-on where it was.
+have ended. `show` shows the progress of one, with --follow until it ends; `run`
+does what is due, or one task, in this process, as `arco serve` does beside
+requests, or with --spark on Spark, which also purges a table that others are in
+the way of, and keeps what they lead to. `retry` submits a failed task again,
+which goes on where it was.
 
 examples:
   arco tasks --store s3://bucket/catalog
@@ -135,8 +135,8 @@ taken in the order of their names: one that was cut short goes on with --after.
 --all checks a realm's own registry (catalogs, principals, roles) and every
 catalog of it.
 
---repair lists the findings that can be mended without any risk, and with --apply
-mends them, beside live servers, too.
+--repair lists the findings that can be mended without any risk, and with
+--apply mends them, beside live servers, too.
 
 examples:
   arco fsck --store file:/var/lib/arco

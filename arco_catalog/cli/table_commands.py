@@ -51,10 +51,10 @@ examples:
 """
 IMPORT_EXAMPLES = """\
 Registers tables of another catalog. Without --apply it only prints what it
-would do. A table that is registered from the same metadata file already is left as it
-is, so a run that was stopped goes on where it was. Files are neither copied nor
-moved: no client may commit through the other catalog any more. The exit code is 1
-if some table could not be registered.
+would do. A table that is registered from the same metadata file already is left
+as it is, so a run that was stopped goes on where it was. Files are neither
+copied nor moved: no client may commit through the other catalog any more. The
+exit code is 1 if some table could not be registered.
 
 sources:
   folder LOCATION   a warehouse of Hadoop's catalog (version-hint.text)
