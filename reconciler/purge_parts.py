@@ -162,7 +162,7 @@ def part_of(key: str) -> int:
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """Yield a row for each file and each manifest that other tables refer to; the files in manifests are left to
     `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which was
-    read before, the only row is `UnchangedTable`."""
+    read before, the only row has that fact."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
