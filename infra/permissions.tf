@@ -99,7 +99,7 @@ data "aws_iam_policy_document" "state" {
     }
   }
 
-  # Who was not told to ask for grants serves nobody where there are any, so it must see whether there are.
+  # A function without authentication refuses every request if the store has a realm, so it must read whether it has one.
   statement {
     sid       = "TellWhetherThereIsARealm"
     actions   = ["s3:GetObject"]

@@ -26,7 +26,7 @@ from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import is_loopback, parse_host
 from arco_catalog.http.delegation_service.app import create_delegation_app
-from arco_catalog.http.delegation_service.authentication import CertificateCallers, ForTasks
+from arco_catalog.http.delegation_service.authentication import CertificateCallers, TaskAuthenticator
 from arco_catalog.http.delegation_service.shapes import BASE
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.realms import POLARIS_REALM
@@ -162,7 +162,7 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
         yield None
         return
     try:
-        yield Authentication((ForTasks(setup.authentication, {realm.name: realm for realm in realms}),))
+        yield Authentication((TaskAuthenticator(setup.authentication, {realm.name: realm for realm in realms}),))
     finally:
         await setup.close()
 

@@ -32,7 +32,7 @@ from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import KEY_LIFETIME_MS, UNIT_SEPARATOR, HttpOptions
-from arco_catalog.http.realms import RealmService, Served
+from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.contents import describe_contents
@@ -386,7 +386,7 @@ def _to_stderr(line: str) -> None:
 
 
 @asynccontextmanager
-async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, Served]]:
+async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, ServedRealms]]:
     """Opens the store for as long as the context lasts, and yields the catalog and what is served: the realms of the
     store, or the catalog if it has none. Raises `CliError`."""
     async with long_lived(await _open(options)) as opened:

@@ -9,7 +9,7 @@ from arco_catalog.authentication.setup import INTERNAL, AuthenticationSetup, loa
 from arco_catalog.cli.errors import CliError
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE, VENDING_KEYS_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
-from arco_catalog.http.realms import RealmService, Served
+from arco_catalog.http.realms import RealmService, ServedRealms
 from arco_catalog.operations.catalogs import realm_exists, realm_was_dropped
 from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.realms import Realm, realms_beside
@@ -47,7 +47,7 @@ class RealmOptions(Protocol):
 
 
 @asynccontextmanager
-async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime) -> AsyncIterator[Served]:
+async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
     """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication, or
     if the store has no realm only the authentication of clients, which may be None. Raises `CliError` if a realm that
     the options need is missing or was dropped, or if anyone on another machine could connect without a login, and
@@ -63,7 +63,7 @@ async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime
             authentication = None if setup is None or setup.open else setup.authentication
             if options.realm or (authentication is not None and (authorizes or INTERNAL in options.auth)):
                 raise CliError(_without_realm(options, missing))
-            yield Served(authentication=authentication)
+            yield ServedRealms(authentication=authentication)
             return
         for realm in realms:
             if await realm_was_dropped(realm):
@@ -75,7 +75,7 @@ async def served(catalog: Catalog, options: RealmOptions, runtime: SystemRuntime
                 f"other machines can reach {options.host}: say who is let in by --auth; --auth none lets in anybody"
             )
         vending.check()
-        yield Served(RealmService.of(realms, setup, runtime.entropy, judged=authorizes))
+        yield ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=authorizes))
     finally:
         await vending.close()
         if setup is not None:

@@ -1,4 +1,5 @@
-"""How a client wants to reach the files of tables: the header `X-Iceberg-Access-Delegation`, and what it is told."""
+"""The header `X-Iceberg-Access-Delegation`, by which a client requests access to the files of tables, and the access
+that a response gives it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,28 +8,30 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.json import JsonObject
 
-if TYPE_CHECKING:  # a load without delegation does not pay for it
+if TYPE_CHECKING:  # importing it takes time, and most requests delegate no access
     from arco_catalog.vending.credential import StorageCredential
 
 HEADER = "x-iceberg-access-delegation"
 
 
 class Delegation(StrEnum):
-    """The ways that the specification knows."""
+    """The ways of delegating access that the REST specification defines, by their values in the header."""
 
     VENDED = "vended-credentials"
     SIGNED = "remote-signing"
 
 
-def asked(headers: Mapping[str, str]) -> frozenset[Delegation]:
-    """The ways that a client can use; others are ignored."""
+def requested_ways(headers: Mapping[str, str]) -> frozenset[Delegation]:
+    """Returns the ways of delegation that the client's header lists. Unknown values are ignored, and without the header
+    the set is empty."""
     values = {value.strip().lower() for value in headers.get(HEADER, "").split(",")}
     return frozenset(way for way in Delegation if way in values)
 
 
 @dataclass(frozen=True, slots=True)
-class Delegated:
-    """What a client is told of the files of a table. Its text shows no secret."""
+class DelegatedAccess:
+    """The access to a table's files that a response gives: its `way`, None for no access, the `config` and
+    `credentials` for the client, and whether it `writes`. Its `repr` shows no secret."""
 
     way: Delegation | None = None
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -37,21 +40,22 @@ class Delegated:
 
     @property
     def credentials_json(self) -> list[JsonObject]:
+        """The credentials as the response contains them."""
         return [credential.json for credential in self.credentials]
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Credentials are for whoever asked, and for now."""
+        """The headers that the response needs: no cache may store a response with credentials."""
         return {"Cache-Control": "no-store"} if self.credentials else {}
 
     @property
     def grants(self) -> tuple[str, ...]:
-        """What the answer depends on besides the table: credentials that replace others make another answer, so that no
-        client is told to go on with old ones."""
+        """Returns the parts of the access that the response's ETag includes: the right, and each credential's prefix
+        and expiry. New credentials change the ETag, so a client never gets a 304 that makes it keep expired ones."""
         if self.way is None:
             return ()
         rights = "write" if self.writes else "read"
         return (rights, *(f"{credential.prefix} {credential.expires_ms}" for credential in self.credentials))
 
 
-NOT_DELEGATED = Delegated()
+NOT_DELEGATED = DelegatedAccess()

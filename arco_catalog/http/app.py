@@ -22,11 +22,11 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry
 
-if TYPE_CHECKING:  # a cold start without realms does not pay for them
+if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.http.realms import RealmService
 
 SEVERAL = "-"
-"""What telemetry shows as the warehouse of a request that names none, if there are several."""
+"""The warehouse that telemetry shows for a request that names none, if the app serves several."""
 
 
 def create_app(
@@ -37,12 +37,14 @@ def create_app(
     authentication: Authentication | None = None,
     guard: Callable[[Handle], Handle] | None = None,
 ) -> "App":
-    """An app that serves these catalogs, each under its name, or those of `realms`, and reports requests to `telemetry`
-    if given. With `authentication` the catalogs are for those whom it knows. `guard` makes a layer that may refuse
-    requests ahead of what serves them. The caller closes the catalogs."""
+    """Returns an app that serves the catalogs in `warehouses` by their names, or those of `realms`. If `telemetry` is
+    given, every request is reported to it. If `authentication` is given, it must accept a request before a catalog
+    serves it. `guard` wraps the layer that serves requests in one that may refuse them. The caller closes the catalogs
+    after the app's last request."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:
+        # Imported here, because a cold start without realms has no use for these routes.
         from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
 
         instead = {route.endpoint: route for route in (*DELEGATION, TOKENS)}
@@ -51,7 +53,7 @@ def create_app(
 
 
 class App:
-    """An ASGI callable."""
+    """The ASGI application. Use `create_app` for one with the catalog's routes."""
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class App:
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
-        options = replace(options, max_body_bytes=min(options.max_body_bytes, self._memory.most // BODY_WEIGHT))
+        options = replace(options, max_body_bytes=min(options.max_body_bytes, self._memory.max_bytes // BODY_WEIGHT))
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
         service = Service(warehouses, options, routes, realms, authentication)
@@ -87,7 +89,7 @@ class App:
             hold = self._memory.hold()
             try:
                 await self._handle(Request.of(scope, receive, send, hold))
-            except ClientGone:  # nobody is left to answer
+            except ClientGone:  # no client is left to read a response
                 pass
             finally:
                 hold.close()

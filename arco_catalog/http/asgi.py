@@ -1,4 +1,4 @@
-"""The ASGI protocol's own dictionaries, as types: turned into values once, in requests.py and responses.py."""
+"""Types of the ASGI protocol's dictionaries. Only requests.py, responses.py and the adapters read or build them."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias

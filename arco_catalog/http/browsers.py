@@ -1,9 +1,10 @@
 """Refuses requests of foreign web pages, for a server without authentication (docs/decisions/0029).
 
-A browser sends whatever a page asks it to, to loopback too. It says where the page came from (`Origin`,
-`Sec-Fetch-Site`), and which name it believes to talk to (`Host`): a page whose own name was rebound to this machine's
-address is of the same origin to the browser, and gives itself away by that name alone. Without CORS headers,
-which only pages of the operator's origins get, no page reads an answer of another origin; what is left is refused here.
+A browser sends the requests of any web page, also to loopback. Its headers name the page's origin (`Origin`,
+`Sec-Fetch-Site`) and the host name of the request (`Host`). In a DNS rebinding attack the page's own name resolves to
+this machine: to the browser the origin is then the same, and only `Host` reveals the attack. Pages of other origins
+cannot read a response without CORS headers, which only origins allowed by the operator get. This module rejects the
+requests themselves.
 """
 
 import re
@@ -14,7 +15,7 @@ from ipaddress import ip_address
 from arco_catalog.iceberg.errors import Forbidden, UnsupportedMediaType
 
 ANY = "*"
-"""Among the allowed hosts: whatever name."""
+"""In the list of allowed hosts: every name is allowed."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
 REMEMBERED_HOSTS = 256
@@ -28,8 +29,8 @@ def check_page(
     allowed_hosts: tuple[str, ...],
     allowed_origins: tuple[str, ...] = (),
 ) -> None:
-    """Lets pass what no foreign web page can have sent, but for pages of allowed origins. `server` is the address at
-    which the request arrived. Raises `Forbidden`."""
+    """Returns if no foreign web page can have sent a request with these headers, or if its page has an allowed origin.
+    Raises `Forbidden` otherwise. `server` is the address at which the request arrived, None if unknown."""
     host = headers.get("host")
     if host is not None:
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
@@ -51,8 +52,8 @@ def check_page(
 
 
 def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:
-    """Addresses cannot be rebound. A name must be of this machine's loopback, or allowed; where none is and the request
-    did not come over loopback, any will do."""
+    """Whether a `Host` header is safe from DNS rebinding: an IP address, a name of loopback, or an allowed name. If the
+    operator allowed no names, every name is safe on an address other than loopback."""
     match = _HOST.fullmatch(host)
     name = match[1].lower().rstrip(".") if match is not None else ""
     if name and (_is_address(name) or name == "localhost" or name.endswith(".localhost")):
@@ -66,8 +67,9 @@ _remembered = lru_cache(REMEMBERED_HOSTS)(_is_allowed)
 
 
 def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, needs_body: bool) -> None:
-    """A body must be said to be JSON, of one of the `allowed` types: of what a page may send to another origin unasked,
-    none is. Raises `UnsupportedMediaType`."""
+    """Raises `UnsupportedMediaType` unless the Content-Type is one of the `allowed` types of JSON; without `needs_body`
+    it may be missing. A web page cannot send these types to another origin without a preflight, so the check also stops
+    requests that a page forged."""
     given = headers.get("content-type", "").strip()
     if not given and not needs_body:
         return
@@ -80,7 +82,8 @@ def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, ne
 
 
 def parse_host(text: str) -> str:
-    """A name that may be allowed: without scheme and port. Raises `ValueError`."""
+    """Returns a host name for the list of allowed hosts in lower case. Raises `ValueError` if the text has a scheme, a
+    port, or anything else that no host name has."""
     if text != ANY and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         raise ValueError(f"expected a host name without scheme and port, or {ANY}, got {text!r}")
     return text.lower()
@@ -95,7 +98,8 @@ def _is_address(name: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is loopback's; an IPv4 one may be written as an IPv6 one."""
+    """Whether an IP address is a loopback address, also an IPv4 address mapped into IPv6. A text that is no address is
+    not."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

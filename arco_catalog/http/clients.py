@@ -1,4 +1,5 @@
-"""What a request says of itself and may be repeated: ids and products, never free text."""
+"""The parts of a request that logs may contain: its method, path and ids, and the client's products. Other text that
+the client chose is left out."""
 
 import re
 from collections.abc import Mapping
@@ -15,41 +16,43 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _UNPRINTABLE = re.compile(r"[^!-~]")
 MAX_PRODUCTS = 4
 MAX_AGENT = 512
-"""Characters of a User-Agent that are looked at."""
+"""Products are searched in this many characters of a User-Agent."""
 MAX_PATH = 512
+"""Bytes of a path that a log shows."""
 
 
 def method(text: str) -> str:
-    """A method of HTTP's own; a client may send any text as one."""
+    """Returns the method if HTTP defines it, otherwise `other`: a client may send any text as a method."""
     return text if text in _METHODS else "other"
 
 
 def path(raw: bytes) -> str:
-    """A path as it was sent, without its query, for people: nothing in it speaks to a terminal."""
+    """Returns the beginning of the path as sent, with `?` for every byte that is not printable ASCII, so that it cannot
+    control a terminal."""
     return _UNPRINTABLE.sub("?", raw[:MAX_PATH].decode("latin-1"))
 
 
 def request_id(scope: Scope, headers: Mapping[str, str]) -> str | None:
-    """The id by which the client knows the request, else the one that API Gateway gave it. What does not look like one
-    is none."""
+    """Returns the client's `X-Request-Id`, or else the request id of API Gateway. Text that does not have the form of
+    an id is ignored; None if neither is left."""
     return _id(headers.get("x-request-id")) or _id(_gateway(scope).get("requestId"))
 
 
 def invocation(scope: Scope) -> str | None:
-    """The id by which Lambda's own lines call this invocation."""
+    """Returns the request id of the Lambda invocation, which Lambda's own log lines contain; None outside of Lambda."""
     return _id(getattr(scope.get("aws.context"), "aws_request_id", None))
 
 
 def trace_parent(headers: Mapping[str, str]) -> TraceParent | None:
-    """The W3C header that ties a request to its caller's trace, and the trace's id in it."""
+    """Returns the W3C `traceparent` header and the trace id in it; None if it is missing or malformed."""
     text = headers.get("traceparent")
     match = None if text is None else _TRACEPARENT.fullmatch(text.strip())
     return None if match is None else TraceParent(match[0], match[1])
 
 
 def client_info(headers: Mapping[str, str]) -> str | None:
-    """Products and versions of the client: those of its User-Agent and, of a Java client, whose User-Agent is that of
-    its HTTP library whatever engine it is part of, the version of Iceberg."""
+    """Returns the client's products and versions: those of its User-Agent and, for Iceberg's Java client, the version
+    of Iceberg from `X-Client-Version`, because its User-Agent names only its HTTP library. None if there are none."""
     named, version = products(headers.get("user-agent")), headers.get("x-client-version")
     iceberg = None if version is None else _ICEBERG.match(version[:MAX_AGENT])
     if iceberg is None:
@@ -58,7 +61,8 @@ def client_info(headers: Mapping[str, str]) -> str | None:
 
 
 def products(user_agent: str | None) -> str | None:
-    """The products with versions that a User-Agent names. The rest of it is free text, and not repeated."""
+    """Returns the products with versions that a User-Agent names, at most `MAX_PRODUCTS`, without the free text around
+    them; None if it names none."""
     return _products((user_agent or "")[:MAX_AGENT])
 
 

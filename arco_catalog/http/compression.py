@@ -1,4 +1,4 @@
-"""Compression, for clients that say they can read it."""
+"""Compression of responses for clients that accept it."""
 
 import re
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ _NEVER = re.compile(r"q=0(\.0*)?")
 
 
 def compressed(response: Response, packed: bytes) -> Response:
-    """The response with its body packed as gzip."""
+    """Returns the response with `packed`, the body in gzip, and the headers for it."""
     headers = {**response.headers, "Content-Encoding": "gzip"}
-    # Other bytes than the tag was made for: it must say that it vouches for the meaning alone.
+    # The tag was made for the uncompressed bytes, so for these it must be weak.
     if "ETag" in headers:
         headers["ETag"] = f"W/{headers['ETag']}"
     return Response(response.status, packed, headers)
 
 
 def accepts_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether `Accept-Encoding` names gzip, or anything, with a weight above zero."""
+    """Whether `Accept-Encoding` lists gzip, or `*`, with a weight above zero."""
     weights: dict[str, bool] = {}
     for item in headers.get("accept-encoding", "").lower().split(","):
         coding, _, parameters = item.partition(";")
@@ -34,17 +34,17 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
 
 
 def is_compressed(options: HttpOptions, headers: Mapping[str, str], size: int) -> bool:
-    """Whether an answer of more than so many bytes is compressed for this client."""
+    """Whether a response of `size` bytes is compressed for this client."""
     return size > compressed_from(options) and accepts_gzip(headers)
 
 
 def compressed_from(options: HttpOptions) -> int:
-    """The bytes above which answers are compressed for clients that accept it."""
+    """Returns the size in bytes above which responses are compressed for clients that accept it."""
     return WORTHWHILE_BYTES if options.gzip else ALWAYS_BYTES
 
 
 def answer_limit(options: HttpOptions, headers: Mapping[str, str]) -> AnswerLimit | None:
-    """What the host can carry back to this client; None for everything."""
+    """Returns the limit of a response's size that the host can carry to this client; None for no limit."""
     if options.payload_bytes is None:
         return None
     return AnswerLimit(options.payload_bytes, accepts_gzip(headers))

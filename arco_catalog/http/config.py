@@ -1,4 +1,4 @@
-"""`/v1/config`, which clients ask first, and `/health`, for health checks."""
+"""Handlers of `/v1/config`, which a client requests first, and of `/health`, for health checks."""
 
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
@@ -13,7 +13,9 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 
 async def get_config(context: RequestContext) -> Response:
-    """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
+    """Returns the client configuration of the warehouse that the query names, or of the default one: the prefix,
+    the namespace separator, the supported endpoints, and whether it takes idempotency keys. Raises
+    `NoSuchWarehouse`."""
     service = context.service
     name = context.query.one("warehouse") or service.default_warehouse()
     if context.sessions.realm is not None:
@@ -22,7 +24,8 @@ async def get_config(context: RequestContext) -> Response:
         context.sessions.named = service.warehouses[name]
     else:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
-    await context.sessions.open().head()  # it records how keys are read, which no server's variables decide
+    # HEAD records how the catalog reads keys. The server's variables apply only to a catalog without that record.
+    await context.sessions.open().head()
     policy = context.sessions.catalog.key_settings(service.options.key_policy).policy
     return json_response(
         {
@@ -39,27 +42,27 @@ async def get_config(context: RequestContext) -> Response:
 
 
 def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
-    """What is served. Polaris tells its endpoints for generic tables without a slash before the path, and its plugin
-    for Spark believes in none that is told otherwise; so those are told in both ways."""
+    """Iterates over the endpoints that clients may use. Those for generic tables come in two spellings: Polaris lists
+    them without a slash before the path, and its Spark plugin recognises only that spelling."""
     advertised = [route for route in routes if route.advertised]
     yield from (route.endpoint for route in advertised)
     yield from (f"{route.method} {route.template[1:]}" for route in advertised if "/generic-tables" in route.template)
 
 
 def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
-    """What tells a client whether to send keys: how long it may retry with one. A client of the Polaris dialect looks
-    into a map that the specification does not have."""
-    told: JsonObject = {}
+    """Returns the fields by which a client decides to send idempotency keys: how long it may retry with one key. For
+    the Polaris dialect they are repeated in a `properties` map, which the Iceberg specification does not have."""
+    fields: JsonObject = {}
     if policy.enabled:
-        told["idempotency-key-lifetime"] = format_duration(lifetime_ms)
+        fields["idempotency-key-lifetime"] = format_duration(lifetime_ms)
     if policy.dialect is Dialect.POLARIS:
-        told["properties"] = {"idempotency-key-supported": "true" if policy.enabled else "false", **told}
-    return told
+        fields["properties"] = {"idempotency-key-supported": "true" if policy.enabled else "false", **fields}
+    return fields
 
 
 async def health(context: RequestContext) -> Response:
-    """Says that the process answers, and what it serves. Asks nothing of the store: a slow store is no reason to
-    restart a server."""
+    """Returns 200 with the warehouses that the process serves. It sends no request to the store, because a slow store
+    is no reason to restart the server."""
     warehouses: list[JsonValue] = [
         {"name": name, "read_only_because": catalog.settings.read_only_because}
         for name, catalog in context.service.warehouses.items()

@@ -1,11 +1,12 @@
-"""Access to the files of tables: what answers tell of it, and the endpoints for credentials and signatures."""
+"""Access to the files of tables: the access that responses about tables give, and the endpoints for credentials and
+signatures."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote, urlencode
 
-from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, Delegation, asked
+from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, Delegation, requested_ways
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requires import READING
 from arco_catalog.http.responses import Response, json_response
@@ -32,29 +33,31 @@ from storage_backends import StoreError
 _LOG = logging.getLogger(__name__)
 
 STAGED_LOCATION = "staged-location"
-"""The query parameter that says where the files of a staged table lie, once for each place. It gives no more than
-staging a table there would: whoever sends it is judged as if it staged one now."""
-MOST_STAGED = 5
-"""As many as a table's metadata can name."""
+"""The query parameter with a location of a staged table's files; a request repeats it for each location. The parameter
+proves nothing: the caller must have the rights to stage a table at these locations now."""
+MAX_STAGED = 5
+"""The metadata of a table names at most this many locations."""
 
 
-async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> Delegated:
-    """What is told of the files of a table. Raises `Unavailable`, and `InternalError` if the cloud refuses."""
+async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
+    """Returns the access to the files of a table that the caller's grants allow and the request can use. Raises
+    `Unavailable`, and `InternalError` if the cloud rejects."""
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
-async def of_new_table(context: RequestContext, session: Session, name: str, state: TableState) -> Delegated:
-    """The same of a table that was just made: by the caller's grants now, and without failing, because a client that is
-    told of a failure would not know of the table."""
+async def of_new_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
+    """Returns the access to the files of a table that this request created. A failure is logged, and the result is
+    `NOT_DELEGATED`: an error would hide from the client that the table exists."""
     try:
         return await of_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
-        _LOG.warning("a table was made, and its files not delegated: %s", error)
+        _LOG.warning("a table was created, but access to its files could not be delegated: %s", error)
         return NOT_DELEGATED
 
 
-async def of_staged_table(context: RequestContext, session: Session, name: str, answer: Document) -> Delegated:
-    """The same of one that is yet to be made: its paths name the places of its files, since nothing else knows them."""
+async def of_staged_table(context: RequestContext, session: Session, name: str, answer: Document) -> DelegatedAccess:
+    """Returns the access to the files of a staged table. The catalog stores nothing of such a table, so the paths for
+    the credentials and signatures contain the locations of the files."""
     document = (answer.body or {}).get("metadata")
     assert isinstance(document, dict)
     named = named_locations(document)
@@ -62,7 +65,8 @@ async def of_staged_table(context: RequestContext, session: Session, name: str, 
 
 
 async def load_credentials(context: RequestContext) -> Response:
-    """Credentials in place of those that expire."""
+    """Returns new credentials for a table's files, in place of ones that expire; the list is empty if the catalog
+    gives no access. Raises what loading the table raises."""
     session = context.sessions.open()
     access = await _access(context, session)
     found: Sequence[StorageCredential] = ()
@@ -75,29 +79,31 @@ async def load_credentials(context: RequestContext) -> Response:
 
 
 async def sign(context: RequestContext) -> Response:
-    """Signs one request for a file of a table."""
+    """Returns the signature for one storage request of the client on a table's file. Raises `Unsupported` if the
+    server signs no requests, and `Forbidden` if the catalog gives no access to the files."""
     session = context.sessions.open()
-    access = await _access(context, session)  # judged, before the body may tell anything
+    access = await _access(context, session)  # rights first: an error about the body would reveal that the table exists
     request = SignRequest.parse(context.body or {})
     vending = _vending(context)
     if vending is None:
         raise Unsupported("This server signs no requests: configure the client with its own access to the store")
     if access is None:
         raise Forbidden("Not signed: this catalog gives no access to the files of this table")
-    write = access.scope.write and request.method not in READING  # what only reads is signed by keys that only read
+    write = access.scope.write and request.method not in READING  # requests that read are signed with read-only keys
     access = replace(access, scope=replace(access.scope, write=write))
     signed = await sign_request(session, vending, access, request)
     return json_response(signed.json, headers=NO_CACHE)
 
 
 async def _access(context: RequestContext, session: Session) -> Access | None:
-    """The files of the table in the path, or of the one that was staged under this name. Raises what loading raises."""
+    """Returns the access to the files of the table in the path or, if there is none, of the table staged under this
+    name at the locations in the query; None if the catalog gives no access. Raises what loading the table raises."""
     namespace, name = context.namespace, context.table
     try:
         state = await load_table(session, namespace, name)
     except NoSuchTable:
         staged = context.query.all(STAGED_LOCATION)
-        access = await staged_access(session, namespace, staged) if 0 < len(staged) <= MOST_STAGED else None
+        access = await staged_access(session, namespace, staged) if 0 < len(staged) <= MAX_STAGED else None
         if access is None:
             raise
         return access
@@ -106,24 +112,25 @@ async def _access(context: RequestContext, session: Session) -> Access | None:
 
 async def _delegated(
     context: RequestContext, session: Session, name: str, access: Access | None, staged: Sequence[str] = ()
-) -> Delegated:
-    vending, ways = _vending(context), asked(context.headers)
+) -> DelegatedAccess:
+    vending, ways = _vending(context), requested_ways(context.headers)
     if vending is None or access is None:
         return NOT_DELEGATED
     if Delegation.VENDED in ways:
         found = await credentials(session, vending, access, _path(context, name, "credentials", staged))
         if found:
             config = _nearest(found, access.location).config
-            return Delegated(Delegation.VENDED, config, found, access.scope.write)
+            return DelegatedAccess(Delegation.VENDED, config, found, access.scope.write)
     storage = storage_of(session)
     if Delegation.SIGNED in ways and isinstance(storage, AwsStorage):
         config = {**storage.client_properties, **signing_properties(_path(context, name, "sign", staged))}
-        return Delegated(Delegation.SIGNED, config, writes=access.scope.write)
+        return DelegatedAccess(Delegation.SIGNED, config, writes=access.scope.write)
     return NOT_DELEGATED
 
 
 def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCredential:
-    """The credential for a table's own location: clients that know of one only read it from the configuration."""
+    """Returns the credential for the table's own location, or the first one. It goes into `config`, where clients that
+    support only one credential read it."""
     return next((each for each in found if location.startswith(each.prefix)), found[0])
 
 
@@ -133,8 +140,8 @@ def _vending(context: RequestContext) -> Vending | None:
 
 
 def _path(context: RequestContext, name: str, what: str, staged: Sequence[str]) -> str:
-    """A path of a table as clients build it, relative to the URI at which they reach the catalog; of one that is staged
-    with the places of its files."""
+    """Returns the path of a table's endpoint `what`, relative to the URI of the catalog; for a staged table with the
+    locations of the files in the query."""
     prefix, separator = context.params["prefix"], context.options.namespace_separator
     parts = (prefix, "namespaces", separator.join(context.namespace), "tables", name, what)
     path = "/".join(("v1", *(quote(part, safe="") for part in parts)))
@@ -145,10 +152,10 @@ def _path(context: RequestContext, name: str, what: str, staged: Sequence[str]) 
     )
 
 
-def with_delegated(body: JsonObject, delegated: Delegated) -> JsonObject:
-    """A staged table's answer, with what is told of its files."""
+def with_access(body: JsonObject, delegated: DelegatedAccess) -> JsonObject:
+    """Returns the response about a staged table with the access to the files."""
     if delegated.way is None:
         return body
     listed: list[JsonValue] = [*delegated.credentials_json]
-    told: JsonObject = {**body, "config": {**delegated.config}}
-    return {**told, "storage-credentials": listed} if listed else told
+    answer: JsonObject = {**body, "config": {**delegated.config}}
+    return {**answer, "storage-credentials": listed} if listed else answer

@@ -1,4 +1,4 @@
-"""The innermost layer: finds the route of a request, decodes what it takes, and lets its handler answer."""
+"""The innermost layer: finds the route of a request, decodes the parts that the route needs, and calls the handler."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.protocol.catalog import Catalog
 
-if TYPE_CHECKING:  # a cold start without realms does not pay for them
+if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.operations.realms import Realm
 
 
@@ -41,7 +41,8 @@ class Dispatch:
         self._router = router
 
     async def handle(self, request: Request) -> Response:
-        """The handler's response. Raises whatever is wrong with the request, and what the handler raises."""
+        """Returns the response of the route's handler. Raises `NoSuchRoute`, `MethodNotAllowed`, `Forbidden` for a
+        foreign web page, what authentication and decoding raise, and what the handler raises."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
@@ -72,10 +73,12 @@ class Dispatch:
             if sessions.key_text is not None:
                 await sessions.resolve_key()
             return await route.handler(context)
-        except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
+        except (BadRequest, PayloadTooLarge):
+            # A caller without rights must not learn from an error about the request that the catalog exists.
             await sessions.check_visible()
             raise
-        except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
+        except CatalogChanged:
+            # Raised before anything was changed, because this process had an outdated entry of the catalog cached.
             if route.has_prefix:
                 sessions.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
             if sessions.key_text is not None:
@@ -86,8 +89,8 @@ class Dispatch:
             del context.sessions
 
     async def _identify(self, request: Request) -> "Realm | None":
-        """Finds out who makes a request, and of which realm, where there are any. Raises `NotAuthorized`, and
-        `Unavailable` if nobody can tell."""
+        """Authenticates the caller of a request, and returns the realm; None on a server without realms. Raises
+        `NotAuthorized`, and `Unavailable` if an identity provider does not answer."""
         service, event = self._service, request.scope.get(GATEWAY_EVENT)
         if service.realms is not None:
             realm, request.caller = await service.realms.identify(request.headers, event)
@@ -99,9 +102,9 @@ class Dispatch:
         return None
 
     def _below_base(self, path: bytes) -> bytes:
-        """The path as the specification has it: below the one under which the catalog is served, and there below the
-        one under which Polaris serves catalogs, where there are realms as it has them. The management API is not there:
-        a proxy that keeps its path from strangers keeps all of it."""
+        """Returns the path without the base path of this server and, on a server with realms, without the base path of
+        Polaris's catalog API. The management API is not served below the latter, so that a proxy can block all of it by
+        its one path."""
         if self._service.options.base_path:
             path = _below(self._service.options.base_path, path)
         of_catalogs = self._service.realms is not None and path.startswith(CATALOG_APIS)
@@ -110,7 +113,8 @@ class Dispatch:
     async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
-        """The request as its handler sees it, but for its body; refused here if any such request would be."""
+        """Returns the request as the handler gets it, still without the body. Raises `UnsupportedMediaType`,
+        `NoSuchWarehouse`, and `Unsupported` for a change of a read-only catalog."""
         changes = route.effect is not Effect.READS
         if route.has_body or (changes and not route.takes_form):
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)
@@ -121,7 +125,8 @@ class Dispatch:
             catalog = await self._catalog(prefix, realm, request)
             request.warehouse, request.catalog = prefix, catalog
             reason = catalog.settings.read_only_because
-            # The marker of a key may have the answer, which the driver reads.
+            # A request with a key may be a retry of one that was applied: the driver then reads the response in its
+            # marker.
             if reason is not None and changes and not self._has_key(request, catalog):
                 raise Unsupported(f"This catalog is read-only: {reason}")
         context = RequestContext(
@@ -147,8 +152,9 @@ class Dispatch:
         return settings.reads_keys(catalog.runtime.now_ms())
 
     async def _catalog(self, name: str, realm: "Realm | None", request: Request) -> Catalog:
-        """The catalog of a name. Raises `NoSuchWarehouse`."""
+        """Returns the catalog with a name. Raises `NoSuchWarehouse`."""
         if realm is not None:
+            # Imported here, because a cold start without realms has no use for it.
             from arco_catalog.http.realms import catalog_of
 
             return await catalog_of(realm, realm.lookups(), name, request.caller.identity)
@@ -170,7 +176,7 @@ def _below(base: bytes, path: bytes) -> bytes:
 
 
 def _refuse_external(catalog: Catalog) -> None:
-    """Raises `BadRequest` if the tables of a catalog are changed by another one."""
+    """Raises `BadRequest` if the catalog is of type EXTERNAL: only notifications change the tables."""
     if catalog.settings.external:
         raise BadRequest(
             f"Catalog {catalog.settings.warehouse} is external: its tables change where they are owned, and follow by "
@@ -179,8 +185,8 @@ def _refuse_external(catalog: Catalog) -> None:
 
 
 def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitStateUnknown:
-    """What a body that did not arrive means: a refusal, but where another sending may have been applied, whose marker
-    can't be looked for without the body."""
+    """Returns the error for a body that did not arrive: `BadRequest`, or `CommitStateUnknown` if the request may be a
+    retry of one that was applied. The marker of that one cannot be found without the body."""
     if resent or route.commits:
         message = f"{reason}: if the request was sent before, it may have been applied"
         return CommitStateUnknown(message, "request-lost")

@@ -1,8 +1,8 @@
-"""Errors as clients are told of them: the one table from class to status and type.
+"""Error responses: the one table from the class of an error to the status and type that the client gets.
 
-Every type is one that the specification or its reference implementation knows, because clients switch on it; where they
-know none for a status (405, 413, 415), the nearest in meaning. One is our own, where nothing known is near: an answer
-that the host cannot carry, which clients take by its status for any bad request and show with its message.
+Clients choose what to do by the type. So every type is one of the specification or of its reference implementation; for
+a status without one (405, 413, 415) it is the nearest in meaning. Only `AnswerTooLargeException`, for a response that
+the host cannot carry, is the catalog's own: clients treat it as a bad request and show its message.
 """
 
 import logging
@@ -63,18 +63,20 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyReused: (422, "idempotency_key_conflict"),
     e.KeyInProgress: (409, "request_in_progress"),
 }
-"""What the Polaris dialect says instead (docs/design/idempotency.md#duplicates)."""
+"""The entries that differ in the Polaris dialect (docs/design/idempotency.md#duplicates)."""
 
 
 def error_response(
     error: Exception, *, commits: bool, dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS
 ) -> Response:
-    """The answer to a request that failed. `commits` marks routes whose 5xx leave the outcome open.
+    """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
+    outcome is unknown.
 
-    An exception that nobody foresaw is logged with its traceback, and says nothing of our insides to the client.
+    An unexpected exception is logged with its traceback, and its response contains nothing of it.
     """
     match error:
-        case StoreDenied() | InvalidKey() if not commits:  # a read: whatever writes says itself what became of it
+        # Code that writes reports the outcome itself, so a store's error that arrives here comes from a read.
+        case StoreDenied() | InvalidKey() if not commits:
             return error_response(refused_by_store(error), commits=commits, dialect=dialect)
         case OutOfMemory() if not commits:
             return error_response(e.Unavailable(str(error)), commits=commits, dialect=dialect)
@@ -83,26 +85,26 @@ def error_response(
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.InternalError():
             _LOG.error(
-                "a request failed for a reason that an operator has to look at: %s", error.message, exc_info=error
+                "a request failed for a reason that an operator has to examine: %s", error.message, exc_info=error
             )
             return _failure(error.message, commits)
         case e.CatalogError():
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, {**headers, **_told_besides(error)})
+            return described(status, kind, error.message, {**headers, **_error_headers(error)})
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
-            return _failure("The server failed unexpectedly; its log says how", commits)
+            return _failure("The server failed unexpectedly: see its log", commits)
 
 
 def unknown_reason(error: Exception) -> e.UnknownReason:
-    """Why the outcome of a request that raised this is unknown."""
+    """Returns why the outcome of a request that raised `error` is unknown; `internal` for an unexpected error."""
     return error.reason if isinstance(error, e.CommitStateUnknown) else "internal"
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """An error in the shape that the specification gives to all of them."""
+    """Returns an error response in the form that the specification defines for all errors."""
     body = dumps({"error": {"message": message, "type": kind, "code": status}})
     return Response(status, body, headers, error_type=kind)
 
@@ -118,9 +120,9 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
     raise TypeError(f"{type(error).__name__} has no entry in the table of errors")
 
 
-def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
-    """How many seconds to wait: clients really sleep that long, and send a POST again only if they are told so. Or how
-    to say who one is."""
+def _error_headers(error: e.CatalogError) -> Mapping[str, str]:
+    """Returns the headers that belong to an error. Clients wait for the seconds in `Retry-After`, and retry a POST only
+    if the header is there."""
     match error:
         case e.NotAuthorized() | e.UnknownPrincipal():
             return {"WWW-Authenticate": "Bearer"}
@@ -135,6 +137,7 @@ def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
 
 
 def _failure(message: str, commits: bool) -> Response:
-    """A fault of our own. On a commit route that is an unknown outcome, whatever we may believe."""
+    """Returns the response for an internal error. On a commit route it has the type of an unknown outcome, because the
+    commit may have been applied before the error."""
     status, kind = TABLE[e.CommitStateUnknown] if commits else TABLE[e.InternalError]
     return described(status, kind, message)

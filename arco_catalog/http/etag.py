@@ -1,4 +1,4 @@
-"""Entity tags of table states: the wire format, and what a client may send back."""
+"""Entity tags of table states: how they are computed, and how `If-None-Match` is compared with them."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonValue, dumps
 Snapshots = Literal["all", "refs"]
 
 _WIRE_FORMAT = 1
-"""Part of every tag. To be raised when the same table state is answered with different bytes than before."""
+"""Part of every tag. Increase it when the response for the same table state changes its bytes."""
 
 REMEMBERED_TAGS = 4_096
 
@@ -27,8 +27,9 @@ def table_etag(
     grants: tuple[str, ...] = (),
     labels: str = "",
 ) -> str:
-    """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, by
-    what the caller is granted (docs/design/README.md#what-was-rejected), and by the digest of the labels."""
+    """Returns the ETag of a response with a table's state. It differs between responses that differ: it is a hash of
+    the metadata location, the `snapshots` parameter, the way of `delegation`, the caller's `grants`
+    (docs/design/README.md#what-was-rejected), and the digest of the `labels`."""
     parts: list[JsonValue] = [_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]]
     if labels:
         parts.append(labels)
@@ -36,15 +37,17 @@ def table_etag(
 
 
 def labels_digest(governance: Mapping[str, str]) -> str:
-    """Of the labels that tell of a governance; empty where there are none."""
+    """Returns a digest of the stored governance from which a response's labels are made; empty text if there is
+    none."""
     return hashlib.sha256(dumps({**governance}, sort_keys=True)).hexdigest() if governance else ""
 
 
 def none_match(if_none_match: str | None, etag: str) -> bool:
-    """Whether the client's `If-None-Match` lets us send the state: False means that it holds this very one (304).
+    """Whether no tag in `If-None-Match` equals `etag`, so that the response must contain the state. False means that
+    the client has the current state, and gets a 304. Without the header the result is True.
 
-    Weak comparison, as RFC 9110 section 13.1.2 asks: proxies that compress make tags weak. A tag without its quotes is
-    taken too. Anything malformed matches nothing, and the state is sent.
+    The comparison is weak (RFC 9110 section 13.1.2), because proxies that compress make tags weak. A tag without quotes
+    is accepted; a malformed one equals no tag.
     """
     if if_none_match is None:
         return True

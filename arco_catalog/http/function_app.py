@@ -1,4 +1,4 @@
-"""The app of a deployed function, on whichever cloud."""
+"""The app of a deployed function, on AWS Lambda or Azure Functions."""
 
 from collections.abc import Mapping
 
@@ -20,13 +20,17 @@ async def function_app(
     telemetry: Telemetry | None,
     runtime: SystemRuntime,
 ) -> App:
-    """The app over the stores that `catalog` has open. With `ARCO_AUTH` it serves realms, to those whom its
-    authenticators know. Without, it serves `catalog` to whom its gateway lets in, unless the store has a realm: that is
-    looked up by requests, and not with `ARCO_AUTHORIZATION=off`. Raises `ValueError` for what variables say, and
-    `StoreError` if the store does not answer."""
+    """Returns the app of a function, with the stores that `catalog` has open.
+
+    With `ARCO_AUTH` it serves the realms of the store to authenticated callers. Without it, the app serves `catalog` to
+    every caller that the gateway lets in, but rejects all requests once it finds a realm in the store; with
+    `ARCO_AUTHORIZATION=off` it does not look for one. Raises `ValueError` for an invalid variable, and `StoreError` if
+    the store does not answer.
+    """
     one = {catalog.settings.warehouse: catalog}
     if AUTH.read(environment):
-        from arco_catalog.http.function_realms import served_by_function  # a cold start without them does not pay
+        # Imported here, because a cold start without realms has no use for it.
+        from arco_catalog.http.function_realms import served_by_function
 
         served = await served_by_function(environment, catalog, runtime)
         warehouses = one if served.realms is None else {}

@@ -1,9 +1,9 @@
-"""Adapts requests of Azure Functions to the app: the path as it was sent, and the caller whom App Service authenticated
+"""Adapts requests of Azure Functions to the app: the path as sent, and the caller that App Service authenticated
 (docs/decisions/0036).
 
-The platform's front end decodes `%2F` before the host routes a request, and keeps the request's target as it came in a
-header. It also sets headers about the caller, and removes those that a client sent under their names, but only while
-its authentication is on.
+The platform's front end decodes `%2F` before the host routes a request, and keeps the original request target in a
+header. While its authentication is on, it also sets headers about the caller, and removes headers with these names that
+the client sent.
 """
 
 import base64
@@ -26,7 +26,7 @@ PRINCIPAL = "x-ms-client-principal"
 """The claims of the caller's token: JSON in base64 (App Service, "Access user claims in app code")."""
 
 EASY_AUTH_API = "easyauth"
-"""What `ARCO_GATEWAY_APIS` lists for App Service's word to be taken."""
+"""The entry of `ARCO_GATEWAY_APIS` by which the catalog trusts the identities that App Service passes on."""
 
 _OBJECT_ID = ("oid", "http://schemas.microsoft.com/identity/claims/objectidentifier")
 _SHORT_NAMES: Mapping[str, str] = {
@@ -35,20 +35,20 @@ _SHORT_NAMES: Mapping[str, str] = {
     "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier": "sub",
     "http://schemas.microsoft.com/ws/2008/06/identity/claims/role": "roles",
 }
-"""Types of claims by which App Service passes on those of tokens."""
+"""The types under which App Service passes on claims of a token, and the names of these claims in the token."""
 _NOT_PASSED_ON = "The request is authenticated, but the platform did not pass on the caller's identity"
-_NO_OBJECT_ID = "The token has no object id (claim 'oid'): use one that says whose it is"
+_NO_OBJECT_ID = "The token has no object id (claim 'oid'): send a token of a user or application, which has one"
 
 
 class FunctionsEndpoint(StrEnum):
-    """What stands in front of the function app."""
+    """The authentication in front of the function app: App Service's ("Easy Auth"), or none."""
 
     EASY_AUTH = "easy-auth"
     UNAUTHENTICATED = "unauthenticated"
 
 
 class HttpRequest(Protocol):
-    """What is used of an `azure.functions.HttpRequest`."""
+    """The part of `azure.functions.HttpRequest` that the adapter uses."""
 
     @property
     def method(self) -> str: ...
@@ -61,7 +61,7 @@ class HttpRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an `azure.functions.HttpResponse` is made of."""
+    """The parts of an `azure.functions.HttpResponse`."""
 
     status: int
     headers: Mapping[str, str]
@@ -69,8 +69,9 @@ class Answer:
 
 
 async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) -> Answer:
-    """The app's answer. A request that came without its target is refused: a name with a slash in it could not be told
-    from two names, and a request for one thing could act on another. Raises what the app does."""
+    """Passes a request to the app and returns the answer. A request without the header of its original target gets a
+    400: in the decoded path a slash in a name looks like a separator, so the request could act on another object.
+    Raises what the app raises."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     target = headers.get(TARGET, "")
     if not target.startswith("/"):
@@ -86,14 +87,15 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
         AUTHENTICATED_CALLER: caller_in(headers, endpoint),
         GATEWAY_EVENT: event_in(headers, endpoint),
     }
-    collected = _Collected(request.get_body())
-    await app(scope, collected.receive, collected.send)
-    return Answer(collected.status, collected.headers, b"".join(collected.pieces))
+    exchange = _BufferedExchange(request.get_body())
+    await app(scope, exchange.receive, exchange.send)
+    return Answer(exchange.status, exchange.headers, b"".join(exchange.pieces))
 
 
 def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller:
-    """The object id of the user or application that App Service authenticated; header names are in lower case. Without
-    authentication nobody removes such headers from what clients send, so none is believed."""
+    """Returns the caller that App Service authenticated, by the object id of the user or application. If the id is
+    missing, the caller has the reason in `unidentified_because`. An unauthenticated endpoint has `NO_CALLER`: clients
+    can send these headers themselves there. Header names are in lower case."""
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return NO_CALLER
     claims = _claims(headers.get(PRINCIPAL, ""))
@@ -106,8 +108,8 @@ def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller
 
 
 def event_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> JsonObject | None:
-    """What App Service verified, in the form in which API Gateway says it (authentication/gateway.py); None without
-    authentication. Claims go by the short names that they have in tokens."""
+    """Returns the claims that App Service verified in the form of an API Gateway event (authentication/gateway.py),
+    under their names in the token; None for an unauthenticated endpoint."""
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return None
     claims = _claims(headers.get(PRINCIPAL, ""))
@@ -116,7 +118,8 @@ def event_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> JsonObj
 
 
 def _by_short_names(claims: Mapping[str, str]) -> Mapping[str, str]:
-    """The claims by their names in tokens. Where two types have one name and differ, neither of them alone counts."""
+    """Returns the claims under their names in tokens. If two types have one name and different values, the values are
+    joined by a comma, so that the claim equals neither."""
     named: dict[str, str] = {}
     for kind, value in claims.items():
         name = _SHORT_NAMES.get(kind, kind)
@@ -126,8 +129,8 @@ def _by_short_names(claims: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _claims(encoded: str) -> Mapping[str, str] | None:
-    """The claims by their types, several of one type with commas between; None if the header is missing or is something
-    else."""
+    """Decodes the header of claims into values by their types; several values of one type are joined by commas. None if
+    the header is empty or malformed."""
     try:
         document = loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, MalformedJson):
@@ -148,8 +151,9 @@ def _claim(claim: JsonValue) -> tuple[str, str] | None:
     return None
 
 
-class _Collected:
-    """The two ends of one request: a body that is there, and an answer that is kept until it is whole."""
+class _BufferedExchange:
+    """The ASGI `receive` and `send` of one request, with the whole body at once and the response collected in
+    memory."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

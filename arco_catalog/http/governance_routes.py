@@ -1,19 +1,20 @@
-"""The routes of governance, which are the same below a catalog's prefix and in the API of management
+"""The routes of governance. The catalog API and the management API have them below different templates
 (docs/design/polaris.md#governance)."""
 
 from collections.abc import Iterator, Sequence
 
 from arco_catalog.http import requires as on
-from arco_catalog.http.requires import Named, needs
+from arco_catalog.http.requires import SecurableReader, needs
 from arco_catalog.http.route import JSON, Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
 MERGE_PATCH = (*JSON, "application/merge-patch+json")
-"""How a body may be said to be a JSON merge patch (RFC 7386)."""
+"""The content types of a body that is a JSON merge patch (RFC 7386)."""
 
 
 def governance_of(namespace: str, *, advertised: bool) -> Sequence[Route]:
-    """The routes below a template that names a `namespace`: of itself, its tables and its views."""
+    """Returns the governance routes below the path template `namespace`: those of the namespace, of the tables and of
+    its views."""
     return (
         *_pair(namespace, "namespace", Privilege.NAMESPACE_READ_PROPERTIES, on.namespace, advertised),
         *_pair(f"{namespace}/tables/{{table}}", "table", Privilege.TABLE_READ_PROPERTIES, on.table, advertised),
@@ -21,14 +22,14 @@ def governance_of(namespace: str, *, advertised: bool) -> Sequence[Route]:
     )
 
 
-def _pair(template: str, of: str, reads: Privilege, named: Named, advertised: bool) -> Iterator[Route]:
-    """To look, and to change."""
+def _pair(template: str, of: str, reads: Privilege, on_securable: SecurableReader, advertised: bool) -> Iterator[Route]:
+    """Iterates over the route that reads a governance document and the route that changes it."""
     yield Route(
         "GET",
         f"{template}/governance",
         f"governance.of_{of}",
         advertised=advertised,
-        requires=needs(reads, named),
+        requires=needs(reads, on_securable),
     )
     yield Route(
         "POST",
@@ -37,5 +38,5 @@ def _pair(template: str, of: str, reads: Privilege, named: Named, advertised: bo
         Effect.MUTATES,
         advertised=advertised,
         body_types=MERGE_PATCH,
-        requires=on.governs(reads, named),
+        requires=on.governs(reads, on_securable),
     )

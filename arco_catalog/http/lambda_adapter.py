@@ -1,6 +1,7 @@
-"""Adapts the events of API Gateway and function URLs, and what each leaves of a request's path (docs/decisions/0008).
+"""Adapts the events of API Gateway and function URLs to the app, and restores the path that the client sent
+(docs/decisions/0008).
 
-The adapter between events and ASGI decodes paths whatever they are, so the app is given the path of the event itself.
+Mangum, the adapter between events and ASGI, decodes every path. So the app gets the path from the event instead.
 """
 
 import logging
@@ -15,15 +16,15 @@ from arco_catalog.http.errors import described
 _LOG = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Any], dict[str, Any]]
-"""Takes an event and its context, and returns what a response is made of."""
+"""A Lambda handler: takes an event and its context, and returns the parts of an HTTP response."""
 
 _RAW_PATH = "arco.raw_path"
-"""Where the path is put into an event."""
+"""The key under which an event carries the raw path to the app."""
 _NAMES: Mapping[str, str] = {"etag": "ETag", "www-authenticate": "WWW-Authenticate"}
-"""Headers whose parts do not simply begin with a capital."""
+"""Headers whose usual spelling `str.title` does not give."""
 _UNREADABLE = frozenset(("host", "x-forwarded-port"))
-"""Headers that only the adapter reads, as a name and a number. Behind a proxy the second may have several numbers
-(`443,80`), which the adapter cannot parse."""
+"""Headers that are removed, because only Mangum reads them, as host and port: behind a proxy the second may be a list
+(`443,80`), on which Mangum fails."""
 
 
 class Endpoint(StrEnum):
@@ -35,24 +36,23 @@ class Endpoint(StrEnum):
 
     @property
     def unroutable(self) -> str:
-        """Characters that a name loses, or can't be told apart by, in a path that has passed: `%2B` arrives as `+`, as
-        does the space of a Java client."""
+        """The characters that a path loses on its way through this endpoint. An HTTP API decodes paths, so that `%2F`
+        arrives as a separator, and `%2B` as `+`, which is also the space of a Java client."""
         return "/?#%+" if self is Endpoint.HTTP_API else ""
 
 
 def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
-    """The path as the client sent it, below the stage. `event` is what the endpoint invokes a function with: payload
-    format 2.0, of a REST API 1.0.
+    """Returns the path as the client sent it, without the stage. `event` has payload format 1.0 from a REST API, and
+    2.0 from the others.
 
-    An HTTP API decodes the path; encoding it again gives every name back but those with a slash, a question mark or a
-    plus. The other two pass it on as it came.
+    An HTTP API decodes the path. Encoding it again restores every name without a character in `unroutable`. The other
+    endpoints pass the path on as it is.
     """
     match endpoint:
         case Endpoint.HTTP_API:
             path = _below_stage(event["rawPath"], event["requestContext"]["stage"])
-            return quote(
-                path, safe="/+", errors="surrogatepass"
-            ).encode()  # what is no text is for the router to refuse
+            # Bytes that are no UTF-8 pass here, and the router rejects them.
+            return quote(path, safe="/+", errors="surrogatepass").encode()
         case Endpoint.REST_API:
             path = event["path"]
         case Endpoint.FUNCTION_URL:
@@ -61,19 +61,19 @@ def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
 
 
 def _below_stage(path: str, stage: str) -> str:
-    """An HTTP API puts the name of a stage in front, but for `$default`."""
+    """Removes the name of the stage, with which an HTTP API begins the path, except for the stage `$default`."""
     return path.removeprefix(f"/{stage}") if path.startswith(f"/{stage}/") else path
 
 
 class WithRawPath:
-    """An app to be called by Mangum, with the `raw_path` that Mangum does not give it: `adapt` left it in the
-    event."""
+    """An ASGI app for Mangum that passes the wrapped app the `raw_path`, which `adapt` put into the event and Mangum
+    does not pass on."""
 
     def __init__(self, app: Asgi, endpoint: Endpoint) -> None:
         self._app = app
         self.endpoint = endpoint
         self.requests = 0
-        """How many have reached the app."""
+        """The number of requests that have reached the app."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.requests += 1
@@ -81,11 +81,11 @@ class WithRawPath:
 
 
 def adapt(adapter: Handler, app: WithRawPath) -> Handler:
-    """Wraps `adapter`, Mangum around `app`, so that it takes any event.
+    """Wraps `adapter`, which is Mangum around `app`, so that it accepts any event.
 
-    An event that is not a request (a test from the console, a warmer) is answered 400: if it raised, its text would be
-    logged, the answer would be a stack trace, and an alarm would go off. An error behind the app is raised: only the
-    app knows what became of its request.
+    An event that is not a request of this endpoint (a test from the console, a warmer) gets a 400, because an exception
+    would log the event, answer with a stack trace and trigger an alarm. An error after the request has reached the app
+    is raised, because only the app knows the outcome of the request.
     """
 
     def handler(event: Any, context: Any) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def adapt(adapter: Handler, app: WithRawPath) -> Handler:
 
 
 def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with header names in their usual spelling, which the adapter lower-cased and a REST API passes on:
-    Iceberg's Java client up to 1.11 finds an `ETag` under just that spelling (apache/iceberg#17978)."""
+    """Returns the result with header names in their usual spelling. Mangum writes them in lower case, a REST API passes
+    them on as it is, and Iceberg's Java client up to 1.11 reads only `ETag` (apache/iceberg#17978)."""
     renamed = {
         part: {_NAMES.get(name) or name.title(): value for name, value in result[part].items()}
         for part in ("headers", "multiValueHeaders")
@@ -119,8 +119,8 @@ def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    """The event with its path as it was sent, and without what breaks the adapter. Raises any exception for an
-    event of another type."""
+    """Returns the event with the path that the client sent, and without the headers on which Mangum fails. Raises an
+    exception of any class for an event of another type."""
     kept = {
         part: {name: value for name, value in (event[part] or {}).items() if name.lower() not in _UNREADABLE}
         for part in ("headers", "multiValueHeaders")

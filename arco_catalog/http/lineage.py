@@ -1,4 +1,4 @@
-"""The endpoint to which OpenLineage's integrations send: those of Spark, Flink, Airflow and dbt, as they are
+"""The endpoint for lineage events of OpenLineage's standard integrations for Spark, Flink, Airflow and dbt
 (docs/design/lineage.md)."""
 
 from arco_catalog.http.request_context import RequestContext
@@ -9,6 +9,6 @@ CREATED = Response(201)
 
 
 async def receive(context: RequestContext) -> Response:
-    """Keeps one event."""
+    """Stores the event in the body, and returns 201."""
     await receive_event(context.sessions.open(), context.body or {}, context.caller.shown)
     return CREATED

@@ -1,9 +1,9 @@
-"""Answers to loads: the state of a table or view, with the labels that tell of its governance."""
+"""Responses to loads: the state of a table or view with the labels of its governance."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated
+from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess
 from arco_catalog.http.compression import answer_limit, compressed
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, around_metadata, table_response
@@ -15,11 +15,11 @@ def load_response(
     context: RequestContext,
     state: TableState,
     headers: Mapping[str, str],
-    delegated: Delegated = NOT_DELEGATED,
+    delegated: DelegatedAccess = NOT_DELEGATED,
     part: DeflatedPart | None = None,
 ) -> Response:
-    """The answer to a load, compressed if `part`, the metadata of `state`, is given. It has no labels if the host
-    could not carry it with them: governance must not make a table unreadable that was readable without."""
+    """Returns the response to a load, compressed if `part`, the compressed metadata of `state`, is given. It leaves the
+    labels out if they would make it larger than the host can carry: governance must not prevent the load of a table."""
     limit = answer_limit(context.options, context.headers) if part is not None or state.governance else None
     if part is not None:
         response = _compressed_response(state, headers, delegated, part)
@@ -32,7 +32,7 @@ def load_response(
 
 
 def _compressed_response(
-    state: TableState, headers: Mapping[str, str], delegated: Delegated, part: DeflatedPart
+    state: TableState, headers: Mapping[str, str], delegated: DelegatedAccess, part: DeflatedPart
 ) -> Response:
     start, end = around_metadata(state, config=True, delegated=delegated)
     return compressed(Response(200, headers={**headers, "Vary": "Accept-Encoding"}), gzip_stream(start, part, end))

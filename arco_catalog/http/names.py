@@ -1,7 +1,7 @@
-"""Names of namespaces and tables, as paths and bodies give them: one set of rules for both.
+"""The rules for names of namespaces, tables and other objects, in paths and in bodies.
 
-A name may hold slashes, dots, percent signs, spaces and any script. What it may not hold is what some path, separator,
-listing or log could take for something else.
+A name may contain slashes, dots, percent signs, spaces and letters of any script. It may not contain text that a path,
+a separator, a listing or a log could misread.
 """
 
 import unicodedata
@@ -20,11 +20,12 @@ MAX_NAME_BYTES = 255
 
 
 def check_name(name: str, what: str) -> str:
-    """The name, if one level of a namespace or a table may have it. Raises `BadRequest` that begins with `what`."""
+    """Returns the name if a level of a namespace or another object may have it. Raises `BadRequest`, whose message
+    begins with `what`."""
     if not name:
         raise BadRequest(f"{what} must not be empty")
     if name in (".", ".."):
-        # Clients and proxies fold such a path segment away, and the request would reach something else.
+        # Clients and proxies remove such a path segment, and the request would reach another object.
         raise BadRequest(f"{what} must not be {name!r}")
     size = len(name.encode())
     if size > MAX_NAME_BYTES:
@@ -35,9 +36,9 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) -> str:
-    """The name, if something new may have it. Raises `BadRequest` if it has a control character, one of the
-    `unroutable` characters (which the endpoint's paths can't carry), or one that the client can't escape in a path in
-    its own `spelling`."""
+    """Returns the name if a new object may have it. Raises `BadRequest` if it contains a control character, one of the
+    `unroutable` characters, which paths lose on their way to this server, or one that the client does not escape in
+    paths, according to its `spelling`."""
     control = first_control_character(name)
     if control is not None:
         raise BadRequest(f"{what} must not contain the character {control}: {name!r}")
@@ -55,7 +56,7 @@ def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) ->
 
 
 def creates(change: JsonObject) -> bool:
-    """Whether a commit is to make what it names: it has the requirement `assert-create`."""
+    """Whether a commit creates the table or view: it has the requirement `assert-create`."""
     requirements = change.get("requirements")
     return isinstance(requirements, list) and any(
         isinstance(requirement, dict) and requirement.get("type") == "assert-create" for requirement in requirements
@@ -63,7 +64,8 @@ def creates(change: JsonObject) -> bool:
 
 
 def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespace:
-    """The namespace, if it may exist. Raises `BadRequest`."""
+    """Returns the levels as a namespace. Raises `BadRequest` if they are too many or too few, or if a level is invalid
+    or contains the `separator`."""
     if not 1 <= len(levels) <= MAX_LEVELS:
         raise BadRequest(f"{what} must have 1 to {MAX_LEVELS} levels, not {len(levels)}")
     for level in levels:
@@ -74,28 +76,28 @@ def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespa
 
 
 def decode_namespace(joined: str, separator: str) -> Namespace:
-    """The levels of a namespace in a path or a query: joined by what the server advertises, or by the unit separator,
-    which old clients use whatever is advertised. Raises `BadRequest`."""
+    """Splits a namespace of a path or query into its levels, at the `separator` that the server advertises and at the
+    unit separator, which old clients always use. Raises `BadRequest`."""
     levels = joined.replace(separator, UNIT_SEPARATOR).split(UNIT_SEPARATOR)
     return check_namespace(levels, "namespace", separator)
 
 
 def read_namespace(fields: Fields, separator: str) -> Namespace:
-    """The `namespace` of a body. Raises `BadRequest`."""
+    """Reads the field `namespace` of a body. Raises `BadRequest`."""
     return check_namespace(fields.required("namespace", list_of(STRING)), f"{fields.at}.namespace", separator)
 
 
 def read_name(fields: Fields) -> str:
-    """The `name` of a body. Raises `BadRequest`."""
+    """Reads the field `name` of a body. Raises `BadRequest`."""
     return check_name(fields.required("name", STRING), f"{fields.at}.name")
 
 
 def read_identifier(identifier: JsonObject, at: str, separator: str) -> tuple[Namespace, str]:
-    """A `TableIdentifier` of a body. Raises `BadRequest`."""
+    """Reads a `TableIdentifier` into the namespace and name; errors call it `at`. Raises `BadRequest`."""
     fields = Fields(identifier, at)
     return read_namespace(fields, separator), read_name(fields)
 
 
 def required_identifier(fields: Fields, name: str, separator: str) -> tuple[Namespace, str]:
-    """A `TableIdentifier` that a body must have. Raises `BadRequest`."""
+    """Reads the `TableIdentifier` in the required field `name` of a body. Raises `BadRequest`."""
     return read_identifier(fields.required(name, OBJECT), f"{fields.at}.{name}", separator)

@@ -10,12 +10,14 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 def paging(context: RequestContext) -> Paging:
-    """What the query says of pages. Raises `BadRequest`."""
+    """Returns the page that the query requests: its token, None for the first page, and the size, None for the default.
+    Raises `BadRequest`."""
     return Paging(context.query.one("pageToken"), context.query.positive("pageSize"))
 
 
 async def list_(context: RequestContext) -> Response:
-    """Children of `parent`; an empty parent is none."""
+    """Returns the child namespaces of `parent`; without a parent, or with an empty one, with the top-level
+    ones."""
     joined = context.query.one("parent")
     parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
     listed = await list_namespaces(context.sessions.open(), parent, paging(context))
@@ -23,7 +25,7 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a namespace inside an existing one, or at the top."""
+    """Creates a namespace inside an existing one, or at the top level."""
     namespace = read_namespace(context.fields, context.options.namespace_separator)
     context.check_new(namespace[-1], "request.namespace")
     properties = await _properties(context, "properties")
@@ -31,12 +33,12 @@ async def create(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """The namespace's properties."""
+    """Returns the namespace and the properties."""
     return json_response(await namespaces.load_namespace(context.sessions.open(), context.namespace))
 
 
 async def exists(context: RequestContext) -> Response:
-    """Whether it exists."""
+    """Returns 204 if the namespace exists. Raises `NoSuchNamespace` otherwise."""
     await namespaces.require_namespace(context.sessions.open(), context.namespace)
     return NO_CONTENT
 
@@ -47,9 +49,10 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def update_properties(context: RequestContext) -> Response:
-    """Sets and removes properties."""
-    asked = context.fields.values.get("removals")
-    namespaces.check_removals(len(asked) if isinstance(asked, list) else 0)  # before each of them is looked at
+    """Sets and removes properties of a namespace."""
+    unchecked = context.fields.values.get("removals")
+    # The count comes first, so that a list that is too long costs no check of each item.
+    namespaces.check_removals(len(unchecked) if isinstance(unchecked, list) else 0)
     removals = context.fields.optional("removals", list_of(STRING)) or []
     updates = await _properties(context, "updates")
     session = context.sessions.open()

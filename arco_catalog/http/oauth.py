@@ -1,4 +1,4 @@
-"""`POST /v1/oauth/tokens`: tokens of this server's own, for clients that have an id and a secret."""
+"""`POST /v1/oauth/tokens`: issues this server's own tokens to clients with a client id and a secret."""
 
 from arco_catalog.authentication.token_endpoint import OAuthError, TokenAnswer
 from arco_catalog.http.request_context import RequestContext
@@ -15,58 +15,60 @@ _ONE_REALM = "The header 'Polaris-Realm' names no realm of this server: it has o
 
 
 class RegisteredPrincipals:
-    """The principals of one realm, each looked up as the realm is now."""
+    """Finds the principals of one realm for the token endpoint, in the realm's current state."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """The principal with a client id."""
+        """Returns the principal with a client id, None if there is none."""
         return await principal_of_client(self._session, client_id)
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """The principal with an id."""
+        """Returns the principal with an entity id, None if there is none."""
         return await principal_of_id(self._session, entity)
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """The principal with a name."""
+        """Returns the principal with a name, None if there is none."""
         return await principal_of_name(self._session, name)
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
-        """Whether any of its roles manages the access to the realm."""
+        """Whether any role of the principal has the privilege to manage access to the realm."""
         return await manages_access(self._session, principal)
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Whether a principal has a role of this name."""
+        """Whether a principal has the principal role of this name."""
         return await has_role(self._session.state, Identity(principal.entity), role)
 
 
 class NoPrincipals:
-    """Those of a realm that does not exist: a stranger learns no more from it than from one that does."""
+    """Finds no principals, for a realm that does not exist. The token endpoint then answers as for wrong credentials,
+    so that the answer does not reveal which realms exist."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """Nobody."""
+        """Returns None."""
         return None
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """Nobody."""
+        """Returns None."""
         return None
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """Nobody."""
+        """Returns None."""
         return None
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
-        """Not in a realm that does not exist."""
+        """Returns False."""
         return False
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Not in a realm that does not exist."""
+        """Returns False."""
         return False
 
 
 async def get_token(context: RequestContext) -> Response:
-    """A token, or why there is none. All that it answers has the shape of OAuth2's (RFC 6749)."""
+    """Returns a token, or with an error in the form of OAuth2 (RFC 6749). A server that issues no tokens responses
+    with the error of `unsupported.get_token`."""
     service, sessions = context.service.realms, context.sessions
     endpoint = None if service is None else service.token_endpoint
     if service is None or endpoint is None:

@@ -1,7 +1,7 @@
-"""`GET /openapi.json`: what this server serves, as a document (docs/decisions/0054).
+"""`GET /openapi.json`: the OpenAPI document of this server (docs/decisions/0054).
 
-The document of all routes is made ahead (`python -m tools.openapi`) and lies beside this module, where nothing reads it
-before it is asked for. What one server serves of it depends on how the server was started, and on nothing else.
+`python -m tools.openapi` generates the document of all routes into the file beside this module, which is read with the
+first request for it. The server's configuration alone decides which part of the document it serves.
 """
 
 import hashlib
@@ -20,14 +20,15 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 FILE = Path(__file__).with_name("openapi.json")
 CACHE_CONTROL = "public, max-age=300"
-"""A server that is deployed anew may serve something else."""
+"""The time is short, because a new deployment may serve other endpoints."""
 _PARAMETER = re.compile(r"\{[^}]*\}")
 _COMPONENT = "#/components/"
 _KEY = {"$ref": "#/components/parameters/idempotency-key"}
 
 
 async def get(context: RequestContext) -> Response:
-    """The OpenAPI document of this server. It is for everybody, since it tells nothing of what is stored."""
+    """Returns the OpenAPI document of this server, or 304 for a client that has it. The route is public, because
+    the document contains nothing that is saved."""
     service = context.service
     realms = service.realms
     authenticated = service.authentication is not None or (realms is not None and realms.authentication is not None)
@@ -42,18 +43,18 @@ async def get(context: RequestContext) -> Response:
 
 
 def _key_policy(service: Service) -> KeyPolicy:
-    """How the one catalog of a server reads keys, by its cached HEAD; with several, as the server's variables have
-    it."""
+    """Returns how idempotency keys are read: by the cached HEAD of the server's only catalog, or by the server's
+    variables if it has several."""
     variables = service.options.key_policy
     catalogs = [*service.warehouses.values()]
     return catalogs[0].key_settings(variables).policy if len(catalogs) == 1 else variables
 
 
-@lru_cache(8)  # of one app it is always the same
+@lru_cache(8)  # one entry for each app in the process, and for each key policy
 def _served(
     endpoints: tuple[str, ...], base_path: str, dialect: Dialect | None, authenticated: bool
 ) -> tuple[bytes, str]:
-    """The document as it is sent, and its tag."""
+    """Returns the bytes of the document and its ETag."""
     body = dumps(served(endpoints, base_path, dialect, authenticated=authenticated))
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
@@ -65,13 +66,14 @@ def served(
     *,
     authenticated: bool = True,
 ) -> JsonObject:
-    """The part of the document that is about these endpoints. `base_path` is what comes before them; without a
-    `dialect` no idempotency keys are taken; where nobody is `authenticated` no security is asked for."""
+    """Returns the document for these endpoints alone, with the components that they refer to. `base_path` becomes the
+    URL of the server. Without a `dialect` the operations have no parameter for an idempotency key, and unless callers
+    are `authenticated` the document has no security schemes."""
     whole = _whole()
-    wanted = {_nameless(endpoint) for endpoint in endpoints}
+    supported = {_nameless(endpoint) for endpoint in endpoints}
     paths: dict[str, Any] = {}
     for path, item in whole["paths"].items():
-        kept = {method: each for method, each in item.items() if _nameless(f"{method.upper()} {path}") in wanted}
+        kept = {method: each for method, each in item.items() if _nameless(f"{method.upper()} {path}") in supported}
         if dialect is None:
             kept = {method: _without_key(each) for method, each in kept.items()}
         if kept:
@@ -88,13 +90,13 @@ def served(
 
 
 def _without_key(operation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An operation where no idempotency keys are taken."""
+    """Returns an operation without its parameter for an idempotency key."""
     parameters = [each for each in operation.get("parameters", []) if each != _KEY]
     return {**operation, "parameters": parameters} if "parameters" in operation else operation
 
 
 def _of_polaris(name: str, parameter: JsonObject) -> JsonObject:
-    """A parameter as the Polaris dialect has it: keys need be no UUIDs."""
+    """Returns a parameter in the Polaris dialect, where an idempotency key need not be a UUID."""
     if name != "idempotency-key":
         return parameter
     schema: JsonObject = {"type": "string", "pattern": "^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", "minLength": 1, "maxLength": 255}
@@ -109,12 +111,13 @@ def _whole() -> Mapping[str, Any]:
 
 
 def _nameless(endpoint: str) -> str:
-    """An endpoint whatever its parameters are called: the specification of management has names of its own."""
+    """Returns an endpoint without the names of its parameters: the management specification names them differently."""
     return _PARAMETER.sub("{}", endpoint)
 
 
 def referred(part: Any, components: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The components that a part refers to, and those that these refer to, in the order in which they are given."""
+    """Returns the components that `part` refers to, directly or through other components, in the order of
+    `components`."""
     found: set[str] = set()
     waiting = [part]
     while waiting:

@@ -1,4 +1,4 @@
-"""What an operator may set about the HTTP side."""
+"""The options of the HTTP layer."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,31 +7,33 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
 
 MAX_BODY_BYTES = 8 << 20
-"""Parsing holds the interpreter, and so all other requests, for some 10 ms a megabyte."""
+"""Parsing a body blocks all other requests of the process for about 10 ms a megabyte."""
 UNIT_SEPARATOR = "\x1f"
-"""What joins the levels of a namespace in paths, unless a server advertises something else."""
+"""The separator of a namespace's levels in paths, unless a server advertises another one."""
 
 
 KEY_LIFETIME_MS = 30 * 60 * 1000
-"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer
+"""How long clients may retry with one idempotency key. Markers are kept for longer
 (docs/design/idempotency.md#markers)."""
 
 
 @dataclass(frozen=True)
 class HttpOptions:
-    """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
-    before `/v1` in paths, too: without a slash at its end. `dialect` and `keys_enabled` are for catalogs with a HEAD
-    that has no record of them. `key_lifetime_ms` is advertised to clients, which send the header by it.
-    `keep_reports` stores what engines report of scans and commits.
+    """The options of the HTTP layer of one app.
 
-    `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
-    large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
-    `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
-    `/health`, for health checks. `allowed_hosts` are names under which a server is reached besides those of
-    its machine, and has foreign web pages refused; None if a gateway, which authenticates, is in front.
-    `allowed_origins` are those whose web pages may use it all the same.
-    `source_principals` are patterns of principals that may say for whom they act. `request_memory_bytes` is what
-    requests under way may take together, `memory_seconds` how long one waits for its part.
+    `default_warehouse` is the one of `/v1/config` without `warehouse`; None means the app's only one. Paths may begin
+    with `base_path`, which has no slash at its end. `dialect` and `keys_enabled` apply to a catalog whose HEAD has no
+    record of them. `key_lifetime_ms` is advertised to clients, which send idempotency keys only if they read it. With
+    `keep_reports` the engines' reports of scans and commits are saved.
+
+    `body_seconds` is the time in which a body must arrive, `max_body_depth` the limit of nested JSON. With `gzip` large
+    responses are compressed for clients that accept it. `payload_bytes` is the size of a response that the host can
+    carry; None sets no limit. `unroutable` are characters that paths lose on their way to this server, so names of new
+    objects may not contain them. `health` adds the route `/health`. `allowed_hosts` are the host names of this server
+    besides those of loopback; requests of foreign web pages are refused unless it is None, for an app behind a gateway
+    that authenticates callers. Web pages of `allowed_origins` are accepted. `source_principals` are patterns of
+    principals that may name the source of a change (source.py). `request_memory_bytes` is the memory that all requests
+    running share, and `memory_seconds` the time for which a request waits for its part of it.
     """
 
     default_warehouse: str | None = None
@@ -56,5 +58,5 @@ class HttpOptions:
 
     @cached_property
     def key_policy(self) -> KeyPolicy:
-        """How a catalog reads idempotency keys that this server makes, or that has no record of it."""
+        """The key policy of catalogs that this server creates, and of those whose HEAD has no record of one."""
         return KeyPolicy(self.dialect, self.keys_enabled)

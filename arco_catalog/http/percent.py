@@ -1,4 +1,4 @@
-"""Decodes percent-encoding strictly: input that is not valid UTF-8 text is refused, never guessed at."""
+"""Decodes percent-encoding strictly: malformed escapes and bytes that are not UTF-8 are refused."""
 
 import re
 from urllib.parse import unquote_to_bytes
@@ -9,7 +9,7 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def decode_text(encoded: bytes) -> str:
-    """Percent-decoded UTF-8; a `+` stays a plus. Raises `BadRequest`."""
+    """Decodes percent-encoded UTF-8; a `+` stays a plus. Raises `BadRequest`."""
     if _BAD_ESCAPE.search(encoded):
         raise BadRequest(f"Malformed percent-encoding in {_shown(encoded)}")
     try:
@@ -21,10 +21,11 @@ def decode_text(encoded: bytes) -> str:
 
 
 def decode_form(encoded: bytes) -> str:
-    """Percent-decoded UTF-8 where `+` is a space: in queries, and in the paths of most clients. Raises `BadRequest`."""
+    """Decodes percent-encoded UTF-8 in which `+` is a space, as in queries and in the paths of most clients. Raises
+    `BadRequest`."""
     return decode_text(encoded.replace(b"+", b" "))
 
 
 def _shown(encoded: bytes) -> str:
-    """The first hundred bytes, as an error message shows them."""
+    """Returns the first hundred bytes for an error message."""
     return repr(encoded[:100].decode("ascii", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""Who makes a request: as a deployment's authenticators know it, or else as the gateway authenticated it
+"""The caller of a request, as the server's authenticators or else the gateway authenticated it
 (docs/design/security.md)."""
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from arco_catalog.protocol.operation_request import ANONYMOUS
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`principal` is what an idempotency key is bound to; `session` tells apart who assumed one role. `identity` is
-    whom a realm knows it as, None where there is no realm, or nobody asks; `name` is its name there.
-    `unidentified_because` says why an authenticated caller has no name: such callers are refused, or all of them would
-    be one principal."""
+    """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes the sessions of one
+    assumed role. `identity` is the caller's identity in a realm, None without a realm or if the rights are not
+    verified, and `name` the name there. `unidentified_because` is the reason why an authenticated caller has no
+    identity: such a caller is refused, because all of them would share one principal."""
 
     principal: str
     session: str | None = None
@@ -29,29 +29,31 @@ class Caller:
 
     @property
     def shown(self) -> str:
-        """How receipts name it."""
+        """The caller's name in receipts."""
         return self.principal if self.name is None else self.name
 
     @property
     def authenticated(self) -> bool:
-        """Whether the gateway authenticated the caller."""
+        """Whether the caller is not anonymous."""
         return self.principal != ANONYMOUS
 
 
 NO_CALLER = Caller(ANONYMOUS)
 AUTHENTICATED_CALLER = "arco.caller"
-"""Where an adapter puts the `Caller` into a scope that it makes itself."""
+"""The key of a scope under which an adapter passes the `Caller` that its platform authenticated."""
 CLIENT_CERTIFICATE = "client_certificate"
-"""Where a server puts the subject of a client's certificate, which it has verified, into the state of a scope."""
+"""The key of a scope's state under which a server passes the subject of a client certificate that it verified."""
 GATEWAY_EVENT = "aws.event"
-"""Where the adapter for Lambda puts the event of the gateway that invoked us, and others what has its form."""
+"""The key of a scope under which the adapter for Lambda passes the gateway's event, and other adapters an event of the
+same form."""
 
 
 async def authenticated_caller(
     authentication: Authentication, headers: Mapping[str, str], event: object, *, judged: bool
 ) -> tuple[str, Caller]:
-    """The realm that a request is for, and who makes it; what that may do is asked only if it is to be `judged`. Raises
-    `NotAuthorized`, and `Unavailable` if nobody can tell."""
+    """Authenticates a request, and returns the name of the realm and the caller. The caller has an identity, by which
+    the rights are verified, only if `judged`. Raises `NotAuthorized`, and `Unavailable` if an identity provider does
+    not answer."""
     found = await authentication.authenticate(RequestCredentials(headers, event))
     identity = found.identity if judged else None
     realm = None if found.identity.issued else found.realm
@@ -59,10 +61,11 @@ async def authenticated_caller(
 
 
 def caller_of(scope: Scope) -> Caller:
-    """The ARN that signed the request, or the subject of its token: what API Gateway, or a function URL, has checked.
+    """Returns the caller that an adapter or a gateway authenticated: the ARN that signed the request, or the subject of
+    its token. Without a gateway it is `NO_CALLER`.
 
-    Of an assumed role the session's name stands apart: a client that renews its credentials between two tries is still
-    the same principal.
+    The principal of an assumed role is without the session's name, so that a client which renews the credentials
+    between two tries is still the same principal.
     """
     known = scope.get(AUTHENTICATED_CALLER)
     if isinstance(known, Caller):
@@ -86,6 +89,4 @@ def caller_of(scope: Scope) -> Caller:
     subject = claims.get("sub")
     if isinstance(subject, str) and subject:
         return Caller(printable(subject))
-    return Caller(
-        ANONYMOUS, unidentified_because="The token has no subject (claim 'sub'): use one that says whose it is"
-    )
+    return Caller(ANONYMOUS, unidentified_because="The token has no subject (claim 'sub'): send a token that has one")

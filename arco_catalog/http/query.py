@@ -1,4 +1,4 @@
-"""The query of a request."""
+"""The decoded query of a request."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from arco_catalog.iceberg.json import dumps
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Decoded names and values, in the order sent; a name may come more than once."""
+    """The decoded names and values of a query in the order sent. A name may occur more than once."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, encoded: bytes) -> "Query":
-        """Reads what stands behind the `?`. Raises `BadRequest`."""
+        """Decodes the text after the `?` of a URL. Raises `BadRequest`."""
         pairs = []
         for field in encoded.split(b"&"):
             if field:
@@ -24,11 +24,11 @@ class Query:
         return cls(tuple(pairs))
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Every value of a parameter."""
+        """Returns all values of a parameter, in the order sent."""
         return tuple(value for key, value in self.pairs if key == name)
 
     def one(self, name: str) -> str | None:
-        """The value of a parameter that is given once or not at all. Raises `BadRequest`."""
+        """Returns the value of a parameter, None if it is absent. Raises `BadRequest` if it occurs more than once."""
         if not self.pairs:
             return None
         values = self.all(name)
@@ -37,7 +37,8 @@ class Query:
         return values[0] if values else None
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of `choices`, which is sent in any case (enums of Java are spelled `ALL`). Raises `BadRequest`."""
+        """Returns the value of a parameter, which must be one of `choices` in upper or lower case (Java's enums are
+        sent as `ALL`), or `default` if it is absent. Raises `BadRequest`."""
         value = self.one(name)
         if value is None:
             return default
@@ -46,7 +47,8 @@ class Query:
         return value.lower()
 
     def flag(self, name: str) -> bool:
-        """`true` or `false` in any case (Python clients send `True`); false if absent. Raises `BadRequest`."""
+        """Returns the value of a boolean parameter in upper or lower case (Python clients send `True`), False if it is
+        absent. Raises `BadRequest`."""
         value = self.one(name)
         if value is None:
             return False
@@ -55,7 +57,7 @@ class Query:
         return value.lower() == "true"
 
     def positive(self, name: str) -> int | None:
-        """An integer of at least 1; None if absent. Raises `BadRequest`."""
+        """Returns the value of an integer parameter of at least 1, None if it is absent. Raises `BadRequest`."""
         value = self.one(name)
         if value is None:
             return None
@@ -65,7 +67,8 @@ class Query:
 
     @property
     def canonical(self) -> str:
-        """The same text for the same parameters, whatever their order and encoding."""
+        """One text for all orders and encodings of equal parameters; empty for none. An idempotency key is bound to
+        it."""
         return dumps([[name, value] for name, value in sorted(self.pairs)]).decode() if self.pairs else ""
 
 

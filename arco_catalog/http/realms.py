@@ -1,4 +1,4 @@
-"""The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
+"""The realms that an app serves, and the authentication of their callers (docs/design/access.md#authentication)."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ from arco_catalog.state.registry import RegistryState
 _LOG = logging.getLogger(__name__)
 
 POLARIS_REALM = "POLARIS"
-"""The realm of a Polaris that is not configured otherwise: its clients, scripts and guides send this name."""
+"""The name of Polaris's default realm, which its clients, scripts and guides send."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealmService:
-    """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
-    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop; and
-    whoever is authenticated may where rights are not `judged`. Without `token_endpoint` there are no tokens of our
-    own."""
+    """The realms of a server by their names; `default` is the realm of a request that names none. New secrets of
+    principals are made from `entropy`, and `secrets` hashes and verifies them. Without `authentication` every caller
+    may do everything, for a server on a laptop; unless rights are `judged`, every authenticated caller may. Without a
+    `token_endpoint` the server issues no tokens."""
 
     realms: Mapping[str, Realm]
     default: str
@@ -45,33 +45,36 @@ class RealmService:
 
     @classmethod
     def of(
-        cls, realms: Sequence[Realm], wanted: AuthenticationSetup | None, entropy: Entropy, *, judged: bool = True
+        cls, realms: Sequence[Realm], setup: AuthenticationSetup | None, entropy: Entropy, *, judged: bool = True
     ) -> "RealmService":
-        """These realms, the first of which is the default, for those who are let in; without `wanted` for everybody."""
+        """Returns a service of these realms, the first of which is the default, with the authentication of `setup`;
+        without a setup it authenticates no callers."""
         secrets = Secrets(entropy)
-        endpoint = None if wanted is None or wanted.tokens is None else TokenEndpoint(wanted.tokens, secrets)
-        authentication = None if wanted is None or wanted.open else wanted.authentication
+        endpoint = None if setup is None or setup.tokens is None else TokenEndpoint(setup.tokens, secrets)
+        authentication = None if setup is None or setup.open else setup.authentication
         by_name = {realm.name: realm for realm in realms}
         return cls(by_name, realms[0].name, secrets, entropy, authentication, endpoint, judged)
 
     def name_in(self, headers: Mapping[str, str]) -> str:
-        """The realm that headers name, or the default one, whether it exists or not. A realm at the store's root has no
-        name that clients were given, so it has the one that Polaris's clients send."""
+        """Returns the name of the realm in the headers, which need not exist, or the default one. The name that
+        Polaris's clients send also means the default realm, if that is at the store's root and so has no name of its
+        own."""
         named = headers.get(REALM_HEADER)
         return self.default if not named or (named == POLARIS_REALM and self.at_root) else named
 
     @property
     def checks_access(self) -> bool:
-        """Whether requests are checked: callers are authenticated, and access control is not off."""
+        """Whether the rights of callers are verified: they are authenticated, and access control is not off."""
         return self.authentication is not None and self.judged
 
     @property
     def at_root(self) -> bool:
-        """Whether the only realm is that of the store's root, rather than one of several under their names."""
+        """Whether the server's only realm is the one at the store's root."""
         return self.realms[self.default].at_root
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
-        """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
+        """Authenticates a request, and returns the realm and the caller. Raises `NotAuthorized`, also for an unknown
+        realm, and `Unavailable` if an identity provider does not answer."""
         name = self.name_in(headers)
         if self.authentication is None:
             return self._realm(name), Caller(ANONYMOUS)
@@ -83,25 +86,25 @@ class RealmService:
     def _realm(self, name: str) -> Realm:
         realm = self.realms.get(name)
         if realm is None:
-            raise NotAuthorized("This server has no realm of the name in the header 'Polaris-Realm'")
+            raise NotAuthorized("This server has no realm with the name in the header 'Polaris-Realm'")
         return realm
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The realms of a store, None where it has none; then `authentication` knows who is let in to its one catalog, None
-    lets in anybody."""
+class ServedRealms:
+    """The realms that a server serves. If `realms` is None, it serves the store's one catalog without a realm, to
+    callers that `authentication` accepts, or to every caller if that is None, too."""
 
     realms: RealmService | None = None
     authentication: Authentication | None = None
 
 
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
-    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm. Raises
-    `Forbidden` if there is no such realm."""
+    """Returns the entry of the catalog with a name, None if the realm has none. Unless it must be `fresh`, an entry in
+    the cached HEAD of the realm is enough. Raises `Forbidden` if the realm does not exist."""
     known = None if fresh else state.cached_head()
     if known is not None:
-        with suppress(SegmentGone):  # the cached HEAD is so old that parts of its index were collected
+        with suppress(SegmentGone):  # segments of an old cached HEAD may have been deleted: read HEAD again then
             entry = await _entry(state, known, name)
             if entry is not None:
                 return entry
@@ -109,11 +112,11 @@ async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
 
 
 async def _head(state: State) -> RegistryState:
-    """HEAD of a realm. Raises `Forbidden` where there is none: nobody has any privilege yet."""
+    """Reads HEAD of a realm. Raises `Forbidden` if the realm does not exist yet."""
     head = await state.head()
     if head.version is None:
         _LOG.error("there is no realm at %s yet: `arco bootstrap` makes one", state.paths.manifest)
-        raise Forbidden("This server's store has no realm yet, so nobody may do anything: `arco bootstrap` makes one")
+        raise Forbidden("This server's store has no realm yet, so it refuses every request: `arco bootstrap` makes one")
     return head
 
 
@@ -123,9 +126,10 @@ async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry |
 
 
 async def catalog_of(realm: Realm, state: State, name: str, identity: Identity | None) -> Catalog:
-    """The catalog of a name. Raises `NoSuchWarehouse`, and `UnknownPrincipal` for an `identity` that is nobody's, who
-    does not learn which catalogs there are."""
-    entry = await find(state, name, fresh=identity is None)  # of an identity the realm is read again
+    """Returns the catalog with a name. Raises `NoSuchWarehouse`, or `UnknownPrincipal` instead for an `identity` that
+    is no principal of the realm, so that it does not learn which catalogs exist."""
+    # With an identity a cached entry is enough, because the check of the rights reads the realm again.
+    entry = await find(state, name, fresh=identity is None)
     if entry is None:
         if identity is not None:
             await check_principal(state, identity)

@@ -1,4 +1,4 @@
-"""A request as it arrived: line and headers at once, its body when it is asked for, and never more than allowed."""
+"""A request as it arrived. Its body is read on demand, and never more than the limits allow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -17,39 +17,40 @@ from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, count_values, loads
 from arco_catalog.iceberg.shapes import kind_of
 from arco_catalog.protocol.catalog import Catalog
-from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Hold, OutOfMemory, Taken
+from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Allocation, Hold, OutOfMemory
 from arco_catalog.state.worker_threads import off_loop
 
 MAX_VALUES = 500_000
-"""Values in a body. A parsed one takes up to 70 bytes for each two that came, and some time in Python: without a bound
-of their own, the 8 MB that a body may have would be hundreds of megabytes and many seconds."""
+"""The limit of JSON values in a body. A parsed value takes up to 70 bytes where two bytes were sent, so that without
+this limit a body of 8 MB could take hundreds of megabytes and many seconds."""
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 64 << 10
-"""Of a form: two tokens and a few words."""
+"""The limit of a form, which holds two tokens and a few short fields."""
 UNDECLARED_BYTES = 128 << 10
-"""How much memory is taken at first for a body that does not say how long it is, in bytes."""
+"""The size for which memory is taken at first if a request has no Content-Length."""
 LARGE_HEAD_BYTES = 8 << 10
 HEAD_WEIGHT = 4
-"""Bytes of memory for each byte of a large head: as it came, as texts, and what is made of them."""
+"""Bytes of memory for each byte of a large head: raw, decoded, and the values made from it."""
 
 
 class ClientGone(Exception):
-    """The client hung up before its request was complete. Nobody is left to answer."""
+    """The client closed the connection before the request was complete, so no answer can be sent."""
 
 
 class SlowBody(Exception):
-    """The body did not arrive in time. Unlike every other fault of a request this is none of the request itself: sent
-    before, the very same may have arrived and been carried out."""
+    """The body did not arrive in time. The request itself may be valid, and if it is a retry, the first one may have
+    arrived and been applied."""
 
 
 @dataclass(slots=True)
 class Request:
-    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas.
-    `server` is the address at which it arrived, if that is known; `hold` is what it takes of the process's memory.
+    """One HTTP request. `raw_path` and `raw_query` are as sent. Header names are in lower case, and repeated headers
+    are joined by commas. `server` is the address at which the request arrived, if that is known; `hold` accounts for
+    the memory that it takes.
 
-    The last fields say how far the app has come with it: `id` is what telemetry calls it, `warehouse` one that there
-    is, `catalog` the one of that name, `response` what has begun to be sent, `error` the class of what was raised.
+    The layers fill the fields from `id` on: the id in telemetry, its `route`, the name of its `warehouse` and the
+    `catalog` of that name, the `response` that is sent, and the class name of the `error` that was raised.
     """
 
     method: str
@@ -71,9 +72,9 @@ class Request:
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive, send: Send, hold: Hold) -> "Request":
-        """Takes an ASGI scope apart."""
+        """Returns the request of an ASGI scope and its channels."""
         raw_path = scope.get("raw_path")
-        if raw_path is None:  # a server that decoded the path and kept nothing else
+        if raw_path is None:  # optional in ASGI: some servers pass only the decoded path
             raw_path = quote(scope["path"]).encode()
         return cls(
             scope["method"],
@@ -90,31 +91,31 @@ class Request:
 
     @property
     def spelling(self) -> Spelling:
-        """How the client spells names in paths."""
+        """The way in which the client spells names in paths."""
         return spelling_of(self.headers)
 
     def query(self) -> Query:
-        """The decoded query. Raises `BadRequest`."""
+        """Decodes the query. Raises `BadRequest`."""
         return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
 
     @property
     def head_bytes(self) -> int:
-        """The size of what came ahead of the body."""
+        """The size of path, query and header values."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:
-        """Takes memory for a large head. Raises `Unavailable`."""
+        """Takes memory for a large head. Raises `Unavailable` if there is none."""
         await self._take(HEAD_WEIGHT * self.head_bytes)
 
     async def body(self, options: HttpOptions) -> bytes:
-        """All of the body, for which memory is taken before it is read. Raises `PayloadTooLarge`, `BadRequest` if it
-        comes encoded, `SlowBody`, `Unavailable` if there is no memory, and `ClientGone`."""
+        """Takes memory for the body, reads all of it, and returns it. Raises `PayloadTooLarge`, `BadRequest` for a body
+        with a Content-Encoding, `SlowBody`, `Unavailable` if there is no memory, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body uncompressed")
         declared = self.headers.get("content-length", "")
-        told = declared.isascii() and declared.isdigit()
-        expected = int(declared[:20]) if told else min(UNDECLARED_BYTES, options.max_body_bytes)
+        is_declared = declared.isascii() and declared.isdigit()
+        expected = int(declared[:20]) if is_declared else min(UNDECLARED_BYTES, options.max_body_bytes)
         if expected > options.max_body_bytes:
             raise _too_large(options)
         taken = await self._take(BODY_WEIGHT * expected)
@@ -130,7 +131,8 @@ class Request:
                     size += len(chunks[-1])
                     if size > options.max_body_bytes:
                         raise _too_large(options)
-                    if size > expected:  # taken for the largest: many that grow side by side would wait for each other
+                    if size > expected:
+                        # Take the largest size at once: bodies that grow in steps could block each other.
                         expected = options.max_body_bytes
                         taken.shrink(0)
                         taken = await self._take(BODY_WEIGHT * expected)
@@ -141,15 +143,16 @@ class Request:
             raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
 
     async def form(self, options: HttpOptions) -> bytes:
-        """The body, which must be said to be a form. Raises what `body` does, and `UnsupportedMediaType`."""
+        """Reads the body of a request with the content type of a form. Raises what `body` raises, and
+        `UnsupportedMediaType` for another content type."""
         given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != FORM:
             raise UnsupportedMediaType(f"Content-Type must be {FORM}, not {given[:100]!r}")
         return await self.body(replace(options, max_body_bytes=min(MAX_FORM_BYTES, options.max_body_bytes)))
 
     async def json_object(self, options: HttpOptions, *, optional: bool = False) -> tuple[JsonObject | None, int]:
-        """The body, which must be a JSON object, and how many bytes it had; None for an `optional` one that is not
-        there, which its head need not tell. Raises what `body` does, and `BadRequest`."""
+        """Reads the body as a JSON object, and returns it with the size in bytes. An `optional` body may be empty: the
+        object is then None. Raises what `body` raises, and `BadRequest` if it is no JSON object or nests too deep."""
         data = await self.body(options)
         if optional and not data.strip():
             return None, len(data)
@@ -159,15 +162,15 @@ class Request:
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)
         return await off_loop(len(data), lambda: _object(data, options)), len(data)
 
-    async def _take(self, size: int) -> Taken:
+    async def _take(self, size: int) -> Allocation:
         try:
             return await self.hold.take(size)
-        except OutOfMemory as error:  # nothing has been asked of the store yet, whatever the route
+        except OutOfMemory as error:  # a 503 on every route: no request was sent to the store yet
             raise Unavailable(str(error)) from error
 
 
 Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
-"""What answers requests: a layer of the app, or all those inside of one."""
+"""A layer of the app: takes a request and returns its response."""
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
@@ -185,8 +188,9 @@ def _object(data: bytes, options: HttpOptions) -> JsonObject:
 
 
 def deeper_than(document: JsonObject, levels: int) -> bool:
-    """Whether arrays and objects nest deeper than that. Level by level: whatever was sent, the stack stays flat."""
+    """Whether arrays and objects nest deeper than this number of levels."""
     level: list[JsonValue] = [document]
+    # A loop over levels instead of recursion, which deeply nested input would make fail.
     for _ in range(levels):
         level = [item for node in level for item in _children(node) if isinstance(item, dict | list)]
         if not level:
@@ -206,7 +210,7 @@ def _children(node: JsonValue) -> Iterable[JsonValue]:
 
 def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     joined = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-    if len(joined) == len(headers):  # none is repeated, as in nearly every request
+    if len(joined) == len(headers):  # no header is repeated: the usual case, without the second dictionary
         return joined
     values: dict[str, list[str]] = {}
     for name, value in headers:

@@ -1,12 +1,12 @@
-"""What each route needs of whoever asks: privileges, and on what (docs/design/access.md#routes).
+"""The privileges that a caller needs for each route, and on which securables (docs/design/access.md#routes).
 
-Only what the request names counts here; what it means is judged where the registry is read. A request whose body names
-nothing that can be judged is refused by its handler, for what is wrong with it.
+The functions here read only the request. The requirements are verified where the registry is read. If a body is so
+wrong that it names no securable, its requirements are empty or incomplete, and the handler rejects it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from arco_catalog.http.access_delegation import asked
+from arco_catalog.http.access_delegation import requested_ways
 from arco_catalog.http.decoded_request import DecodedRequest
 from arco_catalog.http.names import creates, decode_namespace, read_namespace, required_identifier
 from arco_catalog.iceberg.json import JsonObject
@@ -15,7 +15,7 @@ from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.privileges import Privilege
 
 Requires = Callable[[DecodedRequest], Sequence[Requirement]]
-Named = Callable[[DecodedRequest], Securable]
+SecurableReader = Callable[[DecodedRequest], Securable]
 
 UPDATES: Mapping[str, Privilege] = {
     "assign-uuid": Privilege.TABLE_ASSIGN_UUID,
@@ -36,20 +36,23 @@ UPDATES: Mapping[str, Privilege] = {
     "remove-statistics": Privilege.TABLE_REMOVE_STATISTICS,
     "remove-partition-specs": Privilege.TABLE_REMOVE_PARTITION_SPECS,
 }
-"""What an update of a table needs; one that is not listed here needs TABLE_WRITE_PROPERTIES, as does none at all."""
+"""The privilege that each update of a table needs. An update that is not listed needs TABLE_WRITE_PROPERTIES, and so
+does a commit without updates."""
 
 
 READING = ("GET", "HEAD")
-"""Methods of requests to be signed that change no file."""
+"""The methods of storage requests that change no file."""
 
 
 def nothing(context: DecodedRequest) -> Sequence[Requirement]:
-    """For whoever has any privilege in the catalog, or is known to the realm."""
+    """No requirement: every caller with any privilege in the catalog may use the route, or every principal of the realm
+    if the route names no catalog."""
     return ()
 
 
-def needs(privilege: Privilege, on: Named | None = None) -> Requires:
-    """One privilege on what the request names, or on the catalog."""
+def needs(privilege: Privilege, on: SecurableReader | None = None) -> Requires:
+    """Returns the requirement of one privilege, on the securable that `on` reads from the request, or on the
+    catalog."""
     if on is None:
         required = (Requirement(privilege),)
         return lambda context: required
@@ -57,12 +60,13 @@ def needs(privilege: Privilege, on: Named | None = None) -> Requires:
 
 
 def both(*requires: Requires) -> Requires:
-    """All of these."""
+    """Returns the combined requirements of several functions."""
     return lambda context: [each for one in requires for each in one(context)]
 
 
-def governs(reads: Privilege, on: Named) -> Requires:
-    """Who says what something is for, and may read what it then is."""
+def governs(reads: Privilege, on: SecurableReader) -> Requires:
+    """Returns the requirements of changing the governance of a securable: to manage access on it, and `reads`, because
+    the response contains the governance."""
     return both(needs(Privilege.CATALOG_MANAGE_ACCESS, on), needs(reads, on))
 
 
@@ -72,14 +76,14 @@ def namespace(context: DecodedRequest) -> Securable:
 
 
 def parent(context: DecodedRequest) -> Securable:
-    """The namespace whose children are listed."""
+    """The namespace in the query's `parent`, or the catalog if that is missing or empty."""
     joined = context.query.one("parent")
     separator = context.options.namespace_separator
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
 
 
 def new_namespace(context: DecodedRequest) -> Sequence[Requirement]:
-    """A namespace, in its parent."""
+    """The requirement of creating a namespace, on its parent."""
     made = read_namespace(context.fields, context.options.namespace_separator)
     return (Requirement(Privilege.NAMESPACE_CREATE, Securable(made[:-1]), writes_to=made),)
 
@@ -95,35 +99,37 @@ def view(context: DecodedRequest) -> Securable:
 
 
 def source_table(context: DecodedRequest) -> Securable:
-    """The table that is renamed."""
+    """The table that the body of a rename names as source."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
 def source_view(context: DecodedRequest) -> Securable:
-    """The view that is renamed."""
+    """The view that the body of a rename names as source."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 
 def destination(context: DecodedRequest) -> Securable:
-    """The namespace that something renamed goes to."""
+    """The namespace of the destination in the body of a rename."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
 
 
 def load(context: DecodedRequest) -> Sequence[Requirement]:
-    """A table's metadata; its files, too, for a client that wants access to them."""
-    privilege = Privilege.TABLE_READ_DATA if asked(context.headers) else Privilege.TABLE_READ_PROPERTIES
+    """The requirement of loading a table: reading its data if the client requests access to the files, otherwise only
+    the properties."""
+    privilege = Privilege.TABLE_READ_DATA if requested_ways(context.headers) else Privilege.TABLE_READ_PROPERTIES
     return (Requirement(privilege, table(context)),)
 
 
 def signature(context: DecodedRequest) -> Sequence[Requirement]:
-    """What a request that is to be signed does to a file."""
+    """The requirement of signing a storage request: reading or writing the table's data, by the request's method."""
     method = context.fields.values.get("method")
     reads = isinstance(method, str) and method.upper() in READING
     return (Requirement(Privilege.TABLE_READ_DATA if reads else Privilege.TABLE_WRITE_DATA, table(context)),)
 
 
 def registration(context: DecodedRequest) -> Sequence[Requirement]:
-    """A name for a file; with `overwrite` in place of a table, whatever that is."""
+    """The requirements of registering a metadata file as a table; with `overwrite` also all privileges on the table
+    that has the name, if there is one."""
     required = [Requirement(Privilege.TABLE_CREATE, namespace(context))]
     name = context.fields.values.get("name")
     if context.fields.values.get("overwrite") is True and isinstance(name, str):
@@ -132,12 +138,12 @@ def registration(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def commit(context: DecodedRequest) -> Sequence[Requirement]:
-    """The updates of a commit to the table in the path."""
+    """The requirements of the updates of a commit to the table in the path."""
     return _updates(context.fields.values, Securable(context.namespace, context.table))
 
 
 def transaction(context: DecodedRequest) -> Sequence[Requirement]:
-    """The updates of each table of a transaction."""
+    """The requirements of the updates of all tables of a transaction, without duplicates."""
     required: list[Requirement] = []
     for place, change in enumerate(context.fields.required("table-changes", list_of(OBJECT))):
         fields = Fields(change, f"request.table-changes[{place}]")
@@ -147,7 +153,7 @@ def transaction(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def drop(context: DecodedRequest) -> Sequence[Requirement]:
-    """A drop; one with a purge takes the data, too."""
+    """The requirements of dropping a table; with a purge also that of writing its data."""
     required = [Requirement(Privilege.TABLE_DROP, table(context))]
     if context.query.flag("purgeRequested"):
         required.append(Requirement(Privilege.TABLE_WRITE_DATA, table(context)))
@@ -155,7 +161,7 @@ def drop(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def report(context: DecodedRequest) -> Sequence[Requirement]:
-    """What an engine tells of a scan, or of a commit."""
+    """The requirement of sending an engine's metrics report: writing data for a commit, reading data for a scan."""
     of_commit = context.fields.values.get("report-type") == "commit-report"
     return (Requirement(Privilege.TABLE_WRITE_DATA if of_commit else Privilege.TABLE_READ_DATA, table(context)),)
 

@@ -1,32 +1,32 @@
-"""Responses, with header names exactly as written here."""
+"""Responses. Their header names are sent exactly as they are spelled in the code."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated
+from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess
 from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.planning.answers import Answer, TableState
 
 PIECE_BYTES = 256 << 10
-"""How much of an answer is handed to the server at once."""
+"""The size of the pieces in which a body is passed to the server."""
 NO_HEADERS: Mapping[str, str] = {}
 
 
 class ExactName(bytes):
-    """A header name that no server lower-cases.
+    """A header name that keeps its capital letters.
 
-    uvicorn sends `name.lower()`; Iceberg's Java client looks for `ETag` with just that capitalisation in a plain hash
-    map, and caches nothing when it reads `etag`.
+    uvicorn sends `name.lower()`, but Iceberg's Java client reads only a header that is spelled `ETag`, and caches
+    nothing if it is `etag`.
     """
 
     def lower(self) -> bytes:
         return self
 
 
-@cache  # every name is one of ours
+@cache  # unbounded, but only names in this code are keys
 def _exact(name: str) -> ExactName:
     return ExactName(name.encode())
 
@@ -36,7 +36,7 @@ _JSON = (_exact("Content-Type"), b"application/json")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status, headers, and a body, empty for none. A body is JSON; that of an error has an `error_type`."""
+    """A status, headers, and a JSON body, which may be empty. `error_type` is the type in the body of an error."""
 
     status: int
     body: bytes = b""
@@ -60,8 +60,8 @@ class Response:
             # In lower case, because uvicorn must recognise this one or it sends chunks.
             headers.append((ExactName(b"content-length"), b"%d" % len(body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        # Piece by piece, each when the client has taken those before: what waits to be read is not held twice, and
-        # the request is not over, nor its memory given back, before nearly all of it has gone.
+        # In pieces, each after the client has read most of those before. The server's buffer then holds no second copy
+        # of the body, and the request gives its memory back only when nearly all of the body was sent.
         rest = memoryview(body)
         while len(rest) > PIECE_BYTES:
             await send({"type": "http.response.body", "body": bytes(rest[:PIECE_BYTES]), "more_body": True})
@@ -74,35 +74,40 @@ NO_CONTENT = Response(204)
 
 
 def json_response(body: JsonObject, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """A JSON object."""
+    """Returns a response with a JSON object as the body."""
     return Response(status, dumps(body), headers)
 
 
 def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """What an operation answered."""
+    """Returns the response for the response of an operation."""
     if isinstance(answer, TableState):
         return table_response(answer, headers, config=answer.created)
     return Response(answer.status, b"" if answer.body is None else dumps(answer.body), headers)
 
 
 def table_response(
-    state: TableState, headers: Mapping[str, str], *, config: bool, delegated: Delegated = NOT_DELEGATED
+    state: TableState, headers: Mapping[str, str], *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> Response:
-    """A table's state, its metadata spliced in as it was stored: no load pays for parsing it. What is told of its
-    governance are labels."""
+    """Returns the response with the state of a table or view (`around_metadata`). The metadata are the stored bytes, so
+    a load does not parse them."""
     start, end = around_metadata(state, config=config, delegated=delegated)
     return Response(200, b"".join((start, state.metadata, end)), headers)
 
 
-def around_metadata(state: TableState, *, config: bool, delegated: Delegated = NOT_DELEGATED) -> tuple[bytes, bytes]:
-    """The bytes of an answer before the metadata of a table, and those after it. Labels show its governance."""
+def around_metadata(
+    state: TableState, *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
+) -> tuple[bytes, bytes]:
+    """Returns the bytes of a response before and after the metadata of a table or view. They have the metadata
+    location, if `config` the client configuration, and if there are some credentials and the labels of its
+    governance."""
     location = dumps({"metadata-location": state.metadata_location})
-    told: JsonObject = {"config": {**delegated.config}} if config else {}
+    fields: JsonObject = {"config": {**delegated.config}} if config else {}
     if delegated.credentials:
-        told["storage-credentials"] = [*delegated.credentials_json]
+        fields["storage-credentials"] = [*delegated.credentials_json]
     if state.governance:
-        from arco_catalog.planning.governance import labels_of  # a load of what has none does not pay for it
+        # Imported here: a load of a table without governance, the usual case, saves the time.
+        from arco_catalog.planning.governance import labels_of
 
-        told["labels"] = labels_of(state.governance)
-    end = b"," + dumps(told)[1:] if told else b"}"
+        fields["labels"] = labels_of(state.governance)
+    end = b"," + dumps(fields)[1:] if fields else b"}"
     return location[:-1] + b',"metadata":', end

@@ -1,4 +1,4 @@
-"""A route: method and path template, what serves it, and what its failures mean."""
+"""A route: its method and path template, the handler, and the meaning of its failures."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,23 @@ from arco_catalog.http.requires import Requires
 from arco_catalog.http.responses import Response
 
 PREFIX = "{prefix}"
-"""Stands for the catalog in a path template."""
+"""The parameter for the catalog in a path template."""
 
 
 JSON = ("application/json",)
-"""How a body may be said to be JSON."""
+"""The content types of a JSON body."""
 
 
 class Effect(Enum):
-    """What a request may do, and so what its failures mean."""
+    """What the requests of a route may change, and so what an error means to the client."""
 
     READS = auto()
-    """Changes nothing: needs no idempotency key."""
+    """The request changes nothing, and needs no idempotency key."""
     MUTATES = auto()
-    """Changes something, exactly once for its idempotency key."""
+    """The request changes something, exactly once for its idempotency key."""
     COMMITS = auto()
-    """Mutates tables that exist: clients delete the files that they wrote when told that it failed."""
+    """The request commits to tables or views. After an error that means failure a client deletes the files that it
+    has written, so an unknown outcome must not be reported as a failure."""
 
 
 Handler = Callable[[RequestContext], Awaitable[Response]]
@@ -35,10 +36,10 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Route:
-    """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
-    and name in this package. `requires` says what whoever asks needs, where there are grants; a `public` one is
-    answered to everybody, and any other must say it. One that is not `in_external` is refused in catalogs whose tables
-    another catalog changes."""
+    """One endpoint, with method and path template exactly as in the specification. `handling` is the handler, or its
+    module and name in this package. `requires` returns the privileges that a caller needs in a realm; only a `public`
+    route, which serves every caller, may lack it. A route that is not `in_external` is refused in catalogs of type
+    EXTERNAL, whose tables another catalog changes."""
 
     method: str
     template: str
@@ -53,12 +54,11 @@ class Route:
     requires: Requires | None = None
     in_external: bool = True
     bare_field: str | None = None
-    """The field of the body whose value may also be sent as the body itself."""
+    """The field of the body whose value the client may also send as the whole body."""
 
     @cached_property
     def handler(self) -> Handler:
-        """The handler, imported with the first request for it. Raises `ImportError` or `AttributeError` if it is not
-        there."""
+        """The handler, imported at the first use. Raises `ImportError` or `AttributeError` if it does not exist."""
         if not isinstance(self.handling, str):
             return self.handling
         module, _, name = self.handling.rpartition(".")
@@ -66,12 +66,12 @@ class Route:
 
     @cached_property
     def endpoint(self) -> str:
-        """How `/v1/config` names it."""
+        """The endpoint as `/v1/config` lists it: method and path template."""
         return f"{self.method} {self.template}"
 
     @cached_property
     def has_prefix(self) -> bool:
-        """Whether the path names a catalog, or may."""
+        """Whether the path template has the parameter for a catalog, which clients may leave out."""
         return PREFIX in self.template
 
     @cached_property
@@ -86,5 +86,5 @@ class Route:
 
     @cached_property
     def commits(self) -> bool:
-        """Whether a 5xx leaves open if files are referred to."""
+        """Whether a 5xx means that the commit may have been applied, so that the client must not delete the files."""
         return self.effect is Effect.COMMITS

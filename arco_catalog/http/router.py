@@ -1,6 +1,7 @@
-"""From the path as it was sent to a route and its decoded parameters.
+"""Finds the route of a path and decodes its parameters.
 
-Segments are split before they are decoded, so that a name may hold `%2F`, and decoded once, so that it may hold `%25`.
+The path is split into segments before these are decoded, so a name may contain `%2F`; each is decoded once, so a name
+may contain `%25`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,24 +13,25 @@ from arco_catalog.http.spelling import USUAL, Spelling
 
 REMEMBERED_PATHS = 1_024
 REMEMBERED_PATH_BYTES = 512
-"""Longer paths are not worth the memory that a client could make them take."""
+"""Longer paths are not cached, because clients could fill the memory with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A path that exists: its routes by method, and what stands in the places that the template names."""
+    """The routes of a path by their methods, and the decoded values of the template's parameters."""
 
     routes: Mapping[str, Route]
     params: Mapping[str, str]
 
     def route(self, method: str) -> Route | None:
-        """The route of a method, None if there is none. GET's answers HEAD, too (RFC 9110, section 9.3.2)."""
+        """Returns the route of a method, None if there is none. The route of GET also serves HEAD, if HEAD has none
+        (RFC 9110, section 9.3.2)."""
         found = self.routes.get(method)
         return self.routes.get("GET") if found is None and method == "HEAD" else found
 
     @property
     def methods(self) -> Sequence[str]:
-        """The methods that are supported here."""
+        """The supported methods of the path, sorted."""
         return sorted({*self.routes, *(["HEAD"] if "GET" in self.routes else [])})
 
 
@@ -40,7 +42,7 @@ class _Path:
 
     @property
     def ends_in_literal(self) -> bool:
-        """Whether it is a collection's, or that of an action, rather than that of something with a name."""
+        """Whether the path is that of a collection or an action, not that of an object with a name."""
         return not self.segments[-1].startswith("{")
 
     def match(self, segments: Sequence[str]) -> Match | None:
@@ -54,13 +56,13 @@ class _Path:
 
 
 class Router:
-    """Finds routes. Where a literal segment and a parameter fit alike, the literal wins.
+    """Finds the routes of a path. A literal segment of a template has precedence over a parameter.
 
-    Where a template has a prefix, the path without it is found too, after all others, with no `prefix` among its
-    parameters: the specification calls it optional, and ClickHouse drops tables without it.
+    A path may lack the `prefix` of its template, and its match then has no such parameter: the specification calls the
+    prefix optional, and ClickHouse drops tables without it. Templates with all their segments have precedence.
 
-    One slash behind a literal is passed over: Polaris's client for Spark makes generic tables at `generic-tables/`.
-    Behind a name it is not, since an empty name is most likely a mistake in how a client joins its paths.
+    One slash after a literal at the end of a path is ignored, because Polaris's client for Spark creates generic tables
+    at `generic-tables/`. After a name it is not ignored: the empty segment is more likely a client's mistake.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -77,7 +79,7 @@ class Router:
         self._remembered = lru_cache(REMEMBERED_PATHS)(self._match)
 
     def match(self, raw_path: bytes, spelling: Spelling = USUAL) -> Match | None:
-        """The routes at a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
+        """Returns the routes of a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
         return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:

@@ -1,6 +1,7 @@
-"""The one table of routes. `/v1/config` lists it, and a test holds it against the specification.
+"""The one table of routes. `/v1/config` lists them, and a test compares the table with the specification.
 
-Handlers are named, and imported with the first request for them: a cold start pays for what it is asked.
+The table has the names of handlers. The first request of a route imports the handler, so a cold start imports only the
+modules that the request needs.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ VIEWS = f"{NAMESPACE}/views"
 VIEW = f"{VIEWS}/{{view}}"
 
 GOVERNANCE = governance_of(NAMESPACE, advertised=True)
-"""Endpoints of our own (docs/design/polaris.md#governance)."""
+"""The catalog's own endpoints, which no specification has (docs/design/polaris.md#governance)."""
 
 HEALTH: Sequence[Route] = (
     Route("GET", "/health", "config.health", advertised=False, public=True),
@@ -170,11 +171,11 @@ DELEGATION: Sequence[Route] = (
     ),
     Route("POST", f"{TABLE}/sign", "delegation.sign", requires=on.signature),
 )
-"""In the place of those that give no access to files, where there are realms."""
+"""The routes that a server with realms has in place of those that refuse access to files."""
 
 
 def import_handlers() -> None:
-    """Imports all of them now: for a process whose start may be slow, and which should not start with a broken
-    one."""
+    """Imports the handlers of `HEALTH` and `ROUTES`, for a server whose start may take time and should fail if a
+    handler is broken."""
     for route in (*HEALTH, *ROUTES):
         _ = route.handler

@@ -1,4 +1,4 @@
-"""What one app serves, and the parts of its endpoints that do not depend on their handlers."""
+"""The catalogs, options and endpoints of one app. The module does not import handlers, because they import it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from arco_catalog.http.requires import Requires
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.protocol.catalog import Catalog
 
-if TYPE_CHECKING:  # a cold start without realms does not pay for them
+if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.http.realms import RealmService
 
 
 class Endpoint(Protocol):
-    """A route without its handler: see `Route`."""
+    """The part of a `Route` that does not depend on the handler."""
 
     @property
     def method(self) -> str: ...
@@ -37,8 +37,8 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one app serves at `routes`: `warehouses` by their names, to callers that `authentication` knows, or the
-    catalogs of `realms`. Without either it serves every caller that its gateway lets in."""
+    """What one app serves at `routes`: the catalogs of `realms`, or else `warehouses` by their names to callers that
+    `authentication` accepts. Without realms and authentication it serves every caller that its gateway lets in."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
@@ -47,7 +47,8 @@ class Service:
     authentication: Authentication | None = None
 
     def default_warehouse(self) -> str:
-        """The warehouse of requests that name none. Raises `BadRequest`."""
+        """Returns the warehouse of requests that name none: the configured one, or the only one. Raises `BadRequest` if
+        there is neither."""
         if self.options.default_warehouse is not None:
             return self.options.default_warehouse
         if self.realms is not None:

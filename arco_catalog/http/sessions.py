@@ -18,12 +18,12 @@ from arco_catalog.protocol.operation_request import IdempotencyKey, OperationReq
 from arco_catalog.state.key_settings import KeySettings
 from arco_catalog.state.paths import REALM_FOLDER
 
-if TYPE_CHECKING:  # a cold start without realms does not pay for them
+if TYPE_CHECKING:  # importing it takes time, which a cold start without realms saves
     from arco_catalog.http.realms import RealmService
     from arco_catalog.operations.realms import Realm
 
 ENTITIES = frozenset({"principal", "principal-role", "catalog", "catalog-role"})
-"""The parameters of management routes that name something."""
+"""The parameters of management routes that are names of entities."""
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +122,7 @@ class Sessions:
         principal that is acted on. Raises `BadRequest` for a malformed source."""
         if not self._is_restricted:
             return self._open_registry(ALLOW_ALL)
-        from arco_catalog.protocol.rights import RealmAccess  # only where access is checked
+        from arco_catalog.protocol.rights import RealmAccess  # only for servers that enforce access
 
         named = self._source().named
         return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
@@ -160,7 +160,7 @@ class Sessions:
     async def _unknown_catalog(self, name: str) -> Refusal:
         if not self._is_restricted:
             return NotFound(f"Catalog does not exist: {name}")
-        from arco_catalog.protocol.rights import refuse_unknown  # only where access is checked
+        from arco_catalog.protocol.rights import refuse_unknown  # only for servers that enforce access
 
         return await refuse_unknown(self.open_authorized_realm().state, name, self._identity)
 
@@ -197,7 +197,7 @@ class Sessions:
         realm = self.realm
         if realm is None or not self._is_restricted:
             return ALLOW_ALL
-        from arco_catalog.protocol.rights import CatalogAccess  # only where access is checked
+        from arco_catalog.protocol.rights import CatalogAccess  # only for servers that enforce access
 
         if catalog.entry is None:
             raise InternalError(f"{catalog.settings.warehouse} is in no realm, and the request is")

@@ -1,9 +1,9 @@
-"""Where a change came from, as request headers say it and receipts keep it (docs/design/reconciliation.md#rule-1).
+"""The source of a change, from request headers, as receipts store it (docs/design/reconciliation.md#rule-1).
 
-Headers may say that the client acts for a Servo task or for a user of the admin API. Such a header proves nothing. From
-an anonymous client it is kept as a claim. From an authenticated client it counts only if the operator has listed its
-principal, and is ignored otherwise (docs/decisions/0030). A principal of a realm must be registered to name sources;
-others are refused, when rights are judged (docs/design/access.md#sources).
+A client may declare by headers that it acts for a Servo task or for a user of the admin API. The headers prove nothing.
+From an anonymous client they are saved as a claim. From an authenticated client they count only if the operator has
+listed the principal, and are ignored otherwise (docs/decisions/0030). In a realm a principal needs the right to name
+sources; the check of the rights rejects the request of any other (docs/design/access.md#sources).
 """
 
 from collections.abc import Collection, Mapping
@@ -22,8 +22,8 @@ SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An `UpdateSource` as it is stored. `ignored` is whether headers of the request were ignored because its principal
-    may not speak for others; `named` whether they count if the realm says that it may."""
+    """An `UpdateSource` in the form that receipts store. `ignored`: the request's headers were ignored, because its
+    principal is not listed. `named`: the headers count if the principal has the right to name sources in the realm."""
 
     stored: JsonObject
     ignored: bool = False
@@ -31,10 +31,10 @@ class Source:
 
 
 def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collection[str]) -> Source:
-    """The source of a request; header names are lower case, `trusted` are patterns of principals that may say for whom
-    they act. Raises `BadRequest` for headers that count and are incomplete, contradictory or malformed.
+    """Returns the source of a request. Header names are in lower case; `trusted` are patterns of the principals whose
+    headers count. Raises `BadRequest` for incomplete, contradictory or malformed headers, unless they are ignored.
 
-    No request fails because of its User-Agent. Its products are kept, and never the free text around them.
+    The products of the User-Agent are saved, but not its free text, so no User-Agent makes a request fail.
     """
     client: JsonObject = {
         "kind": "IcebergRest",

@@ -1,8 +1,8 @@
-"""How clients spell a name in a path, where they differ from each other (docs/engines.md, docs/decisions/0028).
+"""The different ways in which clients encode names in paths (docs/engines.md, docs/decisions/0028).
 
 Iceberg's Java client (Spark, Trino, Flink) form-encodes path segments: a space is `+`, a plus `%2B`. PyIceberg and
-DuckDB percent-encode both. So in a path `+` is a space. iceberg-go, iceberg-rust and ClickHouse leave a plus bare, and
-lose some characters altogether: reading their `+` as a space would drop another table than they named.
+DuckDB percent-encode both. So in their paths `+` is a space. iceberg-go, iceberg-rust and ClickHouse send a plus as
+`+`, and cannot send some other characters at all. With their `+` decoded as a space, a drop would hit another table.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,9 @@ from arco_catalog.iceberg.errors import BadRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spelling:
-    """One client's. `plus_is_space` tells what a bare `+` stands for. `loses` are characters that its paths do not
-    carry; with `trims_end`, neither is a space at the end. `parent_twice`: the query's `parent` is encoded twice."""
+    """The encoding of one `client`. `plus_is_space`: a `+` in its paths is a space. `loses` are the characters that its
+    paths cannot contain; with `trims_end` neither can they end in a space. `parent_twice`: it encodes the `parent` of a
+    query twice."""
 
     client: str
     plus_is_space: bool = True
@@ -24,11 +25,12 @@ class Spelling:
     parent_twice: bool = False
 
     def decode(self, segment: bytes) -> str:
-        """A segment of a path. Raises `BadRequest`."""
+        """Decodes a segment of a path. Raises `BadRequest`."""
         return decode_form(segment) if self.plus_is_space else decode_text(segment)
 
     def parent(self, decoded: str) -> str:
-        """The `parent` of a query. What does not decode a second time was encoded once."""
+        """Decodes the `parent` of a query, already decoded once, a second time if the client encodes it twice. Text
+        that does not decode a second time is returned as it is."""
         if not self.parent_twice or not decoded.isascii():
             return decoded
         try:
@@ -37,7 +39,7 @@ class Spelling:
             return decoded
 
     def lost(self, name: str) -> str:
-        """What of a name this client's paths would lose, in the order of the name."""
+        """Returns the characters of a name that this client's paths cannot contain, in the order of the name."""
         end = " " if self.trims_end and name.endswith(" ") else ""
         return "".join(character for character in name if character in self.loses) + end
 
@@ -57,5 +59,6 @@ _BY_PRODUCT = {
 
 
 def spelling_of(headers: Mapping[str, str]) -> Spelling:
-    """The spelling of the client that the User-Agent names first; header names are lower case."""
+    """Returns the spelling of the client that the User-Agent names first, or the usual one; header names are in lower
+    case."""
     return _BY_PRODUCT.get(headers.get("user-agent", "").partition("/")[0], USUAL)

@@ -18,35 +18,36 @@ from arco_catalog.protocol.catalog import Session
 async def create(context: RequestContext) -> Response:
     """Creates a table, or stages one."""
     name, session = context.new_name(), context.sessions.open()
-    return await _told(context, session, name, await create_table(session, context.namespace, context.body or {}))
+    answer = await create_table(session, context.namespace, context.body or {})
+    return await _new_table_response(context, session, name, answer)
 
 
 async def register(context: RequestContext) -> Response:
-    """Gives an existing metadata file a name."""
+    """Registers an existing metadata file as a table; with `overwrite` it replaces the table of that name."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
     session = context.sessions.open()
     answer = await register_table(session, context.namespace, name, location, overwrite)
-    return await _told(context, session, name, answer)
+    return await _new_table_response(context, session, name, answer)
 
 
 async def commit(context: RequestContext) -> Response:
-    """Applies updates, if requirements hold."""
-    check_counts(context.body or {})  # before the session, which computes the rights that each update needs
+    """Commits the updates in the body to a table, if its requirements are met."""
+    check_counts(context.body or {})  # before the session is opened, which computes the rights for each update
     context.check_identifier(context.table, "table")
     context.check_creation(context.body or {}, context.table)
     return _tagged(await commit_table(context.sessions.open(), context.namespace, context.table, context.body or {}))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table; with `purgeRequested` its files are deleted when the time to undo that has passed."""
+    """Drops a table; with `purgeRequested` the files are deleted after the time in which it can be undropped."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 
 
 async def undrop(context: RequestContext) -> Response:
-    """Restores the table that was dropped last under the name."""
+    """Restores the table that was dropped last under the name in the path."""
     return answer_response(await undrop_relation(context.sessions.open(), context.namespace, context.table))
 
 
@@ -64,15 +65,16 @@ async def rename(context: RequestContext) -> Response:
 
 
 def _tagged(answer: Answer) -> Response:
-    """An answer with the tag that loading the table would have; a staged table has none."""
+    """Returns the response with the ETag that a load of the table has; a staged table has none."""
     return answer_response(answer, tag_of(answer) if isinstance(answer, TableState) else {})
 
 
-async def _told(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
-    """An answer about a new table, with access to its files if the client asked for that: by the caller's grants now,
-    however old the answer is."""
+async def _new_table_response(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
+    """Returns the response about a new table, with access to the files if the client requests it. The access is that of
+    the caller's present grants, also if the response is a replay of an old one."""
     if not delegates(context):
         return _tagged(answer)
+    # Imported here: a request without delegation saves the time.
     from arco_catalog.http import delegation
 
     if isinstance(answer, TableState):
@@ -80,4 +82,4 @@ async def _told(context: RequestContext, session: Session, name: str, answer: An
         headers = {**tag_of(answer, delegated=delegated), **delegated.headers}
         return table_response(answer, headers, config=answer.created, delegated=delegated)
     delegated = await delegation.of_staged_table(context, session, name, answer)
-    return json_response(delegation.with_delegated(answer.body or {}, delegated), answer.status, delegated.headers)
+    return json_response(delegation.with_access(answer.body or {}, delegated), answer.status, delegated.headers)

@@ -1,10 +1,10 @@
-"""Handlers that read tables. Those that change them import far more: see table_changes.py."""
+"""Handlers that read tables. Those that change tables import many more modules, so they are in table_changes.py."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, asked
+from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, requested_ways
 from arco_catalog.http.compression import WORTHWHILE_BYTES, is_compressed
 from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
 from arco_catalog.http.loaded import load_response
@@ -19,22 +19,24 @@ from arco_catalog.planning.answers import TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """The tables of a namespace; with `deleted=true` those that were dropped and can be restored."""
+    """Returns a page of the tables of a namespace; with `deleted=true` of those that were dropped and can be
+    restored."""
     if context.query.flag("deleted"):
+        # Imported here: a cold start with another request saves the time.
         from arco_catalog.operations.dropped import list_dropped
 
-        dropped, told = await list_dropped(context.sessions.open(), context.namespace, paging(context))
+        dropped, details = await list_dropped(context.sessions.open(), context.namespace, paging(context))
         page = {"identifiers": dropped.items, "next-page-token": dropped.next_page_token}
-        return json_response({**page, "dropped": [*told]})
+        return json_response({**page, "dropped": [*details]})
     listed = await list_relations(context.sessions.open(), context.namespace, "table", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def load(context: RequestContext) -> Response:
-    """The table's current state, or 304 for a client that holds it.
+    """Returns the current state of a table, or with 304 to a client that has it.
 
-    The answer is 304 only now that pointer and metadata file were seen in the store: a client must not go on with a
-    table whose metadata is gone.
+    A 304, too, comes only after the pointer and the metadata file were found in the store, so that no client continues
+    with a table whose metadata file is missing.
     """
     snapshots = cast(Snapshots, context.query.choice("snapshots", ("all", "refs"), "all"))
     session, name = context.sessions.open(), context.table
@@ -56,14 +58,15 @@ async def load(context: RequestContext) -> Response:
 
 
 async def exists(context: RequestContext) -> Response:
-    """Whether it exists."""
+    """Returns 204 if the table exists. Raises `NoSuchTable` otherwise."""
     await require_table(context.sessions.open(), context.namespace, context.table)
     return NO_CONTENT
 
 
 async def report_metrics(context: RequestContext) -> Response:
-    """Takes an engine's report of a scan or commit."""
-    from arco_catalog.iceberg.metrics_report import REPORT  # with the operation: a cold start does not pay for them
+    """Checks an engine's report of a scan or commit, and stores it if the server keeps reports."""
+    # Imported here: a cold start with another request saves the time.
+    from arco_catalog.iceberg.metrics_report import REPORT
     from arco_catalog.operations.reports import take_report
 
     report = check(REPORT, context.body, "request")
@@ -72,8 +75,10 @@ async def report_metrics(context: RequestContext) -> Response:
     return NO_CONTENT
 
 
-def tag_of(state: TableState, snapshots: Snapshots = "all", delegated: Delegated = NOT_DELEGATED) -> Mapping[str, str]:
-    """The header that loading the table has."""
+def tag_of(
+    state: TableState, snapshots: Snapshots = "all", delegated: DelegatedAccess = NOT_DELEGATED
+) -> Mapping[str, str]:
+    """Returns the `ETag` header of a response with this table state, these snapshots and this access."""
     tag = table_etag(
         state.metadata_location,
         snapshots=snapshots,
@@ -87,4 +92,4 @@ def tag_of(state: TableState, snapshots: Snapshots = "all", delegated: Delegated
 def delegates(context: RequestContext) -> bool:
     """Whether the client requests access to the files of tables, of a catalog that may give it."""
     realm = context.sessions.realm
-    return realm is not None and realm.deployment.vending is not None and bool(asked(context.headers))
+    return realm is not None and realm.deployment.vending is not None and bool(requested_ways(context.headers))

@@ -9,7 +9,7 @@ from arco_catalog.operations.transaction import TableChange, check_size, commit_
 
 
 async def commit(context: RequestContext) -> Response:
-    """Applies all changes, or none."""
+    """Commits the changes of all tables in the body, or none of them."""
     separator = context.options.namespace_separator
     changes: list[TableChange] = []
     # Counted before the session is opened: opening it computes the rights that each update of each table needs.

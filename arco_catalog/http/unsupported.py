@@ -1,4 +1,5 @@
-"""Handlers of endpoints that the specification has and this catalog does not support: each says so."""
+"""Handlers of endpoints of the specification that this catalog does not support. Each answers with an error, or with
+an empty list."""
 
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
@@ -9,32 +10,32 @@ from arco_catalog.planning.names import dotted
 
 
 async def list_functions(context: RequestContext) -> Response:
-    """No namespace has functions. Raises `NoSuchNamespace` for one that is not there."""
+    """Returns an empty list. Raises `NoSuchNamespace` if the namespace does not exist."""
     session, _ = context.sessions.open(), paging(context)
     await require_namespace(session, context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})
 
 
 async def load_function(context: RequestContext) -> Response:
-    """No namespace has functions. Raises `NoSuchFunction`."""
+    """Raises `NoSuchFunction`, because no namespace has functions."""
     await context.sessions.check_allowed()
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 
 
 async def load_credentials(context: RequestContext) -> Response:
-    """Raises `Unsupported`: clients use their own credentials for the store."""
+    """Raises `Unsupported`, because clients must use their own credentials for the store."""
     await context.sessions.check_allowed()
     raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(context: RequestContext) -> Response:
-    """Raises `Unsupported`: clients sign with their own credentials."""
+    """Raises `Unsupported`, because clients must sign with their own credentials."""
     await context.sessions.check_allowed()
     raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 
 
 async def get_token(context: RequestContext) -> Response:
-    """Refuses: tokens come from the identity provider. This error alone has the shape of OAuth2's (RFC 6749, section
-    5.2)."""
+    """Returns 400, because an identity provider issues the tokens. The error has the form of OAuth2 (RFC 6749, section
+    5.2), which clients expect of this endpoint."""
     description = "This catalog issues no tokens: set oauth2-server-uri to your identity provider, or set no credential"
     return json_response({"error": "unsupported_grant_type", "error_description": description}, 400)

@@ -16,7 +16,7 @@ from arco_catalog.planning.answers import Answer, TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """The views of a namespace."""
+    """Returns a page of the views of a namespace."""
     listed = await list_relations(context.sessions.open(), context.namespace, "view", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
@@ -28,25 +28,25 @@ async def create(context: RequestContext) -> Response:
 
 
 async def register(context: RequestContext) -> Response:
-    """Gives an existing metadata file a name."""
+    """Registers an existing metadata file as a view."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     return _loaded(await register_view(context.sessions.open(), context.namespace, name, location))
 
 
 async def load(context: RequestContext) -> Response:
-    """The view's current state."""
+    """Returns the current state of a view."""
     return load_response(context, await load_view(context.sessions.open(), context.namespace, context.view), NO_HEADERS)
 
 
 async def exists(context: RequestContext) -> Response:
-    """Whether it exists."""
+    """Returns 204 if the view exists. Raises `NoSuchView` otherwise."""
     await require_view(context.sessions.open(), context.namespace, context.view)
     return NO_CONTENT
 
 
 async def replace(context: RequestContext) -> Response:
-    """Applies updates, if requirements hold."""
+    """Commits the updates in the body to a view, if its requirements are met."""
     context.check_identifier(context.view, "view")
     return _loaded(await commit_view(context.sessions.open(), context.namespace, context.view, context.body or {}))
 
@@ -63,7 +63,8 @@ async def rename(context: RequestContext) -> Response:
 
 
 def _loaded(answer: Answer) -> Response:
-    """Every answer with a view's state is a LoadViewResult, that to a change included, which has no labels."""
+    """Returns the response for a response about a view: a LoadViewResult if it has the view's state, after changes,
+    too."""
     return (
         table_response(answer, NO_HEADERS, config=True) if isinstance(answer, TableState) else answer_response(answer)
     )

@@ -19,7 +19,7 @@ from arco_catalog.state import receipt
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.entries import RelationEntry, described_kind, find_relation, newest_tombstone, purge_requested
 from arco_catalog.state.fields import optional_text, text
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import (
     Namespace,
     namespace_key,
@@ -119,7 +119,7 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
             f"Table did not exist: {dotted(namespace, name)} was a {called(text(meant, 'type'))}, and the catalog "
             "stores no earlier states of these"
         )
-    entity, followed = text(meant, "entity"), Followed.of(meant)
+    entity, followed = text(meant, "entity"), FollowedTable.of(meant)
     if followed is not None:
         file, record = followed.metadata, None
     else:

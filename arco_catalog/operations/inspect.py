@@ -11,7 +11,7 @@ from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.entries import RelationEntry, find_relation, has_pointer, newest_tombstone, purge_requested
 from arco_catalog.state.fields import mapping, optional_text, sequence, text
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Index, Namespace, relation_key, tombstones_of
 from arco_catalog.state.marker import Slot
 from arco_catalog.state.needs import Needs, Scan
@@ -83,7 +83,7 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
 
 
 async def _description(session: Session, entry: RelationEntry) -> JsonObject:
-    followed = Followed.of(entry.json)
+    followed = FollowedTable.of(entry.json)
     if followed is None:
         stored = await session.state.description(entry.kind, entry.value)
         return {field: value for field, value in stored.items() if field != "version"}

@@ -35,7 +35,7 @@ from arco_catalog.state.entries import (
     find_namespace,
     find_relation,
 )
-from arco_catalog.state.followed import Followed, last_notified
+from arco_catalog.state.followed import FollowedTable, last_notified
 from arco_catalog.state.holds import location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
@@ -74,7 +74,7 @@ class _NotificationChange(RegistryMutation):
         notification = self.notification
         yield Needs(keys=[self.key])
         entry = find_relation(index, self.namespace, self.name)
-        if entry is not None and Followed.of(entry.require_committed().json) is None:
+        if entry is not None and FollowedTable.of(entry.require_committed().json) is None:
             raise name_taken("table", entry.kind, self.namespace, self.name)
         check_time(notification, attempt.now_ms)
         last = yield from last_notified(index, self.namespace, self.name)
@@ -128,10 +128,10 @@ class _Drop(_NotificationChange):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         head = read_set.head
         entry = yield from self.admitted(head.index, attempt)
-        followed = None if entry is None else Followed.of(entry.json)
+        followed = None if entry is None else FollowedTable.of(entry.json)
         if entry is None or followed is None:
             raise no_such("table", self.namespace, self.name)
-        left = RelationEntry(Followed(followed.metadata, self.notification.at).written(entry.json))
+        left = RelationEntry(FollowedTable(followed.metadata, self.notification.at).written(entry.json))
         tombstone = yield from tombstone_edits(
             head, left, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
         )
@@ -240,7 +240,7 @@ class _Follow(_NotificationChange):
         else:
             new = RelationEntry({**before.json, "uuid": uuid, "locations": [*normal]}).with_loans(borrowed)
         file = MetadataFile(self.notification.metadata_location, table.last_updated_ms(self._document))
-        entry = RelationEntry(Followed(file, self.notification.at).written(new.json))
+        entry = RelationEntry(FollowedTable(file, self.notification.at).written(new.json))
         edits: Edits = {
             **marks,
             **lent,

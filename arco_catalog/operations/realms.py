@@ -118,7 +118,7 @@ class Realm:
         records = RequestStore(
             registry.store,
             Deadline.after(runtime, settings.request_ms).left_ms,
-            clock=ObservedClock(runtime.now_ms, registry.clock.told),
+            clock=ObservedClock(runtime.now_ms, registry.clock.update),
             measurement=current_stats().store,
         )
         return State(records, registry.paths, registry.caches, runtime, settings.spill)

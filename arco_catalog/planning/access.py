@@ -1,7 +1,8 @@
-"""Whether a caller may do what a request asks: pure, over one registry's index (docs/design/access.md#judgement).
+"""Checks whether a caller has the privileges that a request needs. The checks are pure functions of one registry's
+index (docs/design/access.md#judgement).
 
-Grants are judged on the very HEAD that a request is answered from or commits on, so that a revocation holds for every
-request that begins after it.
+They use the HEAD from which a request is answered, or on which it commits. So a revocation applies to every request
+that begins after it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,14 +33,13 @@ from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_u
 from arco_catalog.state.watermarks import NAMESPACE
 
 SecurableKind = Kind | Literal["table-like", "policy"]
-"""What something with a name can be, to whom privileges are granted; what is `table-like` may be a table, a view or a
-generic table."""
+"""The kinds of securable that have a name in a namespace; `table-like` means a table, a view or a generic table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """What a privilege is needed on: a catalog, a namespace of it, or what has a name there; with `entity`, what was
-    dropped and has no name any more."""
+    """The object on which a privilege is needed: the catalog, a namespace, an object with a `name` in that, or with an
+    `entity` a dropped table or view, which has no name any more."""
 
     namespace: Namespace = ()
     name: str | None = None
@@ -56,9 +56,9 @@ class Securable:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A privilege that a request needs, and on what; with `if_there` only if that exists. `on_view` is needed instead
-    if what is table-like turns out to be a view. `writes_to` is the namespace that is made, or written to, if `on` does
-    not lie in it."""
+    """A privilege that a request needs on a securable; with `if_there` only if that exists. If a `table-like` securable
+    is a view, `on_view` is needed instead. `writes_to` is the namespace that the request creates or writes to, if that
+    is not the one of `on`."""
 
     privilege: Privilege
     on: Securable = Securable()
@@ -68,16 +68,16 @@ class Requirement:
 
     @property
     def reserved(self) -> bool:
-        """Whether it is needed to write to what only the pipeline writes to."""
+        """Whether the request would write to the namespace that only the pipeline may write to."""
         return is_reserved(self.privilege, self.writes_to or self.on.namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a request says that it is, verified: the principal's id in its realm; or, with `issued`, who it is to
-    somebody else who vouches for it, as principals are registered by (`PrincipalEntry.subject`). `activated` are the
-    principal roles that it activates by their names, None for all that it has. `secret` is the fingerprint of the
-    secret that a token of ours was given for, and `actor` the id of the principal who asked for it on its behalf."""
+    """The authenticated identity of a request's caller. `principal` is the id in the realm or, if `issued`, its subject
+    at an external issuer (`PrincipalEntry.subject`). `activated` are the names of the principal roles that it
+    activates, None for all that it has. If the catalog issued its token, `secret` is the fingerprint of the secret for
+    which it did, and `actor` the id of the principal that requested the token on its behalf."""
 
     principal: str
     activated: frozenset[str] | None = None
@@ -88,9 +88,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an identity amounts to on one HEAD of its realm: the principal by name, its active principal roles by their
-    ids, and what these allow on the realm itself. `must_rotate`: it may do nothing before it has new credentials;
-    `names_sources`: it may say on whose behalf it makes its changes; `runs_pipeline`: it may use its privileges in
+    """The rights of an identity on one HEAD of the realm: the id and name of the principal, the ids of its active
+    principal roles, and their privileges on the realm itself (`service`). `must_rotate`: it may only rotate its
+    credentials. `names_sources`: it may name the source of its changes. `runs_pipeline`: it may use the privileges in
     the pipeline's own namespace."""
 
     id: str
@@ -103,8 +103,8 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """What an identity amounts to by the realm's registry; None if the principal, or what its token was given for,
-    is gone."""
+    """Returns the rights of an identity from the realm's registry; None if the principal no longer exists, or its token
+    is no longer valid."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
     principal = yield from principal_under(index, key)
     actor = principal
@@ -125,7 +125,8 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
 
 
 def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
-    """The principal whose name a key of a realm's registry leads to: by its id, its client id or its subject."""
+    """Returns the principal to which a key of the realm's registry leads, the key of an id, a client id or a subject;
+    None if there is none."""
     yield Needs(keys=[key])
     name = name_under(index, key)
     if name is None:
@@ -135,8 +136,8 @@ def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
 
 
 def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
-    """Whether a token would be given to its `actor` again: a secret that was reset takes the tokens with it that were
-    given for it."""
+    """Whether a token is still valid: the secret for which it was issued was not reset, and its `actor` may still
+    request tokens of others."""
     given_for = identity.secret is None or identity.secret in {secret.fingerprint for secret in actor.secrets}
     return given_for and (identity.actor is None or actor.acts_for_others)
 
@@ -144,10 +145,13 @@ def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
 def judge(
     index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
 ) -> Steps[None]:
-    """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and with `hides`
-    what is raised for something that does not exist, if the caller may not know that it does. What does not exist takes
-    the privileges of what it would lie in: whoever may not know of it is told the same as if it were there. Raises
-    `NoSuchWarehouse` for a caller without any privilege in the catalog."""
+    """Returns if the caller has all required privileges in a catalog, by the index of its registry.
+
+    Raises `Forbidden` for a missing privilege. With `hides`, it raises the error for a missing object instead, if the
+    caller may not know that the object exists. For an object that does not exist, the privileges on the namespace
+    around it count, so that a caller without rights gets one error in both cases. Raises `NoSuchWarehouse` for a caller
+    without any privilege in the catalog.
+    """
     _check_rotated(standing)
     roles = yield from catalog_roles_of(index, standing)
     unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
@@ -178,8 +182,8 @@ def judge(
 
 
 def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[bool]:
-    """Whether the caller has any privilege in the catalog. One role is looked at after the other: mostly the first one
-    tells."""
+    """Whether the caller has any privilege in the catalog."""
+    # Role by role, because usually the first one has a grant.
     for role in () if standing.service else roles:
         yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
         if index.any_in(granted_to(role)):
@@ -190,8 +194,8 @@ def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[
 def held_among(
     index: Index, standing: Standing, privileges: Collection[Privilege], on: Securable
 ) -> Steps[frozenset[Privilege]]:
-    """Which of these privileges the caller has on a securable, by a catalog's registry; none on what does not exist,
-    and none before it has rotated its credentials."""
+    """Returns those of the `privileges` that the caller has on a securable, by the index of a catalog's registry. Empty
+    if the securable does not exist, and if the caller must rotate the credentials first."""
     if standing.must_rotate:
         return frozenset()
     chain = yield from chain_of(index, on)
@@ -206,20 +210,21 @@ def held_among(
 
 
 def catalog_roles_of(index: Index, standing: Standing) -> Steps[Sequence[str]]:
-    """The catalog roles that the caller's principal roles have, by their ids."""
+    """Returns the ids of the catalog roles that the caller's principal roles have, sorted."""
     yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
     return sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
 
 
 def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[frozenset[Privilege]]:
-    """What these roles may do with the last of a chain."""
+    """Returns the privileges that these roles have on the last securable of a chain, by grants on any of the chain."""
     yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
     return allowed_by(name for securable in chain for name in privileges_held(index, securable, roles))
 
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:
-    """The same of what is done to a realm itself, by what its registry says. `itself` is the principal that is acted on
-    if there is one: to rotate its own credentials it needs no privilege. Raises `Forbidden`."""
+    """Returns if the caller has all required privileges on the realm itself. `itself` is the name of the principal that
+    the request changes, if it changes one: a principal may rotate its own credentials without a privilege. Raises
+    `Forbidden`."""
     for requirement in requirements:
         own = itself == standing.name and requirement.privilege is Privilege.PRINCIPAL_ROTATE_CREDENTIALS
         if not own:
@@ -230,22 +235,22 @@ def judge_service(standing: Standing, requirements: Sequence[Requirement], itsel
 
 
 def denied(refusal: Refusal, privilege: str, securable: str) -> Refusal:
-    """The refusal of a caller who lacks a privilege, with what logs say of it."""
+    """Returns the error with the missing privilege and the securable added, for logs."""
     refusal.denied = (privilege, securable)
     return refusal
 
 
 def check_source(standing: Standing) -> None:
-    """Raises `BadRequest` for a caller who names a source of its change, and may not."""
+    """Raises `BadRequest` unless the caller may name the source of its change."""
     if not standing.names_sources:
         raise BadRequest(
-            f"Principal {standing.name} may not say on whose behalf it works: leave out X-Arco-Servo-Run-Id, "
-            f"X-Arco-Servo-Task-Id and X-Arco-Admin-User, or register it by the property {NAME_SOURCES}"
+            f"Principal {standing.name} may not name the source of its changes: leave out X-Arco-Servo-Run-Id, "
+            f"X-Arco-Servo-Task-Id and X-Arco-Admin-User, or set its property {NAME_SOURCES} to true"
         )
 
 
 def reserved(standing: Standing) -> Forbidden:
-    """What a caller is told who may write everywhere but there."""
+    """Returns the error of a write to the namespace that only the pipeline may write to."""
     return Forbidden(
         f"Only the pipeline writes to the namespace {NAMESPACE}: principal {standing.name} is not registered by the "
         f"property {RUN_PIPELINE}"
@@ -253,7 +258,7 @@ def reserved(standing: Standing) -> Forbidden:
 
 
 def lacking(standing: Standing, privilege: Privilege, on: Securable) -> Forbidden:
-    """What a caller is told who may know of the securable."""
+    """Returns the error for a missing privilege on a securable of which the caller may know."""
     return Forbidden(f"Principal {standing.name} lacks the privilege {privilege} on {on}")
 
 
@@ -263,12 +268,13 @@ def _check_rotated(standing: Standing) -> None:
 
 
 def allowed_by(names: Iterable[str]) -> frozenset[Privilege]:
-    """What privileges allow; names that a later version stored are passed over."""
+    """Returns the privileges with these names and all that they imply. Unknown names, which a later version stored, are
+    ignored."""
     return allowed(Privilege(name) for name in set(names) if name in Privilege.__members__)
 
 
 def absent(securable: Securable) -> Refusal:
-    """What is said of a securable that does not exist, or that the caller may not know of."""
+    """Returns the error for a securable that does not exist, or of which the caller may not know."""
     if securable.name is not None:
         return no_such(securable.kind, securable.namespace, securable.name)
     return NoSuchNamespace(f"Namespace does not exist: {dotted(securable.namespace)}")
@@ -286,7 +292,8 @@ _LISTS = {
 
 
 def _type(index: Index, securable: Securable) -> str:
-    """What a securable is, as far as that is known."""
+    """Returns the kind of a securable. A `table-like` one has the kind of the entry, or `table` if it does not
+    exist."""
     if securable.name is None:
         return "namespace" if securable.namespace else "catalog"
     if securable.kind != "table-like":
@@ -296,14 +303,15 @@ def _type(index: Index, securable: Securable) -> str:
 
 
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
-    """The ids of a securable and of all that contains it, outermost first; None if it does not exist."""
+    """Returns the ids of a securable and of all that contain it, outermost first; None if it does not exist."""
     chain, exists = yield from _found(index, securable)
     return chain if exists else None
 
 
 def find_securable(index: Index, securable: Securable) -> str | None:
-    """The id of what has the securable's name, if privileges on its kind are on that: those on tables are on generic
-    tables and semantic models, too. Its key is loaded."""
+    """Returns the id of the entity with the securable's name, None if there is none of its kind. The kind `table`
+    includes generic tables and semantic models, to which privileges on tables apply. The key of the name must be
+    loaded."""
     assert securable.name is not None
     if securable.kind == "policy":
         policy = find_policy(index, securable.namespace, securable.name)
@@ -320,7 +328,7 @@ _KINDS: Mapping[str, Sequence[str]] = {
 
 
 def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
-    """The ids of a securable and of all that contains it, as far as these exist, and whether they all do."""
+    """Returns the ids of those that exist of a securable and all that contain it, and whether all exist."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:

@@ -1,7 +1,7 @@
-"""What a mutation answers, and the form in which markers and registry commits keep it.
+"""The answers to mutations, and the form in which markers and registry commits store them.
 
-Small answers are kept as they are. A table's state, and whatever tells what users said of a namespace, a policy or
-something with a description alone, are kept by reference and rebuilt on replay: equivalent, not necessarily identical
+Small answers are saved whole. A table's state, and texts that users gave to a namespace, policy, generic table or
+semantic model, are saved by reference. A replay then builds an equivalent answer, which may have other bytes
 (docs/design/idempotency.md#rule-6).
 """
 
@@ -21,8 +21,8 @@ VALUE_KINDS: tuple[ValueKind, ...] = ("namespace", "policy", *DESCRIBED_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class EntityValue:
-    """A stored value of an entity, by its id, from which an answer can be rebuilt; `levels` are the entity's name, its
-    namespace's first."""
+    """A reference to the stored value of an entity, from which an answer can be rebuilt. `levels` are those of the
+    namespace, and for an object in one the name."""
 
     kind: ValueKind
     id: str
@@ -31,8 +31,9 @@ class EntityValue:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A status and a JSON body, or none. One that tells what users said of an entity names the value that holds it:
-    properties may be long, and secrets, and what keeps answers is read by everybody and kept for ever."""
+    """An answer with a status and a JSON body, or no body. If the body has texts that users gave to an entity, `value`
+    refers to the object with them. Only that reference is saved then, because the texts may be long or secret, and
+    stored answers are kept for long and read by all requests."""
 
     status: int
     body: JsonObject | None = None
@@ -41,10 +42,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table or view as of one metadata file, whose bytes are carried as they were stored (decompressed).
+    """The state of a table or view at one metadata file, with the file's decompressed bytes.
 
-    `created` tells answers to create and register, which carry configuration, from those to commits, which do not.
-    `governance` is what a load tells of it besides; an answer that is kept has none.
+    `created` is true in answers to create and register, which contain configuration, and false in those to commits.
+    `governance` is that of a load's answer, which has it as labels; a stored answer has none.
     """
 
     entity: str
@@ -59,7 +60,7 @@ Answer = Document | TableState
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A kept `TableState`, its bytes yet to be read."""
+    """A stored `TableState`, whose bytes must be read from the metadata file."""
 
     entity: str
     metadata_location: str

@@ -1,4 +1,4 @@
-"""One try at a request, with all that a plan takes from outside of what was read: its time, and ids."""
+"""One try at a request, with the inputs of its plan that do not come from stored state: the time and ids."""
 
 import hashlib
 import uuid
@@ -9,12 +9,12 @@ from arco_catalog.state.runtime import ulid_of
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a mutation, from its claim to its end. `id` is what the object that it moves will remember.
+    """One try at a mutation. Its `id` goes into the object that the commit moves.
 
-    `entity` is minted with it, for the create or register that it may turn out to be. `rank` is the first id of the
-    request: of two transactions that meet, the smaller goes on. Other ids follow from `seed`, which is random: planned
-    twice, the same thing has the same id. `now_ms` is the time of its first plan, by the store's clock, and what it
-    writes says so; 0 before that.
+    `entity` is a fresh id for the table or view that the attempt may create. `rank` is the first id of the request: of
+    two transactions on one table, the one with the smaller rank continues. All other ids are computed from the random
+    `seed`, so that another plan of the attempt has the ids of the first. `now_ms` is the time of the first plan, by the
+    store's clock, which the writes contain; 0 before that plan.
     """
 
     id: str
@@ -24,15 +24,15 @@ class Attempt:
     now_ms: int = 0
 
     def at(self, now_ms: int) -> "Attempt":
-        """The attempt as it is planned at this time; that of an earlier plan stays."""
+        """Returns the attempt with this time, unless it has the time of an earlier plan."""
         return self if self.now_ms else replace(self, now_ms=now_ms)
 
     def uuid(self, *what: object) -> str:
-        """A random (version 4) UUID for one thing that the attempt makes."""
+        """Returns a version 4 UUID for the object that `what` identifies. Equal arguments give one UUID."""
         return str(uuid.UUID(bytes=self._bytes("uuid", *what)[:16], version=4))
 
     def member(self, place: int) -> "Attempt":
-        """The same attempt, for one of several tables that it makes: each is an entity of its own."""
+        """Returns this attempt with another entity id, for the table at `place` of several that it creates."""
         return replace(self, entity=ulid_of(self.now_ms, self._bytes("entity", place)[:10]))
 
     def _bytes(self, *what: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What may be collected, and why (docs/design/collection.md). Pure functions of what was read."""
+"""Decides which stored objects a collection may delete (docs/design/collection.md). All functions are pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DAY_MS = 24 * HOUR_MS
 
 
 class Kind(StrEnum):
-    """What is collected. The names are public: scripts go by them."""
+    """The kinds of objects that are collected. Their values are public names, which scripts use."""
 
     TOMBSTONE = "tombstone"
     POINTER = "pointer"
@@ -58,40 +58,42 @@ WHY: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long what may go is kept, in milliseconds. An operator sets how long receipts are kept, and how long a plain
-    drop can be undone; the rest follows from what the protocols rely on."""
+    """How long objects are kept that a collection may delete, in milliseconds. An operator sets the times of receipts
+    and of the undrop of a plain drop; the protocols require the others."""
 
     receipts_ms: int = 90 * DAY_MS
     undrop_ms: int = 30 * DAY_MS
     tasks_ms: int = 30 * DAY_MS
     orphans_ms: int = 7 * DAY_MS
-    """Whatever a writer left that never took effect. Page tokens last as long."""
+    """For objects that a writer left and that never took effect. Page tokens are valid for this time."""
     markers_ms: int = 2 * DAY_MS
-    """From slot 0 of a marker on. No request takes over a marker that is older: it may be half collected."""
+    """Counted from slot 0 of a marker. No request takes over an older marker, which may be partly collected."""
     decisions_ms: int = 3 * DAY_MS
     markers: bool = True
-    """Whether markers go at all, and decisions, which they may ask for."""
+    """Whether markers are collected, and decisions, to which markers may refer."""
     margin_ms: int = HOUR_MS
-    """More than any request takes, and than the clocks of one store's servers differ."""
+    """Longer than any request takes, and than the clocks of one store's servers differ."""
 
     def with_margin(self, limit_ms: int) -> int:
-        """An age by which all that was under way at another has ended."""
+        """Returns the time or age with the margin added, after which every request has ended that ran before."""
         return limit_ms + self.margin_ms
 
 
 def is_older(written_ms: int, now_ms: int, limit_ms: int) -> bool:
-    """Whether an object is so old, by the store's clock. One from the future is not: its age is unknown."""
+    """Whether an object is at least `limit_ms` old, by the store's clock. One with a time in the future is not, because
+    its age is unknown."""
     return now_ms - written_ms >= limit_ms
 
 
 def has_moved_past(moved_ms: int, written_ms: int, retention: Retention) -> bool:
-    """Whether a pointer, or HEAD, was written so long after another object that no swap which its writer sent can
-    apply: all of them name older versions (docs/design/collection.md#rule-1)."""
+    """Whether a pointer or HEAD was written (`moved_ms`) so long after another object (`written_ms`) that no swap of
+    that object's writer can apply: all of them expect older versions (docs/design/collection.md#rule-1)."""
     return moved_ms >= retention.with_margin(written_ms)
 
 
 class Fate(StrEnum):
-    """What becomes of a pending receipt, and of its metadata file."""
+    """The decision about a pending receipt and the metadata file: kept; the commit has a receipt; or it never
+    committed."""
 
     KEPT = "kept"
     RECEIPTED = "receipted"
@@ -99,8 +101,9 @@ class Fate(StrEnum):
 
 
 def fate_of(*, committed: bool, metadata_ms: int, floor_ms: int | None, current: bool) -> Fate:
-    """The fate of a pending receipt of an entity whose pointer has moved past it, and was walked to the end after that.
-    What lies behind the floor tells nothing: its receipt may have been collected (docs/design/collection.md#rule-4)."""
+    """Returns the fate of a pending receipt. The pointer of its entity must have moved past it, and must have been
+    walked to the end since. At or below the floor the committed receipt may have been collected, so a missing one is no
+    proof, and the pending one is kept (docs/design/collection.md#rule-4)."""
     if committed:
         return Fate.RECEIPTED
     if current or is_behind(metadata_ms, floor_ms):
@@ -114,13 +117,13 @@ def is_behind(metadata_ms: int, floor_ms: int | None) -> bool:
 
 
 def is_replaced(metadata_ms: int, current_ms: int) -> bool:
-    """Whether a file came before the current one of its entity: each is younger than the one before."""
+    """Whether a metadata file is older than the current one of its entity. Each file is younger than the one before."""
     return metadata_ms < current_ms
 
 
 def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
-    """Whether a tombstone may leave the index: that of a finished purge, or of a plain drop, when nobody may undo it
-    any more. One whose purge is yet to end, or has failed, is kept."""
+    """Whether a tombstone may be removed from the index: that of a finished purge, or of a plain drop after the time of
+    an undrop. The tombstone of a purge that has not ended, or has failed, is kept."""
     if tombstone.state == PURGED:
         purged_ms = tombstone.json.get("purged_ms")
         return isinstance(purged_ms, int) and is_older(purged_ms, now_ms, retention.undrop_ms)
@@ -129,8 +132,9 @@ def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
 
 
 def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
-    """Edits by which a tombstone leaves the index, and its holds with it; none if it is another by now: the drop was
-    undone. Of a followed table the time of the last notification is kept (docs/design/polaris.md#rule-12)."""
+    """Returns the index changes that remove a tombstone and the holds from the index; empty if it has changed, for
+    example because the drop was undone. For a followed table they keep the time of the last notification
+    (docs/design/polaris.md#rule-12)."""
     yield Needs(keys=[seen.key])
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}
@@ -149,7 +153,7 @@ def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
 
 
 def is_outlived(decided_ms: int, now_ms: int, oldest_slot_ms: int | None, retention: Retention) -> bool:
-    """Whether no marker can ask for a decision: it is older than every slot that is left
-    (docs/design/collection.md#rule-7). `oldest_slot_ms` is None where there is none."""
+    """Whether no marker can refer to a decision, because it is older than every stored slot
+    (docs/design/collection.md#rule-7). `oldest_slot_ms` is None if there is no slot."""
     outlived = oldest_slot_ms is None or retention.with_margin(decided_ms) < oldest_slot_ms
     return outlived and is_older(decided_ms, now_ms, retention.decisions_ms)

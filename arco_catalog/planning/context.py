@@ -1,4 +1,4 @@
-"""What planning relies on besides what was read: who asks, where files may lie, how large metadata may become."""
+"""The inputs of planning that do not come from stored state: the caller, the allowed locations, and limits of sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +14,13 @@ from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
 
 Holds = Callable[[Index, Requirement], Steps[bool]]
-"""Whether the caller has what is required, by an index."""
+"""Returns whether the caller has a required privilege, by the index of a registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asked, and what: `by` and `request` are what records say of it."""
+    """The caller and the request, in the form of stored records: `by` has the fields with the author, `source` the
+    update source, and `request` describes the request."""
 
     by: JsonObject
     source: JsonObject
@@ -28,8 +29,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One request's. `max_metadata_bytes` is how large a metadata file may be, unpacked; `answer_limit` is what the
-    host can carry back, None for everything; `holds` says what the caller may do, None where nobody asks."""
+    """The context of one request's plans. `max_metadata_bytes` limits the size of a metadata file, unpacked.
+    `answer_limit` is that of the host, None for no limit. `holds` checks the caller's privileges; None if they are not
+    enforced."""
 
     caller: Caller
     paths: Paths
@@ -41,19 +43,19 @@ class Context:
     holds: Holds | None = None
 
     def may(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        """Whether the caller has what is required."""
+        """Whether the caller has a required privilege; True if privileges are not enforced."""
         return immediately(True) if self.holds is None else self.holds(index, requirement)
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
-        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and
-        `MetadataTooLarge` if it could not be read again."""
-        most = self.max_metadata_bytes
-        if len(metadata) > most:
+        """Checks the size of new metadata. Raises `MetadataTooLarge` if the catalog could not read it again, and
+        `AnswerTooLarge` if the host could not carry an answer with it."""
+        limit = self.max_metadata_bytes
+        if len(metadata) > limit:
             raise MetadataTooLarge(
-                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
+                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({limit:,}). "
                 "Nothing was changed: expire snapshots and commit again"
             )
-        values = max_metadata_values(most)
+        values = max_metadata_values(limit)
         if len(metadata) > values and count_values(metadata) > values:
             raise MetadataTooLarge(
                 f"The metadata of {name} would have more values than this catalog accepts ({values:,}). Nothing was "
@@ -63,6 +65,6 @@ class Context:
             self.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
 
     def check_properties(self, properties: bytes, name: str) -> None:
-        """The same for those of a namespace."""
+        """Raises `AnswerTooLarge` if the host could not carry an answer with these properties."""
         if self.answer_limit is not None:
             self.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")

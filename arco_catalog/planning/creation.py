@@ -1,8 +1,9 @@
-"""What every way to create a table or view shares: a free name, a location of its own, and one draft an attempt.
+"""The common part of all ways to create a table or view: the checks of the name and locations, and one draft for each
+attempt.
 
-Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
-the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
-(docs/design/registry.md#operations).
+Metadata, pointer, receipt and registry commit are written first, concurrently; the compare-and-swap of the manifest is
+the commit point. A create that loses it keeps its entity, files and pointer for the next try. If the name is refused
+then, an orphan pointer is left (docs/design/registry.md#operations).
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +36,7 @@ from arco_catalog.state.pointer import Pointer
 
 @dataclass(frozen=True, slots=True)
 class RelationDraft:
-    """What one attempt would create. It stays the same however often the attempt's registry commit is rebuilt."""
+    """The table or view that one attempt would create. It does not change if the registry commit is planned again."""
 
     entity: str
     new: NewMetadata
@@ -45,12 +46,12 @@ class RelationDraft:
 
     @property
     def first_writes(self) -> list[PlannedWrite]:
-        """What must be there before the name is."""
+        """The objects that must be written before the commit that adds the name."""
         return [self.new.write(), PointerWrite(self.pointer), self.receipts.pending]
 
 
 class Creator(ABC):
-    """Drafts a table or view under a name. Subclasses say what its metadata is."""
+    """Drafts a new table or view under a name. Subclasses make the metadata."""
 
     requirements: Sequence[str] = ()
     updates: Sequence[str] = ()
@@ -64,19 +65,20 @@ class Creator(ABC):
 
     @abstractmethod
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
-        """The first metadata, at this location and with this uuid unless the request names others. Raises `Refusal`,
-        and what `checkpoint` does."""
+        """Returns the first metadata, with this location and uuid unless the request gives others. Raises `Refusal`,
+        and what `checkpoint` raises."""
 
     @abstractmethod
     def named_locations(self) -> Iterable[str]:
-        """Locations that the request names."""
+        """Returns the locations that the request names."""
 
     def leading_files(self) -> Iterable[str]:
-        """Files that the first metadata leads to: none, but where a commit makes the table with its first snapshot."""
+        """Returns the manifest lists and statistics files to which the first metadata refers. There are some only if a
+        commit creates the table together with a snapshot."""
         return ()
 
     def already_there(self) -> Refusal:
-        """The refusal if something of the same kind has the name already."""
+        """Returns the error for a name that an entity of this kind has already."""
         return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
     def check_name(self, index: Index) -> Steps[None]:
@@ -88,38 +90,42 @@ class Creator(ABC):
         return self.already_there() if same else self.semantics.name_taken(by, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
-        """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
+        """Raises `BadRequest` if a location overlaps another entity's or is the folder of a namespace, and `Forbidden`
+        if the caller may not choose it."""
         borrowed = self._borrowed(locations)
         check_added(self.context.locations, borrowed)
         yield from borrow(self.context, index, NO_LOANS, borrowed, self.namespace, entity)
         yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
-        """The first metadata, once the name was checked. Raises `Refusal`, and what `checkpoint` does."""
+        """Returns the first metadata. The name must have been validated. Raises `Refusal`, and what `checkpoint`
+        raises."""
         uuid = attempt.uuid("relation", attempt.entity)
         return self.make(self._default_location(index, attempt.entity), uuid, attempt.now_ms, checkpoint)
 
     def _default_location(self, index: Index, entity: str) -> str:
-        """Never shared, and never used again."""
+        """Returns a location in the namespace's folder that contains the entity's id, so that no other entity has
+        it."""
         namespace = existing_namespace(index, self.namespace)
         return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
 
     def locations(self, document: JsonObject) -> list[Location]:
-        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed, and for
-        more than may be named at once."""
+        """Returns the locations that the entity is to hold, of which none is inside another. Raises `BadRequest` for
+        one that is not allowed, and for too many."""
         check_named(list(self.named_locations()))
         named = (table.location(document), *self.named_locations())
         return outermost([self.context.locations.check(text) for text in named])
 
     def draft(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[RelationDraft]:
-        """The attempt's draft. Raises `Refusal`, `PendingTransaction`, and what `checkpoint` does."""
+        """Returns the draft of an attempt, after checking name and locations. Raises `Refusal`, `PendingTransaction`,
+        and what `checkpoint` raises."""
         yield from self.check_name(index)
         draft = self._drafted(self.document(index, attempt, checkpoint), attempt)
         yield from self.check_locations(index, draft.locations, draft.entity)
         return draft
 
     def check(self, index: Index, draft: RelationDraft) -> Steps[None]:
-        """Whether a draft may be made on another HEAD, too. Raises as `draft` does."""
+        """Checks the name and locations of a draft on another HEAD. Raises as `draft` does."""
         yield from self.check_name(index)
         yield from self.check_locations(index, draft.locations, draft.entity)
 
@@ -150,8 +156,8 @@ class Creator(ABC):
         return RelationDraft(attempt.entity, new, pointer, receipts, locations)
 
     def edits(self, index: Index, draft: RelationDraft, transaction: str | None = None) -> Edits:
-        """The index entries that give it its name and its places, once these were checked; with a transaction, if that
-        commits."""
+        """Returns the index changes that add the entity's name, holds and loans, after these were verified; with a
+        transaction, only if that commits."""
         normal = [location.normal for location in draft.locations]
         within = Location.parse(existing_namespace(index, self.namespace).location)
         borrowed = merged(NO_LOANS, self._borrowed(draft.locations), within)
@@ -169,11 +175,11 @@ class Creator(ABC):
         return {relation_key(self.namespace, self.name): entry.json, **held, **loans}
 
     def shared_marks(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[Edits]:
-        """The marks of what was made for others, and is shared with it from now on."""
+        """Returns the index changes that mark locations of other entities that this one shares from now on."""
         return shared_marks(self.context, index, locations, entity=entity, fresh=True)
 
     def _borrowed(self, locations: Sequence[Location]) -> list[Location]:
-        """The folders outside of its locations from which its first metadata takes files."""
+        """Returns the paths outside of these locations from which the first metadata takes files."""
         return outside(self._leading_paths, {location.normal for location in locations})
 
     @cached_property

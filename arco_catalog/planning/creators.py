@@ -1,4 +1,4 @@
-"""The ways to create a table or view: as a request asks for it, or from nothing by the updates of a commit."""
+"""The ways to create a table or view: by a create request, or by a commit whose updates build it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from arco_catalog.state.index import Namespace
 
 
 class NewTable(Creator):
-    """A table as a CreateTableRequest asks for it."""
+    """Creates a table from a CreateTableRequest."""
 
     def __init__(self, context: Context, namespace: Namespace, name: str, wanted: table.CreateTable) -> None:
         super().__init__(context, TABLES, namespace, name)
@@ -36,7 +36,7 @@ class NewTable(Creator):
 
 
 class TableFromCommit(Creator):
-    """A table built from nothing by updates, as a staged one is."""
+    """Creates a table from the updates of a commit, as for a staged table."""
 
     def __init__(self, context: Context, namespace: Namespace, name: str, commit: table.Commit) -> None:
         super().__init__(context, TABLES, namespace, name)
@@ -73,7 +73,7 @@ class TableFromCommit(Creator):
 
 
 class NewView(Creator):
-    """A view as a CreateViewRequest asks for it."""
+    """Creates a view from a CreateViewRequest."""
 
     def __init__(self, context: Context, namespace: Namespace, wanted: view.CreateView) -> None:
         super().__init__(context, VIEWS, namespace, wanted.name)

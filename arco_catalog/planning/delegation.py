@@ -1,4 +1,4 @@
-"""Which purges may be handed over to a delegation service (docs/design/tasks.md#rule-8), by HEAD's index."""
+"""Decides by HEAD's index which purges a delegation service may execute (docs/design/tasks.md#rule-8)."""
 
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Steps
@@ -6,9 +6,9 @@ from arco_catalog.state.tombstone import Tombstone
 
 
 def may_be_handed_over(index: Index, tombstone: Tombstone) -> Steps[bool]:
-    """Whether a purge is of one location, which the catalog made for this table alone and which nobody else has named,
-    and of a table that takes files from nowhere else. What is not known is not so. Overlap is refused when a purge
-    begins."""
+    """Whether a delegation service may execute a purge: the table has a single location, the catalog generated that for
+    it alone, no other request has named it, and the table takes no files from elsewhere. False if this is not known.
+    Overlaps are not checked here, because the beginning of a purge rejects them."""
     if tombstone.made is None or len(tombstone.locations) != 1 or tombstone.json.get("borrowed"):
         return False
     return not (yield from tombstone.is_shared(index))

@@ -1,5 +1,6 @@
-"""What users say of a generic table, a semantic model or a policy: an immutable value of its own, which its entry
-names. Descriptions may be long, and secrets; the registry's commits are read at every request (docs/decisions/0025)."""
+"""The descriptions that users give to generic tables, semantic models and policies. Each is an immutable object, to
+which the registry's entry refers, because a description may be long or secret, and every request reads the registry
+(docs/decisions/0025)."""
 
 import hashlib
 
@@ -12,7 +13,7 @@ from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.state.index import Namespace
 
 FIELDS: dict[ValueKind, str] = {"generic-table": "table", "semantic-model": "document", "policy": "policy"}
-"""Under which name answers give what describes something of a kind."""
+"""The field of an answer that has the description, by kind."""
 
 
 def describe(
@@ -25,8 +26,8 @@ def describe(
     *,
     replaced: JsonObject | None = None,
 ) -> tuple[EntityValue, RecordWrite]:
-    """A value, fresh for the attempt, and the object that holds it. The same description is the same value. Fields
-    that a later version added to the `replaced` value are kept. Raises `AnswerTooLarge`."""
+    """Returns a reference to a new value with this description, and the write of the value. Its id follows from the
+    attempt and the description. Unknown fields of the `replaced` value are kept. Raises `AnswerTooLarge`."""
     body = dumps({**(replaced or {}), "version": 1, FIELDS[kind]: description}, sort_keys=True)
     context.check_properties(body, dotted(namespace, name))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"

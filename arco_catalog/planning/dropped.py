@@ -1,5 +1,5 @@
-"""Rights on dropped tables and views: grants on a namespace are for what was dropped from it, and not from another
-namespace that had its name before (docs/decisions/0070)."""
+"""Rights on dropped tables and views. Grants on a namespace apply to tables that were dropped from it, but not to those
+of an earlier namespace with the name (docs/decisions/0070)."""
 
 from arco_catalog.planning.access import Securable
 from arco_catalog.state.entries import FormerHolder, find_namespace
@@ -8,16 +8,16 @@ from arco_catalog.state.needs import Needs, Steps
 
 
 def is_dropped_from(index: Index, namespace: Namespace, namespace_entity: str | None) -> Steps[bool]:
-    """Whether the namespace that has this name now is the one with the recorded id. A namespace is dropped after all
-    namespaces in it, so those above it are the recorded ones, too. Without an id it is not: the tombstone is older than
-    the field."""
+    """Whether the namespace with this name is the one with the recorded id. If it is, those above it are the recorded
+    ones, too, because a namespace with children can't be dropped. False without an id, in a tombstone older than that
+    field."""
     yield Needs(keys=[namespace_key(namespace)] if namespace else [])
     found = find_namespace(index, namespace)
     return found is not None and found.entity == namespace_entity
 
 
 def securable_of(index: Index, holder: FormerHolder) -> Steps[Securable]:
-    """What privileges on a dropped table are needed on: in the namespace that it was dropped from, or, without that,
-    in the catalog alone."""
+    """Returns the securable for privileges on a dropped table: in the namespace from which it was dropped, or directly
+    in the catalog if that namespace no longer exists."""
     same = yield from is_dropped_from(index, holder.namespace, holder.namespace_entity)
     return Securable(holder.namespace if same else (), entity=holder.entity)

@@ -1,5 +1,5 @@
-"""Governance: who owns a namespace, a table or a view, how good it is, and its tags and those of its columns. It is the
-catalog's own, and never part of an entity's metadata (docs/design/polaris.md#governance).
+"""Governance: the owner, quality and tags of a namespace, table or view, and the tags of columns. The catalog stores it
+apart from an entity's metadata (docs/design/polaris.md#governance).
 
 A governance document is an object of names and texts: `arco.owner`, `arco.quality`, `arco.tag.NAME`, and for columns,
 which are named by their field ids, `arco.column.FIELD-ID.tag.NAME`.
@@ -21,35 +21,35 @@ QUALITY = "arco.quality"
 _TAG = "arco.tag."
 _COLUMN = re.compile(r"arco\.column\.([0-9]{1,10})\.tag\.(.*)", re.DOTALL)
 NOT_CONTROL = r"[^\x00-\x1f\x7f-\x9f]"
-"""A character of a tag's name or of a text."""
+"""Pattern of a character that a tag's name or a text may have."""
 _NO_CONTROLS = re.compile(f"{NOT_CONTROL}*")
 
 MAX_TAG_NAME = 128
-"""Characters of a tag's name."""
+"""The limit of a tag's name in characters."""
 MAX_TEXT = 1 << 10
-"""Characters of an owner, a quality or a tag's value."""
-MOST_TAGS = 50
-"""Of an entity, and of a column."""
+"""The limit of an owner, a quality or a tag's value in characters."""
+MAX_TAGS = 50
+"""The limit of tags of an entity itself, and of each of its columns."""
 MAX_GOVERNANCE_BYTES = 16 << 10
-"""Of all names and values of an entity: the registry's entries hold them, and every load reads those."""
+"""The limit of all names and values of an entity in bytes: they are in its registry entry, which every load reads."""
 MAX_CHANGES = 1_000
-"""Names in one request: a document has no room for more with a column in their names."""
+"""The limit of names in one request. A document of the maximum size can't have more names of columns' tags."""
 _MAX_FIELD_ID = 2**31 - 1
 
 
 def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
-    """What of a namespace's properties is governance."""
+    """Returns the governance among a namespace's properties."""
     return {name: value for name, value in properties.items() if is_reserved(name) and isinstance(value, str)}
 
 
 def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
-    """The document after a JSON merge patch (RFC 7386): null removes a name. Messages name the `subject`; where
-    there are no `columns`, none can be tagged. Raises `BadRequest`, which names what is wrong."""
-    if len(patch) > MAX_CHANGES:  # before each of them is looked at
+    """Returns the document after a JSON merge patch (RFC 7386), in which null removes a name. Messages call the entity
+    `subject`; without `columns` it has none to tag. Raises `BadRequest`, which names the wrong field."""
+    if len(patch) > MAX_CHANGES:  # before the loop, which takes time for each name
         raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
     after = dict(before)
     for name, value in patch.items():
-        if value is not None or name not in before:  # what is there may go, whatever allowed it
+        if value is not None or name not in before:  # a stored name may be removed, even if it is not valid today
             _check_name(name, subject, columns=columns)
         if value is None:
             after.pop(name, None)
@@ -60,7 +60,7 @@ def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool)
 
 
 def _check_name(name: str, subject: str, *, columns: bool) -> None:
-    """Raises `BadRequest` for a name that means nothing here."""
+    """Raises `BadRequest` for an unknown name, and for a tag of a column that the entity can't have."""
     if name in (OWNER, QUALITY):
         return
     if name.startswith(_TAG):
@@ -97,12 +97,12 @@ def _checked_text(name: str, value: JsonValue) -> str:
 
 
 def _check_size(subject: str, before: Governance, after: Governance) -> None:
-    """Raises `BadRequest` for more than an entity may have, unless it had as much already."""
+    """Raises `BadRequest` if an entity exceeds the limits, unless the change adds nothing."""
     tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
     for column, count in Counter("" if match is None else match[1] for match in tagged).items():
-        if count > MOST_TAGS and not after.keys() <= before.keys():
+        if count > MAX_TAGS and not after.keys() <= before.keys():
             of = f"column {column} of {subject}" if column else subject
-            raise BadRequest(f"Invalid request: {of} would have {count:,} tags, more than {MOST_TAGS}")
+            raise BadRequest(f"Invalid request: {of} would have {count:,} tags, more than {MAX_TAGS}")
     if (size := _size(after)) > max(MAX_GOVERNANCE_BYTES, _size(before)):
         longest = max(after, key=lambda name: len(name) + len(after[name]))
         raise BadRequest(
@@ -116,8 +116,8 @@ def _size(governance: Governance) -> int:
 
 
 def labels_of(governance: Governance) -> JsonObject:
-    """The labels of a load answer (Iceberg REST, `Labels`): by their names here, those of a column as if
-    the column were a table."""
+    """Returns the labels of an answer to a load (Iceberg REST, `Labels`), under the names of the document; the tags of
+    a column have the names of a table's tags."""
     own: JsonObject = {}
     columns: dict[int, JsonObject] = {}
     for name, value in governance.items():
@@ -133,6 +133,6 @@ def labels_of(governance: Governance) -> JsonObject:
 
 
 def refuse_governance(removals: Sequence[str], updates: Mapping[str, str], before: Mapping[str, JsonValue]) -> None:
-    """Raises `BadRequest` for a change of a namespace's properties that would change its governance. Clients that send
-    back what they were shown change nothing."""
+    """Raises `BadRequest` for a change of a namespace's properties that would change its governance. A client may send
+    governance back that it has read, which changes nothing."""
     refuse_reserved([*removals, *(name for name, value in updates.items() if before.get(name) != value)])

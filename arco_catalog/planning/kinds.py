@@ -1,4 +1,4 @@
-"""Tables and views: the same protocols over two kinds of metadata (docs/design/state.md#entities)."""
+"""The differences between tables and views, which share all protocols (docs/design/state.md#entities)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ AnyCommit = table.Commit | view.ViewCommit
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a commit is applied to: a document, the file that holds it, and the name that clients have for it."""
+    """The base of a commit: the metadata document, the location of the file, and the full name of the table or view."""
 
     document: JsonObject
     file: str
@@ -26,75 +26,77 @@ class Base:
 
 
 class Semantics(ABC):
-    """What differs between the metadata of tables and that of views."""
+    """The operations on metadata that differ between tables and views."""
 
     kind: Kind
 
     @abstractmethod
     def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
-        """The next metadata, None if nothing changes. Raises `Refusal`, and what `checkpoint` does."""
+        """Returns the next metadata, None if nothing changes. Raises `Refusal`, and what `checkpoint` raises."""
 
     @abstractmethod
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-        """The metadata in a file that somebody registers. Raises `BadRequest`, and what `checkpoint` does."""
+        """Checks the metadata of a file to register, and returns it. Raises `BadRequest`, and what `checkpoint`
+        raises."""
 
     @abstractmethod
     def uuid(self, document: JsonObject) -> str | None:
-        """The uuid that clients know."""
+        """Returns the uuid in the metadata, None if it has none."""
 
     @abstractmethod
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
-        """The file's own time, always later than its base's."""
+        """Returns the time of a metadata file, which is always later than that of its base."""
 
     @abstractmethod
     def summary(self, document: JsonObject) -> JsonObject:
-        """What a pointer repeats of its metadata (docs/design/state.md#pointers)."""
+        """Returns the fields of the metadata that a pointer repeats (docs/design/state.md#pointers)."""
 
     @abstractmethod
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
-        """Locations that a commit names."""
+        """Returns the locations that a commit names."""
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
         """What a commit requires of branches and tags; a few, if there are many."""
         return ()
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
-        """Ids of the snapshots that a commit adds."""
+        """Returns the ids of the snapshots that a commit adds."""
         return ()
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Which engine made the snapshots that a commit adds, where they say so."""
+        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none."""
         return None
 
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
-        """Metadata files that the table made, and that may be deleted once `document` is committed."""
+        """Returns the metadata files that the table has written itself and that may be deleted once `document` is
+        committed."""
         return ()
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
-        """The earlier metadata files that a document lists."""
+        """Returns the earlier metadata files that a document lists."""
         return ()
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
-        """The files that a document leads to at once."""
+        """Returns the manifest lists and statistics files to which a document refers."""
         return ()
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
-        """Those of these that a commit adds."""
+        """Returns the manifest lists and statistics files that a commit adds."""
         return ()
 
     def no_such(self, index: Index, namespace: Namespace, name: str) -> Refusal:
-        """The refusal for a name that means nothing of this kind; its entry is loaded."""
+        """Returns the error for a name without an entity of this kind. Its entry must be loaded."""
         return not_of_kind(index, self.kind, namespace, name)
 
     def name_taken(self, by: str, namespace: Namespace, name: str) -> Refusal:
-        """The refusal for a name that is taken."""
+        """Returns the error for a name that an entity of the kind `by` has already."""
         return name_taken(self.kind, by, namespace, name)
 
 
 class TableSemantics(Semantics):
-    """Tables."""
+    """The operations on the metadata of tables."""
 
     kind: Kind = "table"
 
@@ -154,7 +156,7 @@ class TableSemantics(Semantics):
 
 
 class ViewSemantics(Semantics):
-    """Views. Their metadata has no time of its own: it is kept in the pointer."""
+    """The operations on the metadata of views, which has no time; the pointer stores one instead."""
 
     kind: Kind = "view"
 

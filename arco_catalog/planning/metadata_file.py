@@ -1,4 +1,4 @@
-"""A metadata file that a commit or a create is about to make current, with all that is written beside it."""
+"""A new metadata file of a commit or create, with the receipts that are written with it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from arco_catalog.state.pointer import MetadataFile
 
 @dataclass(frozen=True, slots=True)
 class NewMetadata:
-    """A document, and the file that will hold it, made from the one before it if there is one."""
+    """A new metadata document, its bytes and the file; `base` is the file that it replaces, None for a create."""
 
     semantics: Semantics
     document: JsonObject
@@ -48,18 +48,19 @@ class NewMetadata:
         )
 
     def write(self) -> FileWrite:
-        """The file itself."""
+        """Returns the write of the metadata file."""
         return FileWrite(self.file.location, self.body, packed=table.uses_gzip(self.document))
 
     def summary(self, caller: Caller, attempt: Attempt) -> JsonObject:
-        """What the pointer repeats of it."""
+        """Returns the fields of this metadata that the pointer repeats."""
         return pointer_summary(caller, attempt, self.semantics, self.document, self.base)
 
 
 def pointer_summary(
     caller: Caller, attempt: Attempt, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
-    """What a pointer repeats of the metadata that it names, and of who made it so (docs/design/state.md#pointers)."""
+    """Returns the fields that a pointer repeats of the metadata, with the time and source of the change
+    (docs/design/state.md#pointers)."""
     return {
         **semantics.summary(document),
         "previous_metadata_location": None if previous is None else previous.location,
@@ -70,7 +71,7 @@ def pointer_summary(
 
 @dataclass(frozen=True, slots=True)
 class ReceiptWrites:
-    """The pending and the committed receipt of one attempt at making a file current."""
+    """The writes of the pending and of the committed receipt of one attempt."""
 
     pending: RecordWrite
     committed: RecordWrite
@@ -89,8 +90,8 @@ def receipt_writes(
     snapshots: Iterable[int] = (),
     engine: str | None = None,
 ) -> ReceiptWrites:
-    """The writes of an attempt's receipts, with all that they say (docs/design/reconciliation.md): metadata alone does
-    not tell who asked and what for."""
+    """Returns the writes of an attempt's receipts. They contain the author and the request, which the metadata does not
+    (docs/design/reconciliation.md)."""
     caller, summary = context.caller, new.semantics.summary(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {

@@ -11,8 +11,8 @@ from arco_catalog.state.index import Edits, Index
 def pending_transactions(
     index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True
 ) -> Sequence[str]:
-    """The transactions on which entries depend, oldest first; only those entries that `counts` says. No intent is ever
-    spilled, so all of them are among the edits."""
+    """Returns the ids of the transactions on which entries of the index depend, oldest first. Only entries for which
+    `counts` returns True are considered. The search covers the edits, because no intent is ever spilled."""
     found = {
         transaction
         for key, entry in index.edits.items()
@@ -22,7 +22,8 @@ def pending_transactions(
 
 
 def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
-    """Edits that settle the intents of transactions, by whether each committed. No intent is ever spilled."""
+    """Returns the index changes that settle the intents of transactions. `decided` maps each to whether it committed.
+    The search covers the edits, because no intent is ever spilled."""
     edits: dict[str, JsonObject | None] = {}
     for key, entry in index.edits.items():
         transaction = None if entry is None else entry.get("transaction")

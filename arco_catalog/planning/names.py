@@ -1,4 +1,4 @@
-"""Names as messages and histories spell them."""
+"""Names in messages and in histories, and the errors about names."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9\-_]+")
 
 
 def dotted(namespace: Namespace, name: str | None = None) -> str:
-    """`a.b` or `a.b.t`."""
+    """Returns a namespace, or a name in it, with its levels joined by dots: `a.b` or `a.b.t`."""
     return ".".join(namespace if name is None else (*namespace, name))
 
 
 def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
-    """The namespace's entry. Raises `NoSuchNamespace`."""
+    """Returns the entry of a namespace. Raises `NoSuchNamespace`."""
     entry = find_namespace(index, namespace)
     if entry is None:
         raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
@@ -37,12 +37,12 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
 
 
 def called(kind: str) -> str:
-    """How messages call something of a kind."""
+    """Returns the word for a kind in messages, such as `generic table`."""
     return kind.replace("-", " ")
 
 
 def no_such(kind: str, namespace: Namespace, name: str) -> Refusal:
-    """The error for something of a kind that does not exist."""
+    """Returns the error for an object of a kind that does not exist."""
     refusal = _REFUSALS.get(kind, NoSuchTable)
     what = "table or view" if kind == "table-like" else called(kind)
     return refusal(f"{what.capitalize()} does not exist: {dotted(namespace, name)}")
@@ -56,8 +56,9 @@ _REFUSALS: Mapping[str, type[Refusal]] = {
 
 
 def not_of_kind(index: Index, kind: str, namespace: Namespace, name: str) -> Refusal:
-    """The error for a name that means nothing of this kind. Whoever asks for a table and may, is told that it is a
-    generic one, or a semantic model: the same privileges are on all three. The name's entry is loaded."""
+    """Returns the error for a name without an entity of this kind. If a table was requested and the name has a generic
+    table or semantic model, the message names that and the path; privileges on tables apply to these, too. The name's
+    entry must be loaded."""
     found = find_relation(index, namespace, name) if kind == "table" else None
     if found is None or described_kind(found.json) is None:
         return no_such(kind, namespace, name)
@@ -68,7 +69,7 @@ def not_of_kind(index: Index, kind: str, namespace: Namespace, name: str) -> Ref
 
 
 def check_plain_name(kind: str, name: str) -> str:
-    """The name, if something of a kind may have it of which names are letters and digits. Raises `BadRequest`."""
+    """Returns the name if it has only letters, digits, '-' and '_', as names of this kind must. Raises `BadRequest`."""
     if not _PLAIN.fullmatch(name) or len(name) > MAX_PLAIN_NAME:
         raise BadRequest(
             f"Invalid request.name: a {called(kind)} has 1 to {MAX_PLAIN_NAME} characters, each a letter, a digit, '-' "
@@ -78,7 +79,7 @@ def check_plain_name(kind: str, name: str) -> str:
 
 
 def name_taken(kind: str, by: str, namespace: Namespace, name: str) -> Refusal:
-    """The refusal of something of a kind for a name that is taken `by` something: a name means one thing."""
+    """Returns the error to create an entity of a kind under a name that an entity of the kind `by` has already."""
     what = called(by).capitalize()
     if by == kind:
         return AlreadyExists(f"{what} already exists: {dotted(namespace, name)}")
@@ -86,8 +87,8 @@ def name_taken(kind: str, by: str, namespace: Namespace, name: str) -> Refusal:
 
 
 def require_free_name(index: Index, namespace: Namespace, name: str, taken: Callable[[str], Refusal]) -> Steps[None]:
-    """Raises unless the namespace exists and the name means nothing yet: `NoSuchNamespace`, `PendingTransaction`, and
-    what `taken` makes of the kind of that which has the name."""
+    """Returns if the namespace exists and the name is free. Raises `NoSuchNamespace`, `PendingTransaction`, and the
+    error that `taken` returns for the kind of the entity with the name."""
     yield Needs(keys=[namespace_key(namespace), relation_key(namespace, name)])
     existing_namespace(index, namespace)
     existing = find_relation(index, namespace, name)

@@ -1,4 +1,4 @@
-"""What another catalog tells of one of its tables (docs/design/polaris.md#notifications)."""
+"""Notifications from another catalog about one of the tables (docs/design/polaris.md#notifications)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,11 +8,11 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.state.index import Namespace
 
 AHEAD_MS = 24 * 60 * 60 * 1000
-"""How far the time of a notification may be ahead of the store's."""
+"""How far the time of a notification may be ahead of the store's clock."""
 
 
 class Event(StrEnum):
-    """What has happened there, or with `VALIDATE`: may happen."""
+    """The event at the other catalog. `VALIDATE` only checks whether a notification would be accepted."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -22,8 +22,7 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One. `at` is its time, in milliseconds by the sender's clock, by which the notifications of a table are
-    ordered."""
+    """A notification. Its time `at`, in milliseconds of the sender's clock, orders the notifications of a table."""
 
     event: Event
     at: int
@@ -32,8 +31,8 @@ class Notification:
 
 
 def check_time(notification: Notification, now_ms: int) -> None:
-    """Raises `BadRequest` for a time that is more than a day ahead of the store's: no later one would be admitted for
-    the name until then."""
+    """Raises `BadRequest` for a time more than a day ahead of the store's. If it were accepted, all notifications until
+    that time would be refused."""
     if notification.at > now_ms + AHEAD_MS:
         raise BadRequest(
             f"Invalid request.payload.timestamp: {notification.at} is more than a day ahead of {now_ms}, the time of "
@@ -42,7 +41,8 @@ def check_time(notification: Notification, now_ms: int) -> None:
 
 
 def check_order(notification: Notification, namespace: Namespace, name: str, last: int | None) -> None:
-    """Raises `AlreadyExists` for a notification that is not later than the last one which was admitted for the name."""
+    """Raises `AlreadyExists` for a notification that is not later than the last one that was applied to the name;
+    `last` is None if there was none."""
     if last is not None and notification.at <= last:
         raise AlreadyExists(
             f"A notification with a newer timestamp has been admitted for table {dotted(namespace, name)}: "

@@ -1,4 +1,4 @@
-"""Metadata files that left a table's log, and that the table made itself
+"""Finds metadata files that left a table's log and that the table has written itself
 (`write.metadata.delete-after-commit.enabled`)."""
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,9 @@ from arco_catalog.state.locations import Location
 
 
 def own_files(folder: str, gone: Sequence[str]) -> Iterator[Location]:
-    """Those that are metadata files of ours by their names, directly in the table's folder of metadata. What can't be
-    read as a location is none of ours: other catalogs log paths of many kinds."""
+    """Iterates over those of the files in `gone` whose names are those of this catalog's metadata files, and that are
+    directly in the table's metadata folder. A text that is no location is skipped: other catalogs log paths of many
+    kinds."""
     try:
         home = Location.parse(folder)
     except BadRequest:

@@ -1,4 +1,4 @@
-"""Refuses locations that belong to somebody else: those that another table or view holds, and a namespace's own
+"""Refuses locations that belong to another entity: those that another table or view holds, and a namespace's own
 folder. Nothing is refused if the operator allows overlaps, but where a dropped table is being purged
 (docs/design/purge.md#rule-8).
 
@@ -38,8 +38,8 @@ def refuse_overlap(
     but: Sequence[str] = (),
     fresh: str | None = None,
 ) -> Steps[None]:
-    """Raises `BadRequest` if somebody else holds one of these locations, and `PendingTransaction`. `fresh` is an entity
-    id minted for this request (see `overlapping`)."""
+    """Raises `BadRequest` if an entity that is not in `but` holds a location that overlaps one of these, and
+    `PendingTransaction`. `fresh` is an entity id that this request generated (see `overlapping`)."""
     purging_only = context.allow_location_overlap
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
@@ -56,7 +56,8 @@ def refuse_overlap(
 
 
 def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Steps[None]:
-    """Raises `BadRequest` if a table, this entity, takes files from a folder where a dropped table is being purged."""
+    """Raises `BadRequest` if a dropped table other than `entity` is being purged in one of these paths, so that no
+    table may take files from there."""
     for folder in folders:
         purging = yield from purging_at(index, folder, entity)
         if purging is not None:
@@ -73,7 +74,7 @@ def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | N
 
 
 def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
-    """What a client is told about the holder: its name, if the caller may list it."""
+    """Returns the description of a holder for an error: the name, if the caller may list it."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
@@ -87,8 +88,8 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
 
 
 def check_inside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
-    """Raises `Forbidden` for a location outside a namespace's folder that the caller may not choose: what lies there
-    belongs to others."""
+    """Raises `Forbidden` for a location outside a namespace's folder, unless the caller may manage all content of the
+    catalog: files outside of the folder may belong to other tables."""
     outside = [location for location in locations if not location.written_below(folder)]
     if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
         refusal = Forbidden(
@@ -140,9 +141,10 @@ def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namesp
 def check_choice(
     context: Context, index: Index, locations: Collection[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
-    """The same for locations that a table or view of a namespace is to have, and for those at which the files of a
-    dropped one may still lie: whoever gets such a location gets those files. One that ends with `fresh`, an entity id
-    minted for this request, is new. Raises `NoSuchNamespace`, too."""
+    """Raises `Forbidden` if the caller may not choose one of these locations for a table or view of a namespace: it is
+    outside the namespace's folder, or files of a dropped table that the caller may not read may still be there. A
+    location that ends with `fresh`, an entity id that this request generated, has no such files. Raises
+    `NoSuchNamespace`."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, locations, namespace)

@@ -65,8 +65,8 @@ PREDEFINED: Mapping[str, Mapping[str, Shape[object]]] = {
 
 
 def canonical_type(name: str) -> str:
-    """A type as it is kept and told: predefined ones with hyphens, however they are spelt. Raises `BadRequest` for one
-    that cannot be."""
+    """Returns the canonical spelling of a policy type: predefined ones have hyphens. Raises `BadRequest` for an invalid
+    type, and for an unknown one that begins as the predefined ones do."""
     if not 0 < len(name) <= MAX_TYPE or not name.isprintable():
         raise BadRequest(f"A policy type must have 1 to {MAX_TYPE} printable characters: {quoted(name)}")
     if not name.casefold().startswith(SYSTEM):
@@ -78,7 +78,7 @@ def canonical_type(name: str) -> str:
 
 
 def is_inheritable(policy_type: str) -> bool:
-    """Whether what lies inside of a target inherits a policy of this type."""
+    """Whether objects inside a target inherit a policy of this type."""
     return policy_type in PREDEFINED
 
 
@@ -109,8 +109,8 @@ def _document(content: str) -> JsonObject:
 
 
 def check_target(policy_type: str, kind: str) -> None:
-    """Raises `BadRequest` for what a policy of this type cannot be attached to: the predefined ones tell how Iceberg
-    tables are maintained."""
+    """Raises `BadRequest` if a policy of this type can't be attached to a target of this kind. The predefined types are
+    for the maintenance of Iceberg tables."""
     if policy_type in PREDEFINED and kind in ("view", "generic-table"):
         raise BadRequest(
             f"A policy of type {policy_type} cannot be attached to a {kind.replace('-', ' ')}: it is for Iceberg "

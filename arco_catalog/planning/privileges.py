@@ -1,7 +1,7 @@
-"""Privileges, and which of them imply others: the model of Apache Polaris (docs/design/access.md#privileges).
+"""Privileges, and the privileges that each implies: the model of Apache Polaris (docs/design/access.md#privileges).
 
-A role holds a privilege on a securable, and with it on everything inside. Whoever holds one that implies another may do
-what the other allows.
+A grant gives a role a privilege on a securable and on everything inside it. A privilege that implies another allows
+everything that the other allows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 
 class Privilege(StrEnum):
-    """What may be done. Those that `GRANTABLE` lists can be granted; the others are held by built-in roles alone."""
+    """A privilege. Those in `GRANTABLE` can be granted; only built-in roles have the others."""
 
     SERVICE_MANAGE_ACCESS = "SERVICE_MANAGE_ACCESS"
 
@@ -182,8 +182,8 @@ _IMPLIED: Mapping[Privilege, frozenset[Privilege]] = {
     P.CATALOG_ROLE_WRITE_PROPERTIES: frozenset({P.CATALOG_ROLE_READ_PROPERTIES}),
     P.CATALOG_ROLE_READ_PROPERTIES: frozenset({P.CATALOG_ROLE_LIST}),
 }
-"""What a privilege implies at once; `implied` goes on from there. A commit's own privileges imply nothing: who may add
-a snapshot need not be allowed to look at the table."""
+"""The privileges that a privilege implies directly; `implied` adds the indirect ones. The privileges of single updates
+imply nothing: a caller that may add a snapshot need not be able to read the table."""
 
 _POLICIES_OF_TABLES = frozenset({P.TABLE_ATTACH_POLICY, P.TABLE_DETACH_POLICY})
 _ON_TABLES = (
@@ -216,12 +216,12 @@ GRANTABLE: Mapping[str, frozenset[Privilege]] = {
     | {P.POLICY_READ, P.POLICY_DROP, P.POLICY_WRITE, P.POLICY_LIST, P.POLICY_FULL_METADATA}
     | {P.POLICY_ATTACH, P.POLICY_DETACH},
 }
-"""Which privileges can be granted on which type of securable (`polaris-management-service.yml`)."""
+"""The privileges that can be granted on each type of securable (`polaris-management-service.yml`)."""
 
 
 @lru_cache(len(Privilege))
 def implied(privilege: Privilege) -> frozenset[Privilege]:
-    """All that a privilege allows, itself included."""
+    """Returns a privilege and all that it implies, directly and indirectly."""
     found = {privilege}
     waiting = [privilege]
     while waiting:
@@ -232,5 +232,5 @@ def implied(privilege: Privilege) -> frozenset[Privilege]:
 
 
 def allowed(held: Iterable[Privilege]) -> frozenset[Privilege]:
-    """All that these privileges allow together."""
+    """Returns these privileges and all that they imply."""
     return frozenset().union(*map(implied, held))

@@ -1,5 +1,5 @@
-"""What a purge changes of the registry: the drop that asks for it, its beginning, the fences of later leases, its
-release (docs/design/purge.md). Pure functions of HEAD's index."""
+"""The changes of the registry by a purge: the drop that requests it, its beginning, the fences of later leases, and its
+release (docs/design/purge.md). All functions are pure functions of HEAD's index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LEAST_STS_S = 900
 
 
 class PurgeMode(StrEnum):
-    """What a drop with `purgeRequested=true` does."""
+    """How the catalog handles a drop with `purgeRequested=true`."""
 
     ASYNC = "async"
     SYNC = "sync"
@@ -34,8 +34,8 @@ class PurgeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PurgeSettings:
-    """What an operator may set of purges: `purge.mode`, `purge.undrop-window`, `purge.trust-locations` and
-    `purge.whole-location`; and for how long the credentials hold that clients are given for a table's files."""
+    """The operator's settings of purges: `purge.mode`, `purge.undrop-window`, `purge.trust-locations` and
+    `purge.whole-location`; and `vended_ms`, the lifetime of credentials that clients get for a table's files."""
 
     mode: PurgeMode = PurgeMode.ASYNC
     undrop_window_ms: int = DAY_MS
@@ -45,29 +45,29 @@ class PurgeSettings:
 
 
 def vended_ms(lifetime_s: int) -> int:
-    """How long a vended credential holds, at most: STS gives none for less than a quarter of an hour."""
+    """Returns the longest lifetime of a vended credential in milliseconds. STS issues none for less than 15 minutes."""
     return 1_000 * max(lifetime_s, LEAST_STS_S)
 
 
-class Undone(Exception):
-    """There is nothing (more) to purge: the table was restored, or dropped again, or it is purged already."""
+class NothingToPurge(Exception):
+    """The purge has nothing to do: the table was restored, dropped again, or is purged already."""
 
 
 class TooEarly(Exception):
-    """The time to undo the drop has not passed."""
+    """The purge may not begin yet: the drop can still be undone, or an overlapping purge has not ended."""
 
 
-class Fenced(Exception):
-    """Another lease has written itself into the tombstone."""
+class LeaseFenced(Exception):
+    """The tombstone has the fence of another lease of the task, so this lease must stop."""
 
 
 class ClosedCatalog(Exception):
-    """The catalog is closed: its locations may belong to another catalog by now."""
+    """The catalog is closed, so that the locations may belong to another catalog now."""
 
 
 class InTheWay(Exception):
-    """Another entity holds, or held when it was `dropped`, a location inside or around `place`, which is to be purged,
-    or `borrows` files from there. `name` is empty where only its tombstone or its own entry has the name."""
+    """Another entity prevents the purge of `place`: it holds a location inside or around that, held one when it was
+    `dropped`, or `borrows` files from there. `name` is the name, empty if the index must be searched for that."""
 
     def __init__(
         self, entity: str, place: str, *, name: Sequence[str] = (), dropped: bool = False, borrows: bool = False
@@ -82,7 +82,8 @@ class InTheWay(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PurgeRequest:
-    """The purge that a drop asks for: edits of the drop's own commit, and objects beside and behind it."""
+    """The part of a drop that requests a purge: edits for the drop's commit, and objects to write before and after
+    it."""
 
     edits: Edits
     first: Sequence[PlannedWrite]
@@ -95,7 +96,7 @@ def request_purge(
     tombstone: JsonObject,
     attempt: Attempt,
 ) -> PurgeRequest:
-    """Makes the purge of this tombstone a part of the drop that leaves it (docs/design/purge.md#rule-1)."""
+    """Returns the request of a purge for the drop that writes this tombstone (docs/design/purge.md#rule-1)."""
     task, after_ms = attempt.uuid("task", text(tombstone, "entity")), attempt.now_ms + settings.undrop_window_ms
     dropped = Tombstone({**tombstone, "task": task, "purge_after": after_ms})
     named: JsonObject = {
@@ -113,7 +114,7 @@ def request_purge(
 
 
 def first_version(catalog: str, task: str, tombstone: Tombstone, *, record: str, at_ms: int) -> Task:
-    """The task that purges what this tombstone is of."""
+    """Returns the first version of the task that purges the table of a tombstone."""
     payload: JsonObject = {
         "common_payload": {
             "operation_type": "SYNCHRONOUS_TABLE_PURGE",
@@ -142,7 +143,7 @@ def first_version(catalog: str, task: str, tombstone: Tombstone, *, record: str,
 
 
 def purge_of(index: Index, task: str) -> Steps[Tombstone | None]:
-    """The tombstone that names a task, by way of the task's own entry."""
+    """Returns the tombstone of a task, found by the task's own entry; None if there is none."""
     yield Needs(keys=[task_key(task)])
     named = index.get(task_key(task))
     if named is None:
@@ -152,7 +153,7 @@ def purge_of(index: Index, task: str) -> Steps[Tombstone | None]:
 
 
 def tombstone_with(index: Index, key: str, task: str) -> Steps[Tombstone | None]:
-    """The tombstone under a key, if it is that of this task's drop."""
+    """Returns the tombstone with a key if it names this task; None otherwise."""
     yield Needs(keys=[key])
     found = index.get(key)
     return None if found is None or found.get("task") != task else Tombstone(found)
@@ -161,14 +162,15 @@ def tombstone_with(index: Index, key: str, task: str) -> Steps[Tombstone | None]
 def begin(
     index: Index, planned: Tombstone, fence: int, store_ms: int, *, anti_join: bool = False
 ) -> Steps[Edits | None]:
-    """The beginning of a purge, or, where that was made, the fence of another lease; None if this lease has made one.
-    `store_ms` is a time that the store's clock has passed; with the `anti_join` others may overlap. Raises `Undone`,
-    `TooEarly`, `Fenced`, `InTheWay`, and `PendingTransaction`."""
+    """Returns the index changes that begin a purge, or those of a fence if another lease began it; None if this lease
+    has written one of these already. `fence` is the number of the task's version with which this lease began.
+    `store_ms` is a time that the store's clock has passed. With `anti_join` live tables may overlap the purged one.
+    Raises `NothingToPurge`, `TooEarly`, `LeaseFenced`, `InTheWay`, `ClosedCatalog`, and `PendingTransaction`."""
     yield from require_open(index)
-    tombstone = yield from _still(index, planned)
+    tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state == PURGING:
         if tombstone.fence > fence:
-            raise Fenced(f"version {tombstone.fence} of the task is at it")
+            raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
         return None if tombstone.fence == fence else tombstone.fenced(fence)
     if tombstone.purge_after_ms > store_ms:
         raise TooEarly("the time to undo the drop has not passed")
@@ -180,19 +182,19 @@ def begin(
 
 
 def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]:
-    """What a purge leaves that failed before it deleted anything; None if it never began. Raises `Undone`, and
-    `Fenced`."""
-    tombstone = yield from _still(index, planned)
+    """Returns the index changes that end a purge which failed before it deleted a file; None if it never began. Raises
+    `NothingToPurge`, and `LeaseFenced`."""
+    tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state != PURGING:
         return None
     if tombstone.fence > fence:
-        raise Fenced(f"version {tombstone.fence} of the task is at it")
+        raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
     return tombstone.returned(fence)
 
 
 def release(index: Index, planned: Tombstone, fence: int, at_ms: int) -> Steps[Edits | None]:
-    """The end of a purge; None if it was made. Raises `Fenced` if the tombstone has not this lease's version, and
-    `ClosedCatalog`."""
+    """Returns the index changes that end a purge; None if it has ended. Raises `LeaseFenced` if the tombstone has
+    another fence than this lease's, and `ClosedCatalog`."""
     yield from require_open(index)
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is not None and found.state == PURGED:
@@ -206,32 +208,32 @@ def require_open(index: Index) -> Steps[None]:
     """Raises `ClosedCatalog` for a closed catalog (docs/design/purge.md#rule-25)."""
     yield Needs(keys=[CATALOG_STATE])
     if is_dropping(index):
-        raise ClosedCatalog("the catalog is closed, and its locations may belong to another by now")
+        raise ClosedCatalog("the catalog is closed, and its locations may belong to another catalog now")
 
 
 def require_fence(tombstone: Tombstone | None, fence: int) -> None:
-    """Raises `Fenced` unless this lease is the one that purges."""
+    """Raises `LeaseFenced` unless the tombstone is being purged and has the fence of this lease."""
     if tombstone is None or tombstone.state != PURGING:
-        raise Fenced("the table is not being purged any more")
+        raise LeaseFenced("the table is not being purged any more")
     if tombstone.fence != fence:
-        raise Fenced(f"version {tombstone.fence} of the task is at it")
+        raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
 
 
-def _still(index: Index, planned: Tombstone) -> Steps[Tombstone]:
-    """The tombstone as it is now. Raises `Undone`."""
+def _current_tombstone(index: Index, planned: Tombstone) -> Steps[Tombstone]:
+    """Returns the present tombstone of a planned purge. Raises `NothingToPurge`."""
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is None:
-        raise Undone("the drop was undone")
+        raise NothingToPurge("the drop was undone")
     if found.state == PURGED:
-        raise Undone("the table is purged already")
+        raise NothingToPurge("the table is purged already")
     if found.operation != planned.operation:
-        raise Undone("the table was restored, and dropped again")
+        raise NothingToPurge("the table was restored, and dropped again")
     return found
 
 
 def _wait_for_purges(index: Index, tombstone: Tombstone) -> Steps[None]:
-    """Of two that overlap one is purged first: each would keep what the other leads to. Raises `TooEarly`, and
-    `PendingTransaction`."""
+    """Raises `TooEarly` while an overlapping purge runs, and `PendingTransaction`. Two such purges must not run at
+    once, because each would keep the files to which the other's table refers."""
     for normal in tombstone.locations:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity], purging_only=True)

@@ -1,8 +1,8 @@
-"""Who may load what: the grants of a realm and of one of its catalogs, told as what each principal reaches
+"""Computes the tables and views that each principal may load, from the grants of a realm and of one of its catalogs
 (docs/design/access.md#privileges).
 
-It asks what `judge` asks, by the same rules, but for all principals at once. A principal is taken with all roles that
-it has: a token that activates fewer may load less.
+The rules are those of `judge`, applied to all principals at once. Each principal counts with all the roles; a token
+that activates fewer may load less.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from arco_catalog.state.realm import PrincipalEntry, principals
 from arco_catalog.state.roles import GrantEntry, granted_to
 
 Loaded: TypeAlias = Literal["table", "view"]
-"""What may be loaded."""
+"""The kinds of entities that can be loaded."""
 
 LOADS: Mapping[Loaded, Privilege] = {
     "table": Privilege.TABLE_READ_PROPERTIES,
@@ -29,8 +29,8 @@ LOADS: Mapping[Loaded, Privilege] = {
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What may be loaded of one kind: all of the catalog; all in `namespace` and below it; or the one `entity`, which
-    lies in `namespace`."""
+    """The entities of one kind that may be loaded: all of the catalog, all in `namespace` and below it, or the one
+    `entity` in `namespace`."""
 
     kind: Loaded
     namespace: Namespace | None = None
@@ -38,7 +38,7 @@ class Reach:
 
 
 def standings_of(index: Index) -> Steps[Sequence[Standing]]:
-    """What each principal amounts to by a realm's registry, if it has any role and need not rotate its credentials
+    """Returns the rights of each principal of a realm's registry that has a role and need not rotate the credentials
     first."""
     yield Needs(scans=[Scan(principals())])
     entities = [PrincipalEntry(entry).entity for _, entry in index.scan(principals())]
@@ -51,8 +51,9 @@ def standings_of(index: Index) -> Steps[Sequence[Standing]]:
 
 
 def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str, frozenset[Reach]]]:
-    """What each of these principals may load, by its name and a catalog's registry. On what was dropped nobody holds
-    anything. Grants inside of what a principal may load all of are left out."""
+    """Returns what each of these principals may load of a catalog, by the principals' names; those that may load
+    nothing are left out. Grants on dropped entities give nothing. If a principal may load the whole catalog, its other
+    grants are left out."""
     of_roles: dict[str, frozenset[Reach]] = {}
     found: dict[str, frozenset[Reach]] = {}
     for standing in standings:
@@ -68,7 +69,7 @@ def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str,
 
 
 def _reach_of(index: Index, role: str) -> Steps[frozenset[Reach]]:
-    """What a catalog role lets load."""
+    """Returns what a catalog role's grants allow to load."""
     yield Needs(scans=[Scan(granted_to(role))])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted_to(role))]
     yield Needs(keys=[relation_key(each.namespace, each.name) for each in grants if each.name is not None])

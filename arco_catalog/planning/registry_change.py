@@ -1,4 +1,4 @@
-"""What one request changes of the registry: entries of its index, and objects written beside that."""
+"""The change of the registry by one request: entries of the index, and objects that are written with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,12 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one operation changes: index entries, and objects written before and, at best effort, after the commit.
+    """The change of one operation: edits of the index, objects to write before the commit (`first`), and objects to
+    write after it at best effort (`after`).
 
-    `detail` is what the registry's history says of it; `about` is the entity that it is about, with the uuid that
-    clients know, if it is about one; `marks` are the entities whose pointers are marked dropped behind it, and
-    `creates` is the entity and metadata file that a create or register makes.
+    `detail` goes into the registry's history. `about` is the operation's entity with the uuid of the metadata, None if
+    it has none. The pointers of the entities in `marks` are marked as dropped after the commit. `creates` is the entity
+    and metadata file of a create or register.
     """
 
     edits: Edits
@@ -32,8 +33,8 @@ class Change:
     creates: tuple[str, str] | None = None
 
     def is_made_by(self, planned: "Change") -> bool:
-        """Whether it may be made in place of what was planned: what was written for that, declared as its write set and
-        is to be answered is this one's, too."""
+        """Whether this change may replace an earlier `planned` one: it has the answer and the write set of that, and
+        needs no other objects written first."""
         return (
             self.answer == planned.answer
             and self.marks == planned.marks
@@ -52,7 +53,8 @@ def tombstone_edits(
     at_ms: int,
     purge: bool,
 ) -> Steps[Edits]:
-    """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
+    """Returns the index changes that add the tombstone of a dropped entity and release the holds. The caller removes
+    the entry of the name."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(head.index, namespace)
     namespace_entity = None if found is None else found.entity

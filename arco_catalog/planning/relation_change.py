@@ -1,4 +1,4 @@
-"""What one request changes of one table or view: computed from its base, alone or as part of a transaction."""
+"""The change of one table or view by a commit, alone or in a transaction, as a pure function of its base."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from arco_catalog.state.pointer import Pointer
 
 @dataclass(frozen=True)
 class RelationCommit:
-    """A client's commit to one name. What follows from the commit alone is computed once, since a commit has up to
-    50,000 updates, and is planned again after each conflict."""
+    """A client's commit to one name. Its properties are computed once, because a commit may have 50,000 updates and is
+    planned again after each conflict."""
 
     semantics: Semantics
     namespace: Namespace
@@ -39,7 +39,7 @@ class RelationCommit:
 
     @property
     def dotted_name(self) -> str:
-        """The full name, as messages spell it."""
+        """The full name, for messages."""
         return dotted(self.namespace, self.name)
 
     @cached_property
@@ -67,7 +67,7 @@ class RelationCommit:
 
 @dataclass(frozen=True, slots=True)
 class CurrentRelation:
-    """What a commit is planned on: the name's entry, its pointer, and the bytes of the metadata file that it names."""
+    """The base of a commit's plan: the name's entry, the pointer, and the bytes of the current metadata file."""
 
     entry: RelationEntry
     pointer: Pointer
@@ -76,7 +76,7 @@ class CurrentRelation:
 
 @dataclass(frozen=True, slots=True)
 class UnchangedRelation:
-    """The request changes nothing: its table or view is already as it asks."""
+    """The plan of a commit that changes nothing, because the table or view has all its updates already."""
 
     pointer: Pointer
     body: bytes
@@ -84,8 +84,8 @@ class UnchangedRelation:
 
 @dataclass(frozen=True, slots=True)
 class MissingLocations:
-    """Locations that the commit names and its table does not hold yet: they are reserved first. So are folders from
-    which it takes files, and of which the registry does not know that: they are `borrowed`."""
+    """The plan of a commit that must reserve locations first: `locations` are named by the commit and not yet held by
+    the table; from the paths in `borrowed` it takes files, and the registry does not know that yet."""
 
     entity: str
     locations: Sequence[Location]
@@ -94,7 +94,8 @@ class MissingLocations:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRelation:
-    """New metadata, the pointer that names it, its receipts, and files that nothing needs any more then."""
+    """The plan of a commit: the base's pointer and its successor, the new metadata, the receipts, and the files that
+    may be removed after it."""
 
     pointer: Pointer
     successor: Pointer
@@ -109,8 +110,8 @@ RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
 def plan_commit(
     context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int, checkpoint: Checkpoint
 ) -> RelationPlan:
-    """What the commit changes of its base. Takes time in proportion to `size`, the bytes of both, so callers run it in
-    a worker thread unless that is small. Raises `Refusal`, and what `checkpoint` does."""
+    """Plans a commit on its base. It takes time in proportion to `size`, the bytes of both, so callers run it in a
+    worker thread unless that is small. Raises `Refusal`, and what `checkpoint` raises."""
     checkpoint()
     applied = apply(
         wanted.semantics,
@@ -129,7 +130,8 @@ def plan_commit(
 
 
 def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> MissingLocations | None:
-    """What the commit names and the registry's entry does not hold. Raises `BadRequest`."""
+    """Returns the locations that a commit must reserve, and the paths that it must record as borrowed; None if there
+    are none. Raises `BadRequest`."""
     missing = locations_to_reserve(context, entry, wanted.locations)
     held, loans = {*entry.locations, *(location.normal for location in missing)}, entry.loans
     outer = outside(wanted.added_paths, held)
@@ -139,8 +141,8 @@ def missing_locations(context: Context, wanted: RelationCommit, entry: RelationE
 
 
 def added_locations_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
-    """Where, outside of the table's own locations, the commit adds manifest lists or statistics, whether
-    borrowed already or not."""
+    """Returns the paths outside of the table's locations in which the commit adds manifest lists or statistics, also
+    those that are known as borrowed."""
     return outside(wanted.added_paths, {*entry.locations})
 
 

@@ -1,4 +1,5 @@
-"""Locations that a commit adds to a table: the registry owns the set, so it is told first (docs/design/state.md)."""
+"""Locations that a commit adds to a table. The registry owns the set of a table's locations, so a registry commit
+reserves them before the table's commit (docs/design/state.md)."""
 
 from collections.abc import Sequence
 
@@ -8,10 +9,10 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.locations import Location
 
 MAX_NAMED = 16
-"""Locations that a commit may name. Each is compared with all that the table holds, and then held as long as the table
-is there."""
+"""The limit of locations that a commit may name. Each is compared with all that the table holds, and then held as long
+as the table exists."""
 MAX_HELD = 32
-"""Locations that a table or view may hold: each stands in the registry's HEAD."""
+"""The limit of locations that a table or view may hold: each is an entry of the registry."""
 
 
 def check_named(named: Sequence[str]) -> None:
@@ -21,8 +22,8 @@ def check_named(named: Sequence[str]) -> None:
 
 
 def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
-    """Those of the named locations that the table does not hold yet, or is about to give back. Raises `BadRequest` for
-    a forbidden one, and for more than a commit may name."""
+    """Returns those of the named locations that the table does not hold yet, or is about to release. Raises
+    `BadRequest` for a location that is not allowed, and for too many."""
     check_named(named)
     leaving = entry.leaving
     held = {location for location in entry.locations if location not in leaving}
@@ -31,8 +32,8 @@ def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence
 
 
 def reserved_for(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[str]:
-    """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `locations_to_reserve`
-    does."""
+    """Returns the reserved locations of the table that contain a location which the commit names. Raises `BadRequest`
+    for a location that is not allowed."""
     wanted = [context.locations.check(location) for location in named]
     relied_on = {folder for location in wanted for folder in (location.normal, *location.around())}
     return [normal for normal in entry.reserved if normal in relied_on]

@@ -1,8 +1,7 @@
-"""Documents of semantic models, and what they say of the tables and views of their catalog
-(docs/design/polaris.md#semantic-models).
+"""Documents of semantic models, and the tables and views to which they refer (docs/design/polaris.md#semantic-models).
 
-A document has a version of Apache Ossie, by which it is written, and a text of JSON: one model, or an array of them.
-The catalog looks at the sources of their data sets, and at nothing else.
+A document has the version of Apache Ossie in which it is written, and JSON text with one model or an array of models.
+The catalog checks only the sources of their data sets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +19,17 @@ from arco_catalog.state.index import Index, relation_key
 from arco_catalog.state.needs import Needs, Steps
 
 MAX_MODEL_BYTES = 256 << 10
-"""Of the text of a document."""
+"""The limit of a document's text in bytes."""
 MAX_VERSION = 64
-"""Characters of the version by which it is written."""
-MOST_SOURCES = 1_000
-"""Data sets of one document."""
+"""The limit of a document's version in characters."""
+MAX_SOURCES = 1_000
+"""The limit of data sets in one document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the rows of a data set come from. `pointer` is where the document says so (RFC 6901)."""
+    """The table or view from which a data set has its rows. `pointer` is the JSON pointer (RFC 6901) to the name in the
+    document."""
 
     identifier: Identifier
     pointer: str
@@ -41,15 +41,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
-    """A document, and the sources that it names."""
+    """A document, and the sources of its data sets."""
 
     json: JsonObject
     sources: Sequence[Source]
 
 
 def parse_document(document: JsonObject) -> ModelDocument:
-    """What a client sent as a document; other fields than the two that are specified are left out. Raises
-    `BadRequest`."""
+    """Reads a document that a client sent, without fields other than the two specified ones. Raises `BadRequest`."""
     fields = Fields(document, "request.document")
     version, model = fields.required("version", STRING), fields.required("semantic_model", STRING)
     if not 0 < len(version) <= MAX_VERSION or not version.isprintable():
@@ -69,10 +68,10 @@ def parse_document(document: JsonObject) -> ModelDocument:
         sources = [*_sources(loads(body))]
     except MalformedJson as error:
         raise BadRequest(f"Invalid request.document.semantic_model: not JSON: {error}") from error
-    if len(sources) > MOST_SOURCES:
+    if len(sources) > MAX_SOURCES:
         raise BadRequest(
             f"Invalid request.document.semantic_model: it has {len(sources):,} data sets, and at most "
-            f"{MOST_SOURCES:,} are allowed"
+            f"{MAX_SOURCES:,} are allowed"
         )
     return ModelDocument({"version": version, "semantic_model": model}, sources)
 
@@ -97,8 +96,8 @@ def _sources(parsed: JsonValue) -> Iterator[Source]:
 
 
 def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> Steps[None]:
-    """Raises `BadRequest` for a source that is no table, view or generic table of the catalog, or whose properties the
-    caller may not read, which is told the same; and `PendingTransaction`."""
+    """Raises `BadRequest` for a source that is not a table, view or generic table of the catalog, with the same message
+    if the caller may not read the properties; and `PendingTransaction`."""
     yield Needs(keys=[relation_key(*source.identifier) for source in sources])
     allowed: dict[Identifier, bool] = {}
     for source in sources:

@@ -1,5 +1,5 @@
-"""Marks of places that the catalog made for one table, and that somebody else has named since: only those that nobody
-has shared are ever emptied as a whole (docs/design/purge.md#rule-17)."""
+"""Marks on locations that the catalog generated for one table and that another request has named since. A purge deletes
+everything at a generated location only if it has no mark (docs/design/purge.md#rule-17)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,9 +16,9 @@ from arco_catalog.state.segments import numbered
 def shared_marks(
     context: Context, index: Index, locations: Iterable[Location], *, entity: str, fresh: bool = False
 ) -> Steps[Edits]:
-    """Edits that mark what was made for others than this entity where these locations are, or are inside, or around it:
-    of dropped tables, and of live ones where overlaps are allowed. With `fresh` a location that ends in the entity's id
-    is new, and nobody's lies inside."""
+    """Returns the index changes that mark the generated locations of other tables which equal, contain or are inside
+    one of these locations. Tables are dropped ones, and live ones if the operator allows overlaps. With `fresh` a
+    location that ends in the entity's id is new, so that no other can be inside."""
     marks: dict[str, JsonObject | None] = {}
     for location in locations:
         new = fresh and location.named_after(entity)
@@ -37,8 +37,9 @@ def shared_marks(
 def _live_marks(
     index: Index, location: Location, around: Iterable[str], entity: str, *, new: bool
 ) -> Steps[dict[str, JsonObject | None]]:
-    """The same of what is live: the mark is on the name's entry, and stays when that becomes a tombstone. A hold that
-    does not lead to the entry, as those of an earlier version may not, has the mark itself."""
+    """Returns the index changes that mark the generated locations of live tables. The mark is in the entry of the name,
+    and stays there in its tombstone. If a hold of an earlier version does not lead to the entry, the mark is in the
+    hold."""
     prefixes = [f"{locations_at(folder)}\n" for folder in around] + ([] if new else [locations_at(location.normal)])
     yield Needs(scans=[Scan(prefix) for prefix in prefixes])
     holds = [*_made_for_others(index, prefixes, entity)]
@@ -55,7 +56,7 @@ def _live_marks(
 
 
 def _made_for_others(index: Index, prefixes: Iterable[str], entity: str) -> Iterator[tuple[str, JsonObject]]:
-    """Holds on the places that were made for others, and that bear no mark."""
+    """Iterates over the keys and holds of generated locations of other entities that have no mark."""
     for prefix in prefixes:
         for key, hold in index.scan(prefix):
             holder = text(hold, "entity")

@@ -1,5 +1,4 @@
-"""What one attempt at a transaction changes: tables that are there, and tables that it makes
-(docs/design/transaction.md)."""
+"""The plan of one attempt at a transaction: changes of existing tables, and new tables (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import Pointer
 
 Drafts: TypeAlias = Sequence[tuple[Creator, RelationDraft]]
-"""Tables to make, in the request's order."""
+"""The new tables of a transaction, in the order of the request."""
 
 
 def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[Drafts]:
-    """Drafts of all new tables, each held against those before it. Raises as `Creator.draft` does."""
+    """Drafts all new tables, each checked against those before it. Raises as `Creator.draft` does."""
     drafts: list[tuple[Creator, RelationDraft]] = []
     growing = Growing(index)
     for place, creator in enumerate(creators):
@@ -33,7 +32,7 @@ def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, check
 
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
-    """What one attempt changes. Its id is always the attempt's."""
+    """The changes of one attempt at a transaction, whose id is that of the attempt."""
 
     attempt: Attempt
     changes: Sequence[ChangedRelation | UnchangedRelation]
@@ -46,8 +45,8 @@ class TransactionPlan:
 
     @property
     def moves(self) -> Sequence[tuple[Pointer, Pointer]]:
-        """The pointers that get an intent, each with what it becomes. Of a table that stays as it is only the
-        requirements count: an intent to what is there makes sure that they hold when all else does."""
+        """The pointers that get an intent, each with its successor. A table that does not change also gets one, to its
+        present state, so that its requirements hold at the time of the decision."""
         return [
             (change.pointer, change.successor if isinstance(change, ChangedRelation) else change.pointer)
             for change in self.changes
@@ -55,7 +54,7 @@ class TransactionPlan:
 
     @property
     def first(self) -> Sequence[PlannedWrite]:
-        """What is written before the decision."""
+        """The objects to write before the decision."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         first: list[PlannedWrite] = []
         for change in changed:
@@ -66,7 +65,7 @@ class TransactionPlan:
 
     @property
     def after(self) -> Sequence[PlannedWrite]:
-        """What is written behind it, at best effort."""
+        """The objects to write after the decision, at best effort."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         after: list[PlannedWrite] = []
         for change in changed:
@@ -75,7 +74,7 @@ class TransactionPlan:
 
     @property
     def members(self) -> list[JsonObject]:
-        """What the transaction's object says of its tables."""
+        """The tables of the transaction, as the object lists them."""
         changed: list[JsonObject] = [
             {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}
             for pointer, successor in self.moves
@@ -88,7 +87,7 @@ class TransactionPlan:
 
     @property
     def detail(self) -> JsonObject:
-        """What the registry's history says of the tables that it makes."""
+        """The detail of the registry's operation about the new tables."""
         tables: list[JsonValue] = [
             {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
             for creator, draft in self.drafts
@@ -96,8 +95,8 @@ class TransactionPlan:
         return {"transaction": self.id, "tables": tables}
 
     def new_names(self, index: Index) -> Steps[Edits]:
-        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and
-        `PendingTransaction`."""
+        """Returns the index changes with the intents on all new names, each checked against those before it. Raises
+        `Refusal`, and `PendingTransaction`."""
         edits: dict[str, JsonObject | None] = {}
         growing = Growing(index)
         for creator, draft in self.drafts:
@@ -108,7 +107,8 @@ class TransactionPlan:
         return edits
 
     def names_to_place(self, index: Index) -> Steps[Edits | None]:
-        """The intents to place, None if they are there already: a lost swap may have been our own echo."""
+        """Returns the index changes with the intents on all new names; None if the index has them already, which
+        happens if a refused swap was the echo of our own write."""
         names = [(creator.namespace, creator.name) for creator, _ in self.drafts]
         yield Needs(keys=[relation_key(*name) for name in names])
         there = (find_kind(index, *name, "table") for name in names)

@@ -1,4 +1,4 @@
-"""Objects that a plan wants written, as values: each under a key that holds an id of its writer's."""
+"""The writes of a plan, as values. Each has a key that contains an id of its writer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from arco_catalog.state.pointer import Pointer
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """A metadata file; `packed` says whether it is compressed."""
+    """The write of a metadata file, which is compressed if `packed`."""
 
     location: str
     body: bytes
@@ -19,7 +19,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """A record of the catalog that never changes."""
+    """The write of a record that never changes."""
 
     key: str
     body: bytes
@@ -27,14 +27,14 @@ class RecordWrite:
 
 @dataclass(frozen=True, slots=True)
 class PointerWrite:
-    """The first pointer of a new entity."""
+    """The write of a new entity's first pointer."""
 
     pointer: Pointer
 
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """Metadata files that left an entity's log, to be removed if nobody else has them."""
+    """The removal of metadata files that left an entity's log, of those that no other entity was registered from."""
 
     entity: str
     files: Sequence[Location]

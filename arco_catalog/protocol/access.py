@@ -63,8 +63,8 @@ class Access(ABC):
         """Which of these privileges the caller has on a securable, by this HEAD. `read` comes first."""
 
 
-class Unrestricted(Access):
-    """Access to everything, for a reason that has a name."""
+class UnrestrictedAccess(Access):
+    """Access without checks of privileges. `reason` is shown by its `repr`."""
 
     is_restricted = False
 
@@ -100,7 +100,7 @@ class Unrestricted(Access):
         return frozenset(privileges)
 
 
-ALLOW_ALL = Unrestricted("ALLOW_ALL")
+ALLOW_ALL = UnrestrictedAccess("ALLOW_ALL")
 """For requests of deployments without access control, and for the programs and commands of operators."""
-ALREADY_AUTHORIZED = Unrestricted("ALREADY_AUTHORIZED")
+ALREADY_AUTHORIZED = UnrestrictedAccess("ALREADY_AUTHORIZED")
 """For further sessions of a request that another registry has allowed: its realm, or the catalog that it names."""

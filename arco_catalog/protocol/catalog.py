@@ -155,7 +155,7 @@ class Session:
 
         self.deadline = Deadline.at(catalog.runtime, request.deadline_ms)
         timed = partial(RequestStore, left_ms=self.deadline.left_ms, measurement=stats.store)
-        records = timed(catalog.store, clock=ObservedClock(catalog.runtime.now_ms, catalog.clock.told))
+        records = timed(catalog.store, clock=ObservedClock(catalog.runtime.now_ms, catalog.clock.update))
         self.state = State(
             records,
             catalog.paths,
@@ -186,7 +186,7 @@ class Session:
         """What planning relies on besides what was read."""
         catalog, request, settings = self.catalog, self.request, self.settings
         return Context(
-            caller=Caller(request.by, request.source, request.asked),
+            caller=Caller(request.by, request.source, request.description),
             paths=catalog.paths,
             locations=catalog.locations,
             warehouse=catalog.warehouse,

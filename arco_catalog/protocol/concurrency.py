@@ -15,7 +15,8 @@ D = TypeVar("D")
 
 
 class Superseded(Exception):
-    """Another sending of the request holds a later slot of the marker: it decides the answer, this attempt can't."""
+    """Another process that handles this request has created a later slot of its marker, so that process decides the
+    answer, and this attempt must stop."""
 
 
 @overload

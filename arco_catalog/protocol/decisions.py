@@ -76,11 +76,12 @@ async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
 
 
 async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
-    """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank, and
-    then takes its intents on names away: its coordinator may be dead. Returns whether it committed.
+    """Waits for the decision of a transaction, and returns whether it committed. After the lease, or at once for a
+    request of smaller `rank`, it aborts the transaction and settles its intents on names, because its coordinator may
+    have crashed.
 
-    Raises `Unavailable` if it is still undecided shortly before our deadline: it may yet commit or not, so nothing can
-    be said of what depends on it. Who has changed something already says so instead.
+    Raises `Unavailable` if the transaction is still undecided shortly before the request's deadline, because the answer
+    depends on it. A caller that has changed something already must report an unknown outcome instead.
     """
     while True:
         decision = await read_decision(session.state, transaction)

@@ -35,8 +35,8 @@ async def moved_registry(state: State, head: RegistryState, attempt: str, write_
 
 
 async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
-    """Whether an attempt has committed by now, wherever its slot says that it may have. A transaction's evidence is its
-    decision."""
+    """Whether an attempt has committed, by its evidence in the objects of the write set. The evidence of a transaction
+    is its decision."""
     if write_set.transaction is not None:
         return await transaction_committed(state, write_set.transaction)
     for entity in write_set.pointers:

@@ -1,8 +1,8 @@
-"""One instant of the registry: HEAD, and which of the transactions that it waits for had committed then.
+"""One instant of the registry: HEAD, and the decisions at that time of the transactions whose intents it has.
 
-A name that a transaction creates is an intent until it is settled, and counts as soon as the transaction's one object
-says `committed` (docs/design/transaction.md). A reader of several names must take one decision for all names
-of a transaction, and must not see one transaction's commit and miss another's that came before it.
+A name that a transaction creates is an intent until it is settled. It exists as soon as the transaction object has the
+status `committed` (docs/design/transaction.md). A reader of several names must use one decision for all names of a
+transaction, and must not see one transaction's commit without that of an earlier transaction.
 """
 
 from collections.abc import Callable, Sequence

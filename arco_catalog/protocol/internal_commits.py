@@ -20,15 +20,17 @@ from storage_backends import Applied, StoreError
 
 
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
-    """Takes the intents of decided transactions out of the registry, by whether each committed: entries that count, or
-    none. Nothing is written where there are none (any more)."""
+    """Settles the intents of decided transactions in the registry: those of committed ones become entries, and the
+    others are removed. `decided` maps each transaction to whether it committed. Writes nothing if there are no such
+    intents."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
     await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
-    """The same at best effort: a later request that reads the intent settles it, and so does the reconciler."""
+    """Settles intents as `settle_decided` does, but only counts a failure: a later request that reads an intent settles
+    it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:
@@ -38,7 +40,7 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
 async def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
-    """A registry commit under a fresh operation id."""
+    """Prepares a registry commit of the catalog itself, with a fresh operation id."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
     return await PreparedCommit.of(session.state, head, edits, [operation])
 

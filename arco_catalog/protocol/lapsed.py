@@ -16,19 +16,21 @@ from arco_catalog.state.transaction import committed
 from storage_backends import StoreError
 
 CROWDED = 100
-"""Transactions on which HEAD may wait before one that lays intents on names looks which of them are over. With those of
-one lease it bounds what HEAD holds of them."""
-A_RUN = 1_000
-"""Transactions that one run looks at, at most, the oldest first."""
+"""If HEAD has intents of more transactions than this, a transaction that places intents on names settles lapsed ones
+first. With the transactions of one lease, this bounds the intents in HEAD."""
+MAX_TRANSACTIONS = 1_000
+"""The limit of transactions in one run, the oldest first."""
 AT_ONCE = 32
 """Decisions that are read concurrently, and settled by one registry commit."""
 
 
-async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callable[[], bool] = lambda: False) -> int:
-    """Settles the intents on names of transactions that are decided, and of those past their lease, which it aborts.
-    What is inside its lease is left alone. Returns how many transactions were settled. What can't be read or written
-    is counted and left for the next run: nothing waits for this."""
-    waiting = pending_transactions((await session.state.head()).index)[:most]
+async def settle_lapsed(
+    session: Session, limit: int = MAX_TRANSACTIONS, should_stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Settles the intents on names of decided transactions, and of those whose lease is over, which it aborts. It
+    leaves transactions within their lease alone. Returns the number of settled transactions. Failed reads and writes
+    are counted, and left for the next run."""
+    waiting = pending_transactions((await session.state.head()).index)[:limit]
     settled = 0
     for batch in batches(waiting, AT_ONCE):
         if should_stop():

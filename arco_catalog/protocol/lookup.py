@@ -18,41 +18,42 @@ from arco_catalog.state.worker_threads import off_loop
 T = TypeVar("T")
 
 ROUNDS = 1_000
-"""How often one need may turn out to want more segments. Each time it gets further, and no index has so many in its
-way."""
+"""The limit of repetitions until all segments of one need are loaded. Each loads at least one, and no index has so
+many."""
 AHEAD = 8
-"""Segments that are read concurrently where many are needed."""
+"""The number of segments that are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Returned(Generic[T]):
+class _StepsResult(Generic[T]):
     value: T
 
 
-def _resume(steps: Steps[T]) -> Needs | _Returned[T]:
-    """What a computation needs next, or its result."""
+def _resume(steps: Steps[T]) -> Needs | _StepsResult[T]:
+    """Resumes a computation, and returns its next needs or the result."""
     try:
         return next(steps)
     except StopIteration as end:
-        return _Returned(end.value)
+        return _StepsResult(end.value)
 
 
 async def carry_out(state: State, index: Index, steps: Steps[T], size: int = 0) -> T:
-    """Runs a computation over the index, and loads what it needs. It runs in a worker thread unless `size`, how many
-    bytes it works on, is small. Raises `SegmentGone`, and what the computation raises."""
+    """Runs a computation on the index, loads the segments that it needs, and returns the result. It runs in a worker
+    thread unless `size`, the bytes of its input, is small. Raises `SegmentGone`, and what the computation raises."""
     while True:
         match await off_loop(size, lambda: _resume(steps)):
-            case _Returned(value):
+            case _StepsResult(value):
                 return value
             case Needs() as needs:
                 await load(state, index, needs)
 
 
 def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
-    """The same without reading: None if anything that it needs is not loaded."""
+    """Runs a computation on the index without reading, and returns the result; None if a segment that it needs is not
+    loaded."""
     while True:
         match _resume(steps):
-            case _Returned(value):
+            case _StepsResult(value):
                 return value
             case Needs() as needs if index.missing(needs):
                 steps.close()
@@ -71,21 +72,21 @@ async def load(state: State, index: Index, needs: Needs) -> None:
 
 
 async def namespace_entry(state: State, index: Index, namespace: Namespace) -> NamespaceEntry | None:
-    """The namespace's entry. Raises `SegmentGone`."""
+    """Loads the entry of a namespace, None if it does not exist. Raises `SegmentGone`."""
     if namespace:
         await load(state, index, Needs(keys=[namespace_key(namespace)]))
     return find_namespace(index, namespace)
 
 
 async def relation_entry(state: State, index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """The table or view that the name means. Raises `SegmentGone`."""
+    """Loads the entry of a name, None if there is none. Raises `SegmentGone`."""
     await load(state, index, Needs(keys=[relation_key(namespace, name)]))
     return find_relation(index, namespace, name)
 
 
 async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[tuple[str, JsonObject], None]:
-    """All entries whose keys start with `prefix`, in order, a few segments at a time: however many there are, what is
-    held in memory is bounded. Raises `SegmentGone`."""
+    """Yields all keys that start with `prefix` and their entries, in order. It reads a few segments at a time, so that
+    its memory is bounded. Raises `SegmentGone`."""
     key_ranges = index.key_ranges(prefix)
 
     async def read(key_range: KeyRange) -> Segment | None:

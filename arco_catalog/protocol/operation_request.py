@@ -97,21 +97,23 @@ class OperationRequest:
 
     @property
     def by(self) -> JsonObject:
-        """The caller, as records show it."""
+        """The caller, in the form of stored records."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
         return {"principal": self.principal, **session, "source": self.source}
 
     @property
-    def asked(self) -> JsonObject:
-        """The request itself, as records show it. The hash names the key's marker; the key may be a secret."""
+    def description(self) -> JsonObject:
+        """The request, in the form of stored records. They have the hash of the idempotency key, which names its
+        marker, because the key may be a secret."""
         known: JsonObject = {} if self.id is None else {"id": self.id}
         keyed: JsonObject = {} if self.key is None else {"idempotency_key_hash": self.key_hash()}
         return {"method": self.method, "path": self.path, **known, **keyed}
 
     def identity(self) -> RequestIdentity:
-        """The request that the key stands for. Raises `BadRequest` if the body has no canonical form."""
+        """Returns the identity of the request, which its marker records. Raises `BadRequest` if the body has no
+        canonical form."""
         try:
             payload = payload_hash(self.body)
         except ValueError as error:
@@ -121,7 +123,7 @@ class OperationRequest:
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
-        """The hash that names the key's marker."""
+        """Returns the hash that names the marker of the key."""
         assert self.key is not None
         return self.marker_hash(self.key)
 

@@ -12,22 +12,24 @@ from arco_catalog.state.index import Namespace
 
 
 async def rebuilt(session: Session, kept: Document | Reference | ValueReference) -> Answer:
-    """The answer as it was first given, or an equivalent one. Raises `NotFound` if the file that it tells of is
-    gone, and `InternalError` where a value is."""
+    """Returns a stored answer whole, with the bytes of the first one or equivalent ones. Raises `NotFound` if its
+    metadata file no longer exists, and `InternalError` if the value does not."""
     match kept:
         case Document():
             return kept
         case Reference():
             return await rebuilt_table(session, kept)
         case ValueReference(status, value):
-            return Document(status, told(value, await session.state.entity_value(value.kind, value.id)), value)
+            stored = await session.state.entity_value(value.kind, value.id)
+            return Document(status, body_of_value(value, stored), value)
         case _:
             assert_never(kept)
 
 
-def told(value: EntityValue, document: JsonObject) -> JsonObject:
-    """The answer that tells a value. What a change of a namespace answers besides is kept with it; the other values
-    hold what is told of them, but for the version of a semantic model, which is the value's own id."""
+def body_of_value(value: EntityValue, document: JsonObject) -> JsonObject:
+    """Returns the body of the answer to the change that has written a value. The value of a namespace has that body if
+    it is not the namespace with the properties. Other values are the body, to which a semantic model adds the version,
+    the value's id."""
     if value.kind == "namespace":
         answer = document.get("answer")
         return answer if isinstance(answer, dict) else described(value.levels, mapping(document, "properties"))
@@ -36,5 +38,5 @@ def told(value: EntityValue, document: JsonObject) -> JsonObject:
 
 
 def described(namespace: Namespace, properties: Mapping[str, JsonValue]) -> JsonObject:
-    """A namespace as clients are told of it."""
+    """Returns a namespace with the properties in the form of answers."""
     return {"namespace": [*namespace], "properties": dict(properties)}

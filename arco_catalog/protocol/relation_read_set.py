@@ -11,7 +11,7 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import Freshness, ReadSet
 from arco_catalog.state.access import CLAIM_AGE_MS, State
 from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs
@@ -153,7 +153,7 @@ async def _read_pointer(
     """The entry of the name under a HEAD, and its pointer, as `read_relation_under` chooses that."""
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
-    followed = Followed.of(entry.json)
+    followed = FollowedTable.of(entry.json)
     if followed is not None:
         return RelationReadSet(head, entry, followed.pointer(entry.entity, entry.kind), head_fresh, pointer_fresh=True)
     # Without a key no claim is put: the pointer may be of any age until the swap.

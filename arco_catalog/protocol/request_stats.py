@@ -21,14 +21,14 @@ KEY_DIGITS = 16
 
 @dataclass(slots=True)
 class RequestStats:
-    """One request's. `store` is None without telemetry: then its calls are not measured.
+    """The statistics of one request. `store` is None without telemetry, and its calls are then not measured.
 
-    `entities` are the tables and views that it was about, with the table's uuid where that is known. `attempt` is the
-    last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
-    planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
-    principal may not speak. `denied` is the privilege that its principal lacks, and on what. `vended` is what a cloud
-    answered that was asked for credentials. `stale_key`: the client sent its idempotency key more than a day after it
-    had made it. `unknown_outcome` is why it is open whether the change was made.
+    `entities` are the request's tables and views, with their uuids if known. `attempt` is the id of the last attempt,
+    and `tries` their number; a conflict is a lost compare-and-swap, after which the change was planned again. `session`
+    is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
+    privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
+    `stale_key`: the client sent an idempotency key that is more than a day old. `unknown_outcome` is the reason why the
+    outcome of the change is unknown.
     """
 
     store: Measurement | None = None
@@ -80,16 +80,16 @@ class collect_stats:  # noqa: N801 - used as a function is
 
 
 def current_stats() -> RequestStats:
-    """The stats of the request that is under way."""
+    """Returns the statistics of the present request; empty ones outside of a request."""
     return _open.get() or RequestStats()
 
 
 def note_vended(outcome: str) -> None:
-    """Notes what a cloud answered that the request asked for credentials."""
+    """Records the result of the request's call to a cloud for credentials."""
     current_stats().vended = outcome
 
 
 def note_stale_key() -> None:
-    """Notes that the idempotency key of the request is too old to be executed: its outcome is unknown by the client's
-    own delay, and by no failure of the catalog."""
+    """Records that the request's idempotency key is too old to be executed. Its outcome is then unknown because the
+    client waited, not because the catalog failed."""
     current_stats().stale_key = True

@@ -200,11 +200,11 @@ class CatalogAccess(RestrictedAccess):
         """The standing on this HEAD of the realm, from the cache or the registry."""
         found = self._judgements.standing(head, self.identity, self._catalog)
         if found is None:
-            found = await carry_out(self._realm, head.index, self._looked_up(head.index))
+            found = await carry_out(self._realm, head.index, self._computed_standing(head.index))
             self._judgements.add_standing(head, self.identity, self._catalog, found)
         return found
 
-    def _looked_up(self, index: Index) -> Steps[RealmStanding]:
+    def _computed_standing(self, index: Index) -> Steps[RealmStanding]:
         yield Needs(keys=[catalog_key(self._catalog)])
         catalog = find_catalog(index, self._catalog)
         standing = yield from standing_of(index, self.identity)

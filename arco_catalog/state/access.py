@@ -1,5 +1,6 @@
-"""Access to a catalog's durable records, for one request: read through caches that are always revalidated, create
-once, and move by compare-and-swap until the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
+"""Access to a catalog's stored records for one request. Reads go through caches, which are revalidated with the store.
+Writes create an object once or swap it, and are sent again until the store's answer is definite
+(docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -52,30 +53,33 @@ VALUE_FIELDS = ("version", "properties", "answer")
 
 
 class SegmentGone(InternalError):
-    """A segment that a commit names is not there: so old a commit was collected, or our state is at fault."""
+    """A segment that a commit refers to does not exist: a collection deleted it because the commit is old, or the
+    stored state is faulty."""
 
 
-class Occupied(InternalError):
+class KeyConflict(InternalError):
     """An object with other content exists under a key that only its writer should use."""
 
 
 Made = Callable[[bytes], bool]
-"""Whether the object found was made from the one that we wrote."""
+"""Returns whether a stored object, given by its bytes, is a later state of the object that we has written."""
 
 
 def nothing_is_made(there: bytes) -> bool:
-    """For objects that never change."""
+    """Returns False: an object that never changes has no later state."""
     return False
 
 
 T = TypeVar("T")
 
 _instants = count(1)
-"""Orders the reads and writes of this process. Sequence numbers do not: a restore puts lower ones."""
+"""Numbers the reads and writes of this process in their order. Sequence numbers of HEAD can't do this, because a
+restore writes lower ones."""
 
 
 POINTER_AGE_MS = 1_000
-"""How old a pointer may be that a swap names without another read: too young for more moves than it remembers."""
+"""A swap may rely on a cached pointer of at most this age. In so short a time a pointer does not get more moves than it
+lists."""
 CLAIM_AGE_MS = 60_000
 """How old a cached pointer or HEAD may be whose sequence number an attempt declares: evidence of it is searched from
 there, by each process that comes after it."""
@@ -83,7 +87,7 @@ there, by each process that comes after it."""
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """When a call was sent: the place among the calls of this process, and the machine's time."""
+    """When a call was sent: its number among the calls of this process, and the machine's wall clock."""
 
     order: int
     wall_ms: int
@@ -91,7 +95,8 @@ class CallTime:
 
 @dataclass(slots=True)
 class CacheEntry(Generic[T]):
-    """A value, and when the last call that showed it was sent; for a write of our own, when it was acknowledged."""
+    """A cached value, and when the last call that returned it was sent; for a write of this process, when it was
+    acknowledged."""
 
     value: T
     at: CallTime
@@ -99,8 +104,8 @@ class CacheEntry(Generic[T]):
 
 @dataclass
 class Caches:
-    """What one process remembers of one catalog. Nothing in it is believed without asking the store, but for what never
-    changes: values and segments."""
+    """The records of one catalog that a process has cached. Values and segments never change; everything else is
+    revalidated with the store before an answer depends on it."""
 
     segments: ByteCache[str, Segment]
     pointers: ByteCache[str, CacheEntry[Pointer]]
@@ -111,14 +116,14 @@ class Caches:
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
-        """Empty ones that take no more than so many bytes together, beside HEAD, which is bounded by its spilling."""
+        """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
         return cls(ByteCache(limit * 32 // 52), ByteCache(limit * 16 // 52), ByteCache(limit * 4 // 52))
 
 
 class State:
-    """The records of one catalog as one request reaches them; `store` carries the request's deadline.
+    """Reads and writes the records of one catalog for one request. Calls of `store` end at the request's deadline.
 
-    Every method raises `StoreUnavailable` if a read got no answer, and `InternalError` if a record can't be read.
+    Every method raises `StoreUnavailable` if a read gets no answer, and `InternalError` for a corrupt record.
     """
 
     def __init__(
@@ -131,23 +136,23 @@ class State:
         key_policy: KeyPolicy | None = None,
         allowed_locations: Sequence[str] = (),
     ) -> None:
-        """`key_policy` is what a registry commit records where the catalog has no record yet, and `allowed_locations`
-        those of a new catalog; None records nothing."""
+        """A registry commit records `key_policy` if the catalog has no record of one, and `allowed_locations` if the
+        catalog is new. None, or an empty sequence, records nothing."""
         self.store = store
         self.paths = paths
         self._caches = caches
         self._runtime = runtime
         self._loaded: dict[str, Segment] = {}
         self._not_done_until: dict[str, int] = {}
-        """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
+        """By operation, the sequence number up to which the registry's history is known not to contain it."""
         self._limits = limits
         self._key_policy = key_policy
         self._allowed_locations = allowed_locations
         self._viewed: tuple[RegistryState, RegistryState] | None = None
-        """A HEAD, and the view of it that this request has."""
+        """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
     async def has_any(self) -> bool:
-        """Whether anything is stored here."""
+        """Whether the state folder has any object."""
         return bool((await self.store.list(f"{self.paths.state}/")).entries)
 
     def _call_time(self) -> CallTime:
@@ -156,25 +161,28 @@ class State:
     # Registry
 
     def _is_young(self, cached: CacheEntry[T], max_age_ms: int) -> bool:
-        """Whether a value was read, or made here, within this time. A clock that was set back makes it old."""
+        """Whether a value was read or written less than `max_age_ms` ago. False if the clock was set back since."""
         return 0 <= self._runtime.now_ms() - cached.at.wall_ms < max_age_ms
 
     def cached_head(self, max_age_ms: int | None = None) -> RegistryState | None:
-        """HEAD as this process saw it last, if that is not longer ago than `max_age_ms`: good enough to plan a
-        compare-and-swap, never to answer a client from."""
+        """Returns the cached HEAD; None if there is none, or none younger than `max_age_ms`. It may be outdated: it is
+        good to plan a compare-and-swap on, which fails then, but not to answer a client."""
         known = self._caches.head
         if known is None or (max_age_ms is not None and not self._is_young(known, max_age_ms)):
             return None
         return self._view(known.value)
 
     async def head(self) -> RegistryState:
-        """HEAD as it is now. Raises `HeadLost`."""
+        """Reads HEAD, or returns the cached one after the store confirmed it; an empty state if the catalog has no
+        registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
         key, cached, sent = self.paths.manifest, self._caches.head, self._call_time()
         known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
         if isinstance(found, Missing) and await had_head(self.store, self.paths):
             sent = self._call_time()
-            found = await self.store.get(key)  # the commits that were listed may be later than the first look
+            found = await self.store.get(
+                key
+            )  # another process may have written HEAD and the commits after the first read
             if isinstance(found, Missing):
                 raise HeadLost(self.paths)
         match found:
@@ -190,27 +198,29 @@ class State:
                 return RegistryState.empty()
 
     def _view(self, head: RegistryState) -> RegistryState:
-        """A HEAD that reads those segments which this request has loaded."""
+        """Returns a HEAD whose index uses the segments that this request has loaded."""
         if self._viewed is None or self._viewed[0] is not head:
             self._viewed = head, head.with_segments(self.loaded_segment)
         return self._viewed[1]
 
     def cache_head(self, head: RegistryState, at: CallTime | None = None) -> None:
-        """Caches a HEAD that was read, or made just now. The read that was sent last counts, whatever the sequence
-        numbers: answers overtake each other, and a restore puts an earlier HEAD."""
+        """Caches a HEAD that was read at `at` or written just now, unless a call that was sent later cached another.
+        Sequence numbers don't decide, because a restore writes an earlier HEAD."""
         known, at = self._caches.head, at or self._call_time()
         if known is None or at.order >= known.at.order:
             self._caches.head = CacheEntry(head.with_segments(no_segments), at)
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
-        """The registry's commit point. `expected` is None for its first commit."""
+        """Commits to the registry by a swap of HEAD from the version `expected`, None for the first commit. Raises as
+        `swap` does."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
             self.cache_head(RegistryState(successor.document, successor.index, outcome.version))
         return outcome
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
-        """A new commit on a HEAD, made now. It needs the segments that it rewrites where it spills."""
+        """Plans a new commit on a HEAD, with these edits and operations. If it spills, it needs the segments that it
+        rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
@@ -221,10 +231,10 @@ class State:
         return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=operations, spilled=spilled)
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:
-        """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
-        is none. Walks back up to 500 commits a GET (docs/design/registry.md#history), once: history never changes, so
-        the same request looks again only at what came since. Others may wait for that look (shared_commits.py). Raises
-        `CommitStateUnknown` where history ends."""
+        """Returns the id of the registry commit with an operation that was first tried when the sequence number was
+        `since`; None if there is none. It reads history backwards, up to 500 commits a GET
+        (docs/design/registry.md#history). A second search by the same request covers only later commits, because
+        history never changes. Raises `CommitStateUnknown` if the history no longer reaches back to `since`."""
         since, until = max(since, self._not_done_until.get(operation, 0)), head.sequence
         while True:
             commit = head.commit_of(operation)
@@ -236,7 +246,7 @@ class State:
             head = await self.registry_commit(head.before)
 
     async def registry_commit(self, commit_id: str) -> RegistryState:
-        """One commit of the registry's history."""
+        """Reads one commit of the registry's history. Raises `CommitStateUnknown` if it was deleted."""
         key = self.paths.registry_commit(commit_id)
         found = await self.store.get(key)
         if not isinstance(found, Found):
@@ -245,8 +255,8 @@ class State:
         return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 
     def loaded_segment(self, segment: str) -> Segment | None:
-        """A segment that this request or this process has loaded. What a request has loaded stays so until it ends, so
-        that it makes progress however small the cache is."""
+        """Returns a segment that this request has loaded or the process has cached; None otherwise. What it returns
+        stays loaded until the request ends, so that a small cache can't stop its progress."""
         known = self._loaded.get(segment)
         if known is None:
             known = self._caches.segments.get(segment)
@@ -255,12 +265,12 @@ class State:
         return known
 
     async def fetch_segment(self, segment: str) -> None:
-        """Loads a segment."""
+        """Loads a segment for the rest of this request. Raises `SegmentGone`."""
         self._loaded[segment] = await self.segment(segment)
         self._cache_segment(self._loaded[segment])
 
     async def segment(self, segment: str) -> Segment:
-        """A segment, for one look. Immutable, so what was read once is good. Raises `SegmentGone`."""
+        """Returns a segment, from memory or from the store, without keeping it. Raises `SegmentGone`."""
         known = self._loaded.get(segment) or self._caches.segments.get(segment)
         if known is not None:
             return known
@@ -279,12 +289,12 @@ class State:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
-        """The properties that an entry names."""
+        """Reads the properties of a namespace, given the id of the value."""
         return mapping(await self.namespace_value(value), "properties")
 
     async def namespace_value(self, value: str) -> JsonObject:
-        """The properties that an entry names, and what else their value has, without the answer to the change that made
-        it. Immutable, so what was read once is good."""
+        """Reads the value of a namespace, which has the properties, without the answer of the change that has written
+        it. Values never change, so a cached one is returned without a read."""
         known = self._caches.values.get(value)
         if known is None:
             stored = await self.entity_value("namespace", value)
@@ -293,8 +303,8 @@ class State:
         return known
 
     async def entity_value(self, kind: str, value: str) -> JsonObject:
-        """All that a change of an entity wrote of it: a namespace's properties, say, and the answer where they are not
-        the answer. Raises `InternalError` where it is gone."""
+        """Reads the whole value that a change of an entity has written, such as a namespace's properties, with the
+        answer of the change if that is another document. Raises `InternalError` if it does not exist."""
         key = self.paths.entity_value(kind, value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
@@ -302,7 +312,8 @@ class State:
         return parse_record(found.body, key)
 
     async def description(self, kind: str, value: str) -> JsonObject:
-        """What describes a generic table or a policy. Immutable, so what was read once is good."""
+        """Reads the description of a generic table, semantic model or policy. Descriptions never change, so a cached
+        one is returned without a read."""
         known = self._caches.values.get(value)
         if known is None:
             known = await self.entity_value(kind, value)
@@ -310,7 +321,8 @@ class State:
         return known
 
     async def page_key(self) -> bytes:
-        """What a realm seals page tokens with: made once, by whichever process needs it first, and never changed."""
+        """Returns the key with which a realm seals page tokens. The first process that needs it creates it; it never
+        changes."""
         path = self.paths.page_key
         known = self._caches.values.get(path)
         while known is None:
@@ -320,22 +332,22 @@ class State:
                     self._caches.values.put(path, known, PARSED_SIZE * len(body))
                 case _:
                     made: JsonObject = {"version": 1, "key": f"{self._runtime.uuid()}{self._runtime.uuid()}"}
-                    with suppress(Occupied):  # another process was first: its key is read
+                    with suppress(KeyConflict):  # another process was first: the loop reads its key
                         await self.create(path, dumps(made))
         return text(known, "key").encode()
 
     # Pointers
 
     def cached_pointer(self, entity: str, max_age_ms: int | None = None) -> Pointer | None:
-        """The pointer as this process saw it last, if that is not longer ago than `max_age_ms`: good enough to plan a
-        compare-and-swap, never to answer a client from."""
+        """Returns the cached pointer; None if there is none, or none younger than `max_age_ms`. It may be outdated: it
+        is good to plan a compare-and-swap on, which fails then, but not to answer a client."""
         cached = self._caches.pointers.get(entity)
         if cached is None or (max_age_ms is not None and not self._is_young(cached, max_age_ms)):
             return None
         return cached.value
 
     async def pointer(self, entity: str) -> Pointer | None:
-        """The pointer as it is now; None if there is none."""
+        """Reads a pointer, or returns the cached one after the store confirmed it; None if it does not exist."""
         key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
         known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):
@@ -352,13 +364,15 @@ class State:
                 return None
 
     def cache_pointer(self, pointer: Pointer, size: int, at: CallTime | None = None) -> None:
-        """Caches a pointer that was read, or made just now, as `cache_head` does; `size` is that of its JSON."""
+        """Caches a pointer that was read at `at` or written just now, unless a call that was sent later cached another.
+        `size` is that of its JSON in bytes."""
         known, at = self._caches.pointers.get(pointer.entity), at or self._call_time()
         if known is None or at.order >= known.at.order:
             self._caches.pointers.put(pointer.entity, CacheEntry(pointer, at), PARSED_SIZE * size)
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:
-        """A table's commit point, or any other move of its pointer."""
+        """Moves a pointer by a swap from the version `expected`, None to create it. For a table's commit this is the
+        commit point. Raises as `swap` does."""
         body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
         if isinstance(outcome, Applied):
@@ -370,11 +384,12 @@ class State:
     async def create(
         self, key: str, body: bytes, store: ObjectStore | None = None, *, made_from_ours: Made = nothing_is_made
     ) -> Version | None:
-        """Writes an object whose key holds an id of its writer's, or whose bytes follow from its key, once. A refusal
-        may be our own echo, so what is there is read and compared, always (docs/design/store.md#rule-1).
+        """Creates an object whose key contains an id of its writer, or whose bytes follow from the key. If the store
+        rejects the write, the object there may be from an earlier sending of it, so it is read and compared
+        (docs/design/store.md#rule-1).
 
-        Returns its version; None if it has changed since, which `made_from_ours` tells of what is there. Raises
-        `Occupied` if something else is there, and `StoreError` if the write did not land.
+        Returns the object's version; None if the object there has changed since, as `made_from_ours` decides from its
+        bytes. Raises `KeyConflict` if it is another object, and `StoreError` if the write did not apply.
         """
         where = store or self.store
         while True:
@@ -388,23 +403,24 @@ class State:
                         case Found(there) if made_from_ours(there):
                             return None
                         case Found():
-                            raise Occupied(f"{key} already exists with other content")
+                            raise KeyConflict(f"{key} already exists with other content")
                 case Unknown():
                     pass
             await self.pause()
 
     async def swap(self, key: str, body: bytes, expected: Version | None) -> Applied | PreconditionFailed:
-        """Sends one compare-and-swap until its answer is definite; `expected` None is the absence of the object.
+        """Sends one compare-and-swap until its outcome is definite. `expected` None means that the object must not
+        exist.
 
-        `PreconditionFailed` may be the echo of our own write: whoever gets it reads the object and looks for their id.
-        Raises `CommitStateUnknown` if time runs out, or the store denies us, while the outcome is unknown, `StoreError`
-        if nothing was sent.
+        `PreconditionFailed` may be the echo of our own write: the caller must read the object and search it for its own
+        id. Raises `CommitStateUnknown` if the deadline passes or the store denies access while the outcome is unknown,
+        and `StoreError` if nothing was applied.
         """
         sent = False
         while True:
             try:
                 outcome = await self.store.put(key, body, ABSENT if expected is None else Matches(expected))
-            except StoreError as error:  # this sending did not land; an earlier one may have
+            except StoreError as error:  # this sending was not applied, but an earlier one may have been
                 if sent:
                     raise CommitStateUnknown(
                         "The store did not answer in time, so it is unknown whether the change was made"
@@ -416,13 +432,13 @@ class State:
             await self.pause()
 
     async def pause(self) -> None:
-        """A short wait, jittered, before the same write is sent again."""
+        """Waits a short random time, before a write is sent again."""
         await self._runtime.sleep(pause_s(self._runtime.random(), 2 * RESEND_SECONDS))
 
 
 def encode_value(properties: JsonObject, answer: JsonObject | None = None, replaced: JsonObject | None = None) -> bytes:
-    """The stored form of a namespace's properties, with the answer to their change where that is another document.
-    Fields that a later version added to the `replaced` value are kept."""
+    """Returns the stored form of a namespace's properties, with the answer to their change if that is another document.
+    Fields of the `replaced` value that this version does not know are kept."""
     own: JsonObject = {} if answer is None else {"answer": answer}
     later = {field: value for field, value in (replaced or {}).items() if field not in VALUE_FIELDS}
     return dumps({**later, "version": 1, "properties": properties, **own}, sort_keys=True)

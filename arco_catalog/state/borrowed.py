@@ -1,7 +1,8 @@
-"""Folders outside of an entity's own locations from which its metadata takes files: the registry knows them as
-*borrowed*, so that nobody purges them under it (docs/design/purge.md#rule-16).
+"""Folders outside of an entity's own locations from which the metadata takes files. The registry records them as
+*borrowed*, so that no purge deletes files in them (docs/design/purge.md#rule-16).
 
-The name's entry lists them, and stays their list when it becomes a tombstone; a key for each finds who borrows there.
+The entry of the name lists them, also after it became a tombstone. In addition, each has a key of its own, by which the
+entities that borrow from a location are found.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,13 +16,13 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
 MAX_BORROWED = 32
-"""Folders of one entity."""
+"""The limit of borrowed folders of one entity."""
 MAX_QUOTED = 200
-"""Characters of a file's name that an error quotes."""
+"""How many characters of a file's name an error quotes."""
 
 
 def borrowed_key(path: str, entity: str) -> str:
-    """Key of what one entity borrows from a path, given by its normal form."""
+    """Returns the key of an entity's loan from a path, given by its normal form."""
     return f"{_borrowed_in(path)}\n{entity}"
 
 
@@ -45,24 +46,25 @@ class Loans:
         return {"borrowed": [*self.locations], "borrowed_files": direct} if self.locations else {}
 
     def cover(self, path: Location) -> bool:
-        """Whether files directly in a path are known as borrowed."""
+        """Whether files directly in this path are known as borrowed."""
         return path.normal in self.locations or path.inside_any(self.widened)
 
 
 def borrowed_holds(entity: str, loans: Loans, transaction: str | None = None) -> Edits:
-    """Edits by which an entity borrows from these paths; with a transaction, if that commits."""
+    """Returns the index changes by which an entity borrows from these paths; with a transaction, only if that
+    commits."""
     hold: JsonObject = {"entity": entity} if transaction is None else {"entity": entity, "transaction": transaction}
     direct: JsonObject = {**hold, "direct": True}
     return {borrowed_key(path, entity): hold if path in loans.widened else direct for path in loans.locations}
 
 
 def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
-    """Edits by which it borrows from them no longer."""
+    """Returns the index changes that end an entity's loans from these paths."""
     return {borrowed_key(path, entity): None for path in paths}
 
 
 def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans) -> Steps[Edits]:
-    """Edits by which an entity, which borrowed from the paths of `before`, borrows from these instead."""
+    """Returns the index changes that replace an entity's loans from the paths in `before` by `loans`."""
     holds = borrowed_holds(entity, loans)
     yield Needs(keys=[*holds])
     edits: dict[str, JsonObject | None] = {**returned_loans(entity, before)}
@@ -74,7 +76,7 @@ def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans
 
 
 def folders_of(files: Iterable[str]) -> list[Location]:
-    """The paths of these files, each once. Raises `BadRequest` for what names no file."""
+    """Returns the folders of these files, each once. Raises `BadRequest` for a text that is no location of a file."""
     paths: dict[str, Location] = {}
     for file in files:
         location = Location.of_file(file)
@@ -89,13 +91,14 @@ def folders_of(files: Iterable[str]) -> list[Location]:
 
 
 def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Location]:
-    """The paths outside of these locations. One with a level `..` is outside of all: some readers resolve it."""
+    """Returns the paths outside of these locations. A path with a level `..` counts as outside, because some readers
+    resolve it."""
     return [path for path in paths if path.has_dots or not path.inside_any(locations)]
 
 
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
-    """The loans, and these paths. Of too many, paths inside `within`, the namespace's, are widened: they
-    are replaced by paths that hold them. Raises `BadRequest` where that leaves too many."""
+    """Returns the loans with these paths added. If they are too many, paths inside `within`, the location of the
+    namespace, are replaced by wider paths that contain them. Raises `BadRequest` if they are still too many."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)
     while len(merged_loans.locations) > MAX_BORROWED:
@@ -110,7 +113,7 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
 
 
 def _widened(loans: Loans, within: Location) -> Loans | None:
-    """The loans with the deepest paths replaced by their parents; None where that would leave the namespace."""
+    """Returns the loans with the deepest paths replaced by their parents; None if no parent is inside `within`."""
     parents = {
         path: parent
         for path in loans.locations
@@ -129,13 +132,14 @@ def _widened(loans: Loans, within: Location) -> Loans | None:
 
 
 def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Another entity whose borrowed files may be in this location, if there is one."""
+    """Returns another entity whose borrowed files may be in this location, None if there is none."""
     borrowers = yield from borrowers_of(index, location, entity)
     return next(iter(borrowers), None)
 
 
 def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
-    """All other entities that borrow from this location, from a path inside it, or by a widened path around it."""
+    """Returns all other entities that borrow from this location, from a path inside it, or by a widened path around
+    it."""
     within, around = _borrowed_in(location.normal), [f"{_borrowed_in(path)}\n" for path in location.around()]
     yield Needs(scans=[Scan(prefix) for prefix in (within, *around)])
     holds = [hold for _, hold in index.scan(within)]

@@ -9,12 +9,12 @@ V = TypeVar("V")
 
 
 ENTRY_BYTES = 256
-"""What an entry takes beside its value: the key, and its place in the table."""
+"""The memory of an entry without the value: the key, and its slot in the table."""
 
 
 class ByteCache(Generic[K, V]):
-    """Keeps what was used last, as long as the sizes that came with it, and `ENTRY_BYTES` for each, add up to no more
-    than `limit` bytes. Keys are of bounded length."""
+    """A cache that drops the least recently used entries so that their sizes, with `ENTRY_BYTES` for each, add up to at
+    most `limit` bytes. Keys must be of bounded length."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,7 +22,7 @@ class ByteCache(Generic[K, V]):
         self.size = 0
 
     def get(self, key: K) -> V | None:
-        """What was kept under the key."""
+        """Returns the value of a key, None if it is not cached."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -30,7 +30,7 @@ class ByteCache(Generic[K, V]):
         return entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Keeps a value of `size` bytes; one larger than the whole cache is not kept."""
+        """Caches a value of `size` bytes, unless it is larger than the whole cache."""
         self.drop(key)
         size += ENTRY_BYTES
         if size > self._limit:
@@ -42,7 +42,7 @@ class ByteCache(Generic[K, V]):
             self.size -= gone
 
     def drop(self, key: K) -> None:
-        """Forgets a key."""
+        """Removes a key, if it is cached."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.size -= entry[1]

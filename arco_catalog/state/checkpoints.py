@@ -2,8 +2,8 @@
 walk began at; for an entity that is not walked to the end, what is left. A version never comes back, so a checkpoint
 stays true; a lost one costs a walk (docs/design/reconciliation.md#reconciler).
 
-An entity that is not walked to the end is kept apart, under `begun`, which earlier versions don't know: they walk it
-from the start. Nor do they know `after`, which says whose turn it was last.
+An entity whose walk is not complete is saved apart, under `begun`. Earlier versions don't read that field and walk
+such an entity from the start. Nor do they read `after`, the entity that was walked last.
 """
 
 import hashlib
@@ -14,32 +14,32 @@ from functools import partial
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
-from arco_catalog.state.compare_and_swap import Contended, Stored, update_until_applied
+from arco_catalog.state.compare_and_swap import StoredValue, UpdateContention, update_until_applied
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found, Version
 
 SHARDS = 16
-"""How many objects hold the checkpoints: each run reads all, and writes those in which something changed."""
+"""The number of objects with checkpoints. Each run reads all of them, and writes those in which an entry changed."""
 TRIES = 5
-"""How often one shard is written in vain, because other runs write it, before its changes are given up."""
+"""After so many writes of a shard that failed because other runs did, its changes are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Files of an entity that are yet to be walked: from `newest` back to `until`, which is not one of them; None: to
-    where the entity begins."""
+    """Files of an entity that are yet to be walked: from `newest` back to `until`, which is not one of them, or to the
+    entity's first file if that is None."""
 
     newest: MetadataFile
     until: str | None
     failed: bool = False
-    """Whether a walk came to an end here because something could not be read."""
+    """Whether a walk stopped here because a file or receipt could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkCheckpoint:
-    """How far an entity was walked: from `file` back to its beginning, but for what is `left`. `version` is that of the
-    pointer if the walk was complete, else empty, and matches none."""
+    """How far an entity was walked: from `file` back to the first file, except for the spans in `left`. `version` is
+    that of the pointer if the walk was complete, and empty otherwise, which matches no pointer."""
 
     version: str
     file: str
@@ -47,14 +47,14 @@ class WalkCheckpoint:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing to do before the pointer moves."""
+        """Whether the walk was complete, so that no work is left until the pointer moves."""
         return self.version != ""
 
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of all entities as one run knows them. `after` is the entity whose turn was last; `damaged` are
-    shards that could not be read, and count as empty."""
+    """The checkpoints of all entities that one run has read or recorded. `after` is the entity that was walked last;
+    `damaged` are messages about shards that could not be read, and count as empty."""
 
     by_entity: dict[str, WalkCheckpoint] = field(default_factory=dict)
     after: str | None = None
@@ -79,19 +79,19 @@ class Checkpoints:
         self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def forget(self, entities: Iterable[str]) -> None:
-        """Forgets entities that are gone."""
+        """Removes the checkpoints of entities that no longer exist."""
         for entity in entities:
             self.by_entity.pop(entity, None)
             self._changed.setdefault(shard_of(entity), set()).add(entity)
 
     def pass_turn(self, entity: str) -> None:
-        """Remembers whose turn it was last."""
+        """Records that `entity` was walked last."""
         self.after = entity
         self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores what changed, beside what others stored meanwhile. Raises `StoreError`; what could not be stored by
-        then is walked again."""
+        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. Raises `StoreError`;
+        changes that were not saved are walked again."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
@@ -111,16 +111,16 @@ class Checkpoints:
                 partial(self._parsed, state.paths.checkpoints(number)),
                 lambda stored: {entity: walked for entity, walked in {**stored, **ours}.items() if entity not in gone},
                 lambda merged: dumps(_to_json(merged, self.after if number == 0 else None), sort_keys=True),
-                known=Stored(entries, self._versions[number]) if number in self._versions else None,
+                known=StoredValue(entries, self._versions[number]) if number in self._versions else None,
                 tries=TRIES,
             )
-        except Contended:
+        except UpdateContention:
             self._versions.pop(number, None)
         else:
             self._versions[number] = written.version
 
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
-        """What a shard tells now; nothing, if it can't be read."""
+        """Reads the checkpoints of a shard; empty if it does not exist or can't be read."""
         key = state.paths.checkpoints(number)
         found = await state.store.get(key)
         self._versions[number] = found.version if isinstance(found, Found) else None
@@ -132,16 +132,16 @@ class Checkpoints:
         try:
             document = parse_record(found.body, key)
             entries = {**mapping(document, "walked"), **mapping(document, "begun")}
-            told = {entity: _parsed(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
+            checkpoints = {entity: _parsed(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
         except InternalError as error:
-            self.damaged.append(f"{key} can't be read ({error.message}): what it told is walked again")
+            self.damaged.append(f"{key} can't be read ({error.message}): its entities are walked again")
             return {}
         self.after = self.after or optional_text(document, "after")
-        return told
+        return checkpoints
 
 
 def shard_of(entity: str) -> int:
-    """Where an entity's entry is."""
+    """Returns the number of the shard with an entity's checkpoint."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 

@@ -1,4 +1,4 @@
-"""Changing one stored object by compare-and-swap, beside others who change it too."""
+"""Changes one stored object by compare-and-swap, concurrently with other writers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from storage_backends import ABSENT, Applied, Found, Matches, StoreUnavailable, 
 T = TypeVar("T")
 
 TRIES = 16
-"""How often an object is read anew because others write it, unless the caller says otherwise."""
+"""The default limit of tries, of which each reads the object anew because another writer changed it."""
 
 
-class Contended(StoreUnavailable):
-    """Others changed the object each time that we tried to: nothing of ours is in it."""
+class UpdateContention(StoreUnavailable):
+    """Other writers changed the object during each try, so our change was not applied."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored(Generic[T]):
-    """What an object holds at a version; None is the version of one that is not there."""
+class StoredValue(Generic[T]):
+    """The value of an object at a version; the version is None if the object does not exist."""
 
     value: T
     version: Version | None
@@ -32,30 +32,34 @@ async def update_until_applied(
     mutate: Callable[[T], T | None],
     encode: Callable[[T], bytes],
     *,
-    known: Stored[T] | None = None,
+    known: StoredValue[T] | None = None,
     tries: int = TRIES,
-) -> Stored[T]:
-    """Changes the object under `key` and returns what was applied; or what is there, if `mutate` has nothing to change.
+) -> StoredValue[T]:
+    """Changes the object under `key`, and returns the value that was written, or the stored one if `mutate` returns
+    None because there is nothing to change.
 
-    Each try takes the value that `read` makes of the object (None: there is none), lets `mutate` change it and swaps it
-    for the version that was read. A write that was refused, or whose outcome is unknown, is followed by another read:
-    `mutate` must recognise a change of ours that has been made. With `known` the first try needs no read. `mutate` and
-    `encode` are pure.
+    Each try parses the object by `read` (None if it does not exist), changes the value by `mutate`, and writes it if
+    the object still has the version that was read. After a write that was refused or has an unknown outcome, the next
+    try reads again, so `mutate` must return None for a value that has the change already. With `known` the first try
+    needs no read. `mutate` and `encode` must be pure.
 
-    Raises `Contended` after so many tries, what `read` raises, and `StoreError`.
+    Raises `UpdateContention` after the last try, what `read` raises, and `StoreError`.
     """
     stored = known
     for _ in range(tries):
         if stored is None:
             found = await state.store.get(key)
-            stored = Stored(read(found), found.version) if isinstance(found, Found) else Stored(read(None), None)
+            if isinstance(found, Found):
+                stored = StoredValue(read(found), found.version)
+            else:
+                stored = StoredValue(read(None), None)
         value = mutate(stored.value)
         if value is None:
             return stored
         when = ABSENT if stored.version is None else Matches(stored.version)
         outcome = await state.store.put(key, encode(value), when)
         if isinstance(outcome, Applied):
-            return Stored(value, outcome.version)
+            return StoredValue(value, outcome.version)
         stored = None
         await state.pause()
-    raise Contended(f"{key} was changed by others in each of {tries} attempts: try again")
+    raise UpdateContention(f"{key} was changed by others in each of {tries} attempts: try again")

@@ -1,4 +1,4 @@
-"""Deletes many objects for certain: what is of unknown outcome is deleted again. For objects whose names are never used
+"""Deletes many objects, and deletes those again whose outcome is unknown. Only for objects whose keys are never used
 again."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,12 +11,13 @@ K = TypeVar("K")
 TRIES = 10
 
 Delete = Callable[[Sequence[K]], Awaitable[Mapping[K, Unknown | StoreError]]]
-"""Deletes at most 1,000 objects, and returns those that are left, each with the reason."""
+"""Deletes at most 1,000 objects, and returns those that may be left, each with the reason."""
 
 
 async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Callable[[], Awaitable[None]]) -> None:
-    """Returns when all of at most 1,000 objects are gone. Raises the first `StoreError` of one that could not be
-    deleted, after all others were tried, and `StoreUnavailable` where it is still unknown after several tries."""
+    """Deletes at most 1,000 objects, and returns when none of them exists. Raises the first `StoreError` of an object
+    that could not be deleted, after all others were tried, and `StoreUnavailable` if an outcome is unknown after all
+    tries."""
     for _ in range(TRIES):
         left = await delete(items)
         for reason in left.values():

@@ -1,7 +1,7 @@
-"""What the registry's index holds: namespaces, relations (tables, views, generic tables, semantic models), tombstones,
-and holds on locations (docs/design/registry.md).
+"""The entries of the registry's index: namespaces, relations (tables, views, generic tables, semantic models),
+tombstones, and holds on locations (docs/design/registry.md).
 
-Each class reads one entry and keeps its JSON, so that fields which a later version added survive a rewrite.
+Each class wraps the JSON of one entry, so that a rewrite keeps fields that a later version added.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
 DescribedKind = Literal["generic-table", "semantic-model"]
-"""What the catalog keeps a description of, and nothing else: a table of another format, and a document that says what
-tables and views mean."""
+"""The kinds of entity of which the catalog stores only a description: a table of another format than Iceberg, and a
+document about the meaning of tables and views."""
 DESCRIBED_KINDS: tuple[DescribedKind, ...] = get_args(DescribedKind)
 Kind = Literal["table", "view"] | DescribedKind
-"""What a name of a namespace can mean."""
+"""The kinds of entity that a name in a namespace can have."""
 
 NO_LOANS = Loans()
 
@@ -38,11 +38,11 @@ TOMBSTONE_FIELDS = (
     *("namespace", "namespace_entity", "name", "operation", "sequence", "place", "dropped_ms", "state"),
     *("purge_requested", "task", "purge_after", "task_version", "begun_version", "purged_ms"),
 )
-"""The fields that a tombstone has besides those of the entry that it was."""
+"""The fields of a tombstone that the entry before the drop does not have."""
 
 
 class PendingTransaction(Exception):
-    """An entry is the intent of a transaction, which must be decided and settled first (docs/design/transaction.md)."""
+    """An entry is an intent of a transaction, which must be decided and settled first (docs/design/transaction.md)."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -51,18 +51,18 @@ class PendingTransaction(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEntry:
-    """A namespace. Its properties are an immutable value of their own, `value`; its location is repeated here because
-    every create needs it."""
+    """The entry of a namespace. Its properties are in an immutable object with the id `value`. Its location is repeated
+    here, because every create of a table needs it."""
 
     json: JsonObject
 
     @classmethod
     def new(cls, *, entity: str, value: str, location: str) -> Self:
-        """An entry to store."""
+        """Returns the entry of a new namespace."""
         return cls({"entity": entity, "value": value, "location": location})
 
     def with_value(self, value: str, location: str) -> "NamespaceEntry":
-        """The entry after a change of properties."""
+        """Returns the entry after a change of properties."""
         return NamespaceEntry({**self.json, "value": value, "location": location})
 
     @property
@@ -78,12 +78,12 @@ class NamespaceEntry:
         return text(self.json, "location")
 
 
-@dataclass(frozen=True)  # without slots: what is read again and again is cached
+@dataclass(frozen=True)  # no slots, which cached properties can't have
 class RelationEntry:
-    """What a name means. `locations` are the normalised locations that its entity holds.
+    """The entry of a name: the entity that has it. `locations` are the normalised locations that the entity holds.
 
-    Those in `reserved` were added for a commit that is not known to have been made; those of them in `leaving` are
-    about to be given back by the release whose id stands there, and no commit may rely on them (docs/decisions/0023).
+    The locations in `reserved` were added for a commit that may not have been made. `leaving` maps some of them to the
+    id of the release that is about to remove them; no commit may rely on these (docs/decisions/0023).
     """
 
     json: JsonObject
@@ -100,7 +100,7 @@ class RelationEntry:
         made: bool = False,
         transaction: str | None = None,
     ) -> Self:
-        """An entry of a table or view to store; with a transaction, an intent on the name."""
+        """Returns the entry of a new table or view; with a transaction, an intent on the name."""
         json: JsonObject = {
             "type": kind,
             "format": "iceberg",
@@ -119,7 +119,8 @@ class RelationEntry:
     def described(
         cls, kind: DescribedKind, *, written_in: str, entity: str, locations: Iterable[str] = (), value: str
     ) -> Self:
-        """An entry to store of what has a description alone, which is an immutable value of its own, `value`."""
+        """Returns the entry of a new generic table or semantic model. Its description is an immutable object with the
+        id `value`; `written_in` is the format of the table or document."""
         json: JsonObject = {
             "type": kind,
             "format": written_in,
@@ -132,11 +133,11 @@ class RelationEntry:
 
     @property
     def value(self) -> str:
-        """The value that describes a generic table or a semantic model."""
+        """The id of the value that describes a generic table or a semantic model."""
         return text(self.json, "value")
 
     def with_value(self, value: str) -> "RelationEntry":
-        """The entry with another description."""
+        """Returns the entry with another description."""
         return RelationEntry({**self.json, "value": value})
 
     @property
@@ -145,7 +146,7 @@ class RelationEntry:
         return string_map(self.json, "governance")
 
     def with_governance(self, governance: Mapping[str, str]) -> "RelationEntry":
-        """The entry with another governance."""
+        """Returns the entry with another governance; an empty one removes it."""
         entry = {name: value for name, value in self.json.items() if name != "governance"}
         return RelationEntry({**entry, "governance": {**governance}} if governance else entry)
 
@@ -167,23 +168,23 @@ class RelationEntry:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """Folders outside of these from which its metadata takes files (state/borrowed.py)."""
+        """Folders outside of the entity's locations from which the metadata takes files (state/borrowed.py)."""
         return texts(self.json, "borrowed")
 
     @property
     def loans(self) -> Loans:
-        """The borrowed locations, and which of them stand for all below."""
+        """The borrowed folders, and which of them include all folders below."""
         return Loans.parse(self.json)
 
     @property
     def made(self) -> bool:
-        """Whether the catalog made the first of its locations for it alone: nobody had named that, and no create was
-        staged there."""
+        """Whether the catalog generated the first of the locations for this entity alone: no request had named that
+        location, and no create was staged there."""
         return self.json.get("made") is True
 
     @property
     def shared(self) -> bool:
-        """Whether somebody else has named that place since (planning/shared_places.py)."""
+        """Whether another request has named that location since (planning/shared_places.py)."""
         return self.json.get("shared") is True
 
     @property
@@ -200,8 +201,8 @@ class RelationEntry:
         return optional_text(self.json, "transaction")
 
     def require_committed(self) -> "RelationEntry":
-        """This entry, if it is committed. Raises `PendingTransaction` for an intent: a registry commit never acts on
-        one."""
+        """Returns this entry if it is committed. Raises `PendingTransaction` for an intent, which no registry commit
+        may change."""
         if self.transaction is not None:
             raise PendingTransaction(self.transaction)
         return self
@@ -209,7 +210,8 @@ class RelationEntry:
     def with_locations(
         self, locations: Iterable[str], reserved: Iterable[str], leaving: Mapping[str, str]
     ) -> "RelationEntry":
-        """The entry holding these locations instead, the last two among them."""
+        """Returns the entry with these locations in place of its own. Those in `reserved` and `leaving` must be among
+        `locations`."""
         entry = {name: value for name, value in self.json.items() if name not in ("reserved", "leaving")}
         entry["locations"] = [*dict.fromkeys(locations)]
         if kept := [*dict.fromkeys(reserved)]:
@@ -219,7 +221,7 @@ class RelationEntry:
         return RelationEntry(entry)
 
     def with_loans(self, loans: Loans) -> "RelationEntry":
-        """The entry borrowing from these folders instead."""
+        """Returns the entry with these loans in place of its own."""
         entry = {name: value for name, value in self.json.items() if name not in ("borrowed", "borrowed_files")}
         return RelationEntry({**entry, **loans.to_json()})
 
@@ -235,12 +237,12 @@ class RelationEntry:
         at_ms: int,
         purge: bool,
     ) -> JsonObject:
-        """The tombstone that keeps what a drop must not lose: entity, pointer and locations
-        (docs/design/registry.md#rule-5). `namespace_entity` is the namespace's id: another may get its name.
-        `sequence` is the registry's at the drop, `place` the drop's among the changes
-        of one commit: clocks don't tell which of two came last. That a purge was asked for is remembered; without a
-        task (tombstone.py) none begins."""
-        asked: JsonObject = {"purge_requested": True} if purge else {}
+        """Returns the tombstone of this entry after a drop. It keeps what a restore needs: entity, pointer and
+        locations (docs/design/registry.md#rule-5). `namespace_entity` is the id of the namespace, whose name may pass
+        to another. `sequence` is the registry's at the drop, and `place` the number of the drop among the changes of
+        one commit: these order drops, because clocks are not exact enough. `purge` records that the client requested a
+        purge; one begins only with a task (tombstone.py)."""
+        purge_field: JsonObject = {"purge_requested": True} if purge else {}
         dropped_from: JsonObject = {} if namespace_entity is None else {"namespace_entity": namespace_entity}
         return {
             **self.json,
@@ -252,67 +254,67 @@ class RelationEntry:
             "place": place,
             "dropped_ms": at_ms,
             "state": "dropped",
-            **asked,
+            **purge_field,
         }
 
 
 def described_kind(relation: JsonObject) -> DescribedKind | None:
-    """The kind of an entry, or of a tombstone, if it is of those that have a description alone."""
+    """Returns the kind of an entry or tombstone if it has only a description; None for a table or view."""
     return next((kind for kind in DESCRIBED_KINDS if kind == relation.get("type")), None)
 
 
 def has_pointer(relation: JsonObject) -> bool:
-    """Whether the entity of an entry, or of a tombstone, has a pointer: what has a description alone has none, nor has
-    a table that follows another catalog's (followed.py)."""
+    """Whether the entity of an entry or tombstone has a pointer. Entities with only a description have none, nor has a
+    table that follows another catalog's (followed.py)."""
     return described_kind(relation) is None and "follows" not in relation
 
 
 def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
-    """The namespace's entry."""
+    """Returns the entry of a namespace, None if it does not exist."""
     entry = index.get(namespace_key(namespace)) if namespace else None
     return None if entry is None else NamespaceEntry(entry)
 
 
 def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """What the name means."""
+    """Returns the entry of a name, None if there is none."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
 
 
 def find_kind(index: Index, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """What the name means, if that is of this kind; None if it is of another, or nothing."""
+    """Returns the entry of a name if it is of this kind; None if it is of another kind, or there is none."""
     entry = find_relation(index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
 
 
 def newest_tombstone(tombstones: Iterable[JsonObject]) -> JsonObject | None:
-    """What was dropped last under a name, of all its tombstones. Those of an earlier version have no place within their
-    commit, which one process made: there its clock decides."""
+    """Returns the tombstone of the last drop among all tombstones of a name; None for no tombstones."""
     return max(tombstones, key=order_of_drop, default=None)
 
 
 def order_of_drop(tombstone: JsonObject) -> tuple[int, int, int, str]:
-    """By which drops under one name are ordered, the last being the greatest."""
+    """Returns the sort key by which drops of one name are ordered; the last drop has the greatest. Tombstones of an
+    earlier version have no `place` in their commit. One process made such a commit, so its clock decides."""
     place = tombstone.get("place")
     known = place if isinstance(place, int) else 0
     return integer(tombstone, "sequence"), known, integer(tombstone, "dropped_ms"), text(tombstone, "entity")
 
 
 def purge_began(tombstone_or_hold: JsonObject) -> bool:
-    """Whether a tombstone, or its hold on a location, is of a purge that has begun. An earlier version wrote `purging`
-    at every drop that asked for a purge, and purged nothing: without a task that is a plain drop."""
+    """Whether the purge of a tombstone, or of the hold on a location, has begun. An earlier version has written
+    `purging` for every drop with a purge, and purged nothing: without a task that state means a plain drop."""
     return tombstone_or_hold.get("state") == "purging" and "task" in tombstone_or_hold
 
 
 def purge_requested(tombstone: JsonObject) -> bool:
-    """Whether the drop that left this tombstone asked for a purge."""
+    """Whether the drop that has written this tombstone requested a purge."""
     return tombstone.get("purge_requested") is True or tombstone.get("state") == "purging"
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a location, and whether its purge has begun. `name` is what it was called when it took hold, or was
-    renamed; empty where an earlier version did not say."""
+    """The entity that holds a location, and whether its purge has begun. `name` is the name when it took the hold or
+    was last renamed; empty if an earlier version has written the hold without one."""
 
     entity: str
     name: tuple[str, ...] = ()
@@ -327,12 +329,12 @@ def overlapping(
     fresh: str | None = None,
     purging_only: bool = False,
 ) -> Steps[Holder | None]:
-    """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
-    begun. Those in `but` are not looked at, nor, with `purging_only`, live ones. Raises `PendingTransaction` for a hold
-    that is an intent.
+    """Returns a holder of a location that equals, contains or lies inside this one; None if there is none. A holder is
+    a live entity, or one whose purge has begun. Entities in `but` are ignored, and with `purging_only` also live ones.
+    Raises `PendingTransaction` for a hold that is an intent.
 
-    `fresh` is an entity id made for this very request. Nobody can know a location that ends in it, or hold anything
-    inside: there only the locations that contain it are looked at.
+    `fresh` is an entity id that this request generated. No other entity can hold a location that ends in it, or one
+    inside, so for such a location only those that contain it are searched.
     """
     ignored = set(but)
 
@@ -359,8 +361,8 @@ def overlapping(
 
 @dataclass(frozen=True, slots=True)
 class FormerHolder:
-    """An entity that held a location when it was dropped. `name` is its name then, and `namespace_entity` the id of the
-    namespace that it was dropped from; None in a claim older than this field."""
+    """An entity that held a location when it was dropped. `name` is the name at the drop, with the namespace's levels
+    first, and `namespace_entity` the id of the namespace; None in a claim older than this field."""
 
     entity: str
     name: tuple[str, ...] = ()
@@ -368,17 +370,17 @@ class FormerHolder:
 
     @property
     def namespace(self) -> Namespace:
-        """The namespace that it was dropped from."""
+        """The namespace at the drop."""
         return self.name[:-1]
 
     @classmethod
     def of(cls, claim: JsonObject) -> Self:
-        """Reads what a drop left on a location."""
+        """Reads the claim that a drop left on a location."""
         return cls(text(claim, "entity"), texts(claim, "name"), optional_text(claim, "namespace_entity"))
 
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:
-    """The entities that held, when they were dropped, a location which equals, contains or lies inside this one."""
+    """Returns the dropped entities that held a location which equals, contains or lies inside this one."""
     around = [*location.around()]
     released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
     yield Needs(scans=[Scan(prefix) for prefix in (*released, locations_at(location.normal))], holds=around)
@@ -390,12 +392,12 @@ def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]
 
 
 def _dropped_by_earlier(hold: JsonObject) -> bool:
-    """Whether a hold is a dropped entity's, as an earlier version kept them among those of live ones."""
+    """Whether a hold is that of a dropped entity, which an earlier version stored among the holds of live ones."""
     return hold.get("state") in ("dropped", "purging") and not purge_began(hold)
 
 
 def purging_at(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Another entity that is being purged at this location or around it."""
+    """Returns another entity whose purge of this location, or of one around it, has begun; None if there is none."""
     paths = [location.normal, *location.around()]
     yield Needs(holds=paths)
     holds = (hold for each in paths for _, hold in index.holds_on(each))
@@ -403,7 +405,7 @@ def purging_at(index: Index, location: Location, entity: str) -> Steps[str | Non
 
 
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:
-    """Whether anybody but this entity holds a folder of this file, or held it when it was dropped."""
+    """Whether another entity holds a folder that contains this file, or held one when it was dropped."""
     folders = [*file.around()]
     given_up = [released_key(folder, "") for folder in folders]
     yield Needs(holds=folders, scans=[Scan(prefix) for prefix in given_up])

@@ -1,12 +1,12 @@
-"""Typed reads of stored JSON. A record that lacks what it must have is our own fault, never the client's."""
+"""Typed reads of stored JSON. A record without a required field is an internal error, never the client's."""
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 
 
 def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
-    """One stored record. Raises `InternalError` if it is not a JSON object of a version that this code reads, of which
-    `newest` is the last."""
+    """Reads a record. Raises `InternalError` if it is not a JSON object whose `version` is 1 to `newest`; the
+    error names `where` it is saved."""
     try:
         document = loads(body)
     except MalformedJson as error:
@@ -17,7 +17,7 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
 
 
 def text(document: JsonObject, name: str) -> str:
-    """A string that must be there."""
+    """Returns a required string. Raises `InternalError` if it is missing."""
     value = document.get(name)
     if not isinstance(value, str):
         raise InternalError(f"a stored record lacks {name!r}")
@@ -25,7 +25,7 @@ def text(document: JsonObject, name: str) -> str:
 
 
 def integer(document: JsonObject, name: str) -> int:
-    """An integer that must be there."""
+    """Returns a required integer. Raises `InternalError` if it is missing."""
     value = document.get(name)
     if not isinstance(value, int):
         raise InternalError(f"a stored record lacks {name!r}")
@@ -33,37 +33,37 @@ def integer(document: JsonObject, name: str) -> int:
 
 
 def optional_text(document: JsonObject, name: str) -> str | None:
-    """A string, None if the field is missing or is something else."""
+    """Returns a string, None if the field is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, str) else None
 
 
 def mapping(document: JsonObject, name: str) -> JsonObject:
-    """An object, empty if the field is missing or is something else."""
+    """Returns an object, empty if the field is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def sequence(document: JsonObject, name: str) -> list[JsonValue]:
-    """An array, empty if the field is missing or is something else."""
+    """Returns an array, empty if the field is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, list) else []
 
 
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
-    """The strings in an array, empty if the field is missing or is something else."""
+    """Returns the strings in an array, empty if the field is missing or has another type."""
     value = document.get(name)
     return tuple(item for item in value if isinstance(item, str)) if value and isinstance(value, list) else ()
 
 
 def string_map(document: JsonObject, name: str) -> dict[str, str]:
-    """An object of strings, empty if the field is missing. Raises `InternalError` if it is something else."""
+    """Returns an object of strings, empty if the field is missing. Raises `InternalError` if it has another type."""
     value = document.get(name, {})
     if value == {}:
         return {}
     if not isinstance(value, dict):
-        raise InternalError(f"a stored record has {name!r} that is no object")
+        raise InternalError(f"{name!r} of a stored record is not an object")
     strings = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(strings) != len(value):
-        raise InternalError(f"a stored record has {name!r} with something that is no string")
+        raise InternalError(f"{name!r} of a stored record has a value that is not a string")
     return strings

@@ -37,7 +37,7 @@ NO_KEY = ""
 MAX_DIRECTORIES_AT_ONCE = 4_096
 """Directories in memory before the deepest are replaced."""
 TRIES = 3
-"""How often a shard is written in vain, because other purges write it, before its changes are given up."""
+"""After so many writes of a shard that failed because other purges did, its changes are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ async def _update(
 
 
 def shard_of(entity: str) -> int:
-    """Where an entity's entry is."""
+    """Returns the number of the shard with an entity's entry."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 

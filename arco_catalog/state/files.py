@@ -1,7 +1,7 @@
-"""Metadata files: found by location, read through a cache, written once. The store confirms each use of the cache,
-except for files of this catalog's own that it has confirmed lately.
+"""Reads and writes metadata files by their locations. Files are written once and cached. Each use of a cached file is
+confirmed by the store, except for files that the catalog has written itself and that were confirmed recently.
 
-Locations reach beyond the catalog's own folder, so each allowed prefix has its own store.
+Locations may be outside of the catalog's folder, so each allowed prefix has a store of its own.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from arco_catalog.state.memory import (
     FILE_WEIGHT,
     MAX_METADATA_BYTES,
     VALUES_COUNTED_FROM_BYTES,
+    Allocation,
     Hold,
-    Taken,
     background_memory,
     max_metadata_values,
     parsed_bytes,
@@ -42,9 +42,9 @@ GZIP = b"\x1f\x8b"
 MAX_EXAMPLES = 20
 """Objects without valid keys that a listing names; all are counted."""
 FIRST_BYTES = 1 << 20
-"""How much of a file is read at first: hardly one is larger."""
+"""The size of the first read of a file. Few files are larger."""
 MAX_MEMBERS = 1_000
-"""Gzip streams that follow each other in a file: writers make one."""
+"""The limit of gzip streams that follow each other in a file. Writers make one."""
 MEMBER_PART_BYTES = 64 << 10
 _PADDING = re.compile(rb"\0*+")
 
@@ -59,10 +59,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CachedFile:
-    """A file's bytes, decompressed, at a version. `values` is how many values it has at most, None where that was not
-    counted yet. `confirmed` is when the last call that showed the file to exist was sent. `visible` is the document
-    without the snapshots that no branch or tag names; `deflated` and `deflated_visible` are both compressed; None where
-    no load has requested that yet."""
+    """The decompressed bytes of a file at a version. `values` is an upper bound of its JSON values, None if they were
+    not counted yet. `confirmed` is when the last call was sent whose answer showed that the file exists. `visible` is
+    the document without snapshots that no branch or tag names; `deflated` and `deflated_visible` are both compressed.
+    Each of the three is None until a load requests it."""
 
     version: Version
     body: bytes
@@ -102,9 +102,9 @@ class FileCache(ByteCache[str, CachedFile]):
 
 
 class Files:
-    """The files of one catalog as one request reaches them. None is larger than `most` bytes, unpacked, or has more
-    values than go with that; the request has memory taken for each in its `hold` before it is read. A cached file that
-    the catalog wrote needs no confirmation by the store for `confirmed_ms` after the last one."""
+    """Reads and writes the metadata files of one catalog for one request. A file may have at most `max_bytes` bytes,
+    unpacked, and a number of values in proportion. Before a file is read, memory for it is taken in the `hold` of the
+    request. A cached file that the catalog has written needs no confirmation for `confirmed_ms` after the last one."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Files:
         cache: FileCache,
         state: State,
         runtime: Runtime,
-        most: int = MAX_METADATA_BYTES,
+        max_bytes: int = MAX_METADATA_BYTES,
         hold: Hold | None = None,
         confirmed_ms: int = 0,
     ) -> None:
@@ -120,7 +120,7 @@ class Files:
         self._cache = cache
         self._state = state
         self._runtime = runtime
-        self._most = most
+        self._max_bytes = max_bytes
         self._confirmed_ms = confirmed_ms
         self._hold = hold or Hold()
 
@@ -142,22 +142,24 @@ class Files:
         )
 
     def cached(self, location: str) -> bytes | None:
-        """The file as this process saw it last. Metadata files never change, but they can go."""
+        """Returns the cached file, None if it is not cached. Metadata files never change, but it may have been
+        deleted."""
         known = self._cache.get(location)
         return None if known is None else known.body
 
     def forget(self, location: str) -> None:
-        """Keeps a file in memory no longer: what is not current is hardly asked for again."""
+        """Removes a file from the cache. Files that are no longer current are rarely read again."""
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """The file as it is now, decompressed. Raises `NotFound`, `MetadataTooLarge`, `OutOfMemory`, and
-        `UnreadableMetadata` for gzip that can't be unpacked."""
+        """Reads a file, decompressed, or returns the cached one after the store confirmed it. Raises `NotFound`,
+        `MetadataTooLarge`, `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a
+        location in no store of this catalog."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
-        """A metadata file that the catalog wrote itself or accepted, by a pointer or by an earlier file. Earlier
-        versions put locations with an empty level at the collapsed key. Raises as `read` does."""
+        """Reads a metadata file that a pointer or an earlier metadata file names. Unlike `read` it accepts a location
+        with an empty level, which earlier versions stored under the key without that level. Raises as `read` does."""
         return await self._read(location, *self._find_at(replace(_parsed(location), collapsed=False)))
 
     async def read_written(self, location: str) -> bytes:
@@ -194,10 +196,10 @@ class Files:
             if isinstance(found, Missing):
                 raise _no_such(location)
         taken = await self._hold.take(FIRST_BYTES)
-        match await store.get_range(key, 0, min(FIRST_BYTES, self._most) + 1):
+        match await store.get_range(key, 0, min(FIRST_BYTES, self._max_bytes) + 1):
             case Found(raw, version) if len(raw) > FIRST_BYTES:
                 taken.shrink(0)  # the size is not known yet, so the largest size is reserved
-                taken = await self._hold.take(FILE_WEIGHT * self._most)
+                taken = await self._hold.take(FILE_WEIGHT * self._max_bytes)
                 return await self._rest(location, store, key, taken)
             case Found(raw, version):
                 return await self._kept(location, raw, version, now, taken)
@@ -205,21 +207,21 @@ class Files:
                 raise _no_such(location)
 
     async def exists(self, location: str) -> bool:
-        """Whether a file is there now; no more of it is read than that takes. Raises `BadRequest` for a place that is
-        in no store of this catalog."""
+        """Whether a file exists now. Reads one byte of it. Raises `BadRequest` for a location in no store of this
+        catalog."""
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 
     async def begin_of(self, location: str, length: int) -> Found | None:
-        """The first bytes of a file as it is stored, and when it was written; None if it is not there. Raises as
-        `exists` does."""
+        """Reads the first `length` bytes of a file as stored, and when it was written; None if it does not exist.
+        Raises as `exists` does."""
         store, key = self._find(location)
         found = await store.get_range(key, 0, length)
         return found if isinstance(found, Found) else None
 
     async def has_size(self, file: Location, size: int | None) -> bool | None:
-        """Whether a file, by its letters, has so many bytes, or any; None if it is not there. No more is read than its
-        last byte, and that none is behind it. Raises `BadRequest` as `exists` does."""
+        """Whether a file has `size` bytes, or exists with any size if that is None; None if it does not exist. Its
+        location is used as written, without decoding. Reads only its last byte. Raises as `exists` does."""
         store, key = self._find_at(file)
         found = await store.get_range(key, max((size or 1) - 1, 0), 2)
         if not isinstance(found, Found):
@@ -227,8 +229,8 @@ class Files:
         return size is None or len(found.body) == min(size, 1)
 
     async def read_range(self, location: str, start: int, length: int) -> Found:
-        """Bytes of a file as they are stored, fewer at its end, with its version. Raises `NotFound`, and as `exists`
-        does."""
+        """Reads bytes of a file, fewer than `length` at the end, with the version of the file. Raises `NotFound`, and
+        as `exists` does."""
         store, key = self._find(location)
         found = await store.get_range(key, start, length)
         if not isinstance(found, Found):
@@ -252,17 +254,17 @@ class Files:
             if after is None:
                 return
 
-    async def _rest(self, location: str, store: ObjectStore, key: str, taken: Taken) -> bytes:
-        """A file that is longer than the first look, all of it."""
+    async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
+        """Reads a file again that is larger than the first read."""
         now = ClockReading.take(self._runtime)
-        match await store.get_range(key, 0, self._most + 1):
+        match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):
                 return await self._kept(location, raw, version, now, taken)
             case _:
                 raise _no_such(location)
 
-    async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Taken) -> bytes:
-        if len(raw) > self._most:
+    async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
+        if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw
         if raw.startswith(GZIP):
@@ -271,10 +273,11 @@ class Files:
             taken.shrink(len(raw))
             await self._hold.take(FILE_WEIGHT * len(body) - taken.size)
         taken.shrink(FILE_WEIGHT * len(body))
-        values = await _count(body)  # before it is parsed: tiny values take 30 times their bytes
-        if values > max_metadata_values(self._most):
+        values = await _count(body)  # counted before parsing, because small values take 30 times their bytes in memory
+        max_values = max_metadata_values(self._max_bytes)
+        if values > max_values:
             raise MetadataTooLarge(
-                f"Metadata file {location} has more than {max_metadata_values(self._most):,} values: expire snapshots "
+                f"Metadata file {location} has more than {max_values:,} values: expire snapshots "
                 "with another tool, or raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow a value"
             )
         self._remember(location, CachedFile(version, body, values, read))
@@ -323,7 +326,7 @@ class Files:
             return await off_loop(len(body), partial(_extract, body, location, use))
         memory = background_memory()
         with memory.hold() as hold:
-            files = Files(self._mounts, self._cache, self._state, self._runtime, self._most, hold)
+            files = Files(self._mounts, self._cache, self._state, self._runtime, self._max_bytes, hold)
             body = await (files.read_current(location) if current else files.read(location))
             # Tasks that hold files would wait for memory that the others hold. So one document after the other is
             # parsed, also where there is not as much.
@@ -332,7 +335,7 @@ class Files:
                 return await off_loop(len(body), partial(_extract, body, location, use))
 
     async def parsed_bytes(self, location: str, body: bytes) -> int:
-        """Memory for parsing and changing the file, which was read."""
+        """Returns the memory in bytes that parsing and changing a file needs, given its bytes."""
         known = self._cache.get(location)
         if known is None or known.body is not body:
             return parsed_bytes(len(body), await _count(body))
@@ -342,7 +345,7 @@ class Files:
         return parsed_bytes(len(body), known.values or 0)
 
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
-        """Writes a new file whose name has an id of its writer's. Raises `Occupied`."""
+        """Writes a new file whose name contains an id of its writer; `packed` compresses it. Raises `KeyConflict`."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
         now = ClockReading.take(self._runtime)
@@ -351,8 +354,7 @@ class Files:
             self._remember(location, CachedFile(version, body, None, now))
 
     async def remove(self, location: str) -> None:
-        """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever
-        asks."""
+        """Deletes a file. Raises `BadRequest` for one in a catalog's own state, and as `exists` does."""
         file = _parsed(location)
         store, key = self._find_at(file)
         refuse_reserved(file)
@@ -360,8 +362,9 @@ class Files:
         self._cache.drop(location)
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
-        """Deletes at most 1,000 files by their letters, which are not in memory. Returns those that are left, each
-        with the reason: `InvalidKey` for one whose name the store gives to no object."""
+        """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns those that may be
+        left, each with the reason: `InvalidKey` for a name that no object of the store can have. Raises `BadRequest`
+        for a file in a catalog's own state."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)
@@ -372,15 +375,16 @@ class Files:
             left |= {keys[key]: reason for key, reason in (await _delete_valid(store, [*keys])).items()}
         return left
 
-    async def _unpacked(self, location: str, raw: bytes, taken: Taken) -> tuple[bytes, Taken]:
-        """The file unpacked, and the memory taken for it: at first for what its end says that it unpacks to."""
-        claimed = min(self._most, max(len(raw), int.from_bytes(raw[-4:], "little")))
+    async def _unpacked(self, location: str, raw: bytes, taken: Allocation) -> tuple[bytes, Allocation]:
+        """Returns the unpacked file and the memory taken for it. The first try takes memory for the size in the gzip
+        trailer, which may be wrong; the second for the largest size."""
+        claimed = min(self._max_bytes, max(len(raw), int.from_bytes(raw[-4:], "little")))
         try:
-            for most in (claimed, self._most):
-                if FILE_WEIGHT * most > taken.size:
+            for limit in (claimed, self._max_bytes):
+                if FILE_WEIGHT * limit > taken.size:
                     taken.shrink(0)
-                    taken = await self._hold.take(FILE_WEIGHT * most)
-                body = await asyncio.to_thread(unpack, raw, most)
+                    taken = await self._hold.take(FILE_WEIGHT * limit)
+                body = await asyncio.to_thread(unpack, raw, limit)
                 if body is not None:
                     return body, taken
         except (zlib.error, EOFError) as error:
@@ -389,14 +393,14 @@ class Files:
 
     def _too_large(self, location: str) -> MetadataTooLarge:
         return MetadataTooLarge(
-            f"Metadata file {location} is larger than {self._most:,} bytes, unpacked: expire snapshots with another "
-            "tool, or raise --max-metadata (ARCO_MAX_METADATA)"
+            f"Metadata file {location} is larger than {self._max_bytes:,} bytes, unpacked: expire snapshots with "
+            "another tool, or raise --max-metadata (ARCO_MAX_METADATA)"
         )
 
 
 async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
-    """Deletes objects, and returns those that are left. A store refuses a call as a whole if one key is invalid for it,
-    so the keys are halved until those are found."""
+    """Deletes objects, and returns those that may be left. A store rejects the whole call if one key is invalid, so the
+    keys are halved until the invalid ones are found."""
     try:
         return (await store.delete_many(keys)).left
     except InvalidKey as error:
@@ -415,7 +419,7 @@ def _extract(body: bytes, location: str, use: Callable[[JsonObject], T]) -> T:
 
 
 async def _count(body: bytes) -> int:
-    """How many values the body has at most; 0 for one that is too small to take much."""
+    """Returns an upper bound of the body's JSON values; 0 for a body that is too small to need much memory."""
     if len(body) <= VALUES_COUNTED_FROM_BYTES:
         return 0
     return await off_loop(len(body), lambda: count_values(body))
@@ -425,15 +429,15 @@ def _depth(mount: Mount) -> int:
     return len(mount.root.segments)
 
 
-def unpack(raw: bytes, most: int) -> bytes | None:
-    """The unpacked bytes of a gzip file; None for more than `most` bytes, of which no more than one is made. Raises
-    `zlib.error`, also for one of too many members, and `EOFError` for one that is cut short."""
+def unpack(raw: bytes, limit: int) -> bytes | None:
+    """Unpacks a gzip file; None if it has more than `limit` bytes, after at most one byte more was unpacked. Raises
+    `zlib.error`, also for too many members, and `EOFError` for a truncated file."""
     parts: list[bytes] = []
-    room, place, view = most, 0, memoryview(raw)
+    room, place, view = limit, 0, memoryview(raw)
     for number in range(MAX_MEMBERS):
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            # Mostly there is one member. What lies behind a later one is copied, so it is given a part at a time.
+            # Usually there is one member. The bytes after a later one are copied, so it gets one part at a time.
             part = view[place : place + MEMBER_PART_BYTES] if number else view[place:]
             if not part:
                 raise EOFError("the gzip stream is truncated")
@@ -449,7 +453,7 @@ def unpack(raw: bytes, most: int) -> bytes | None:
 
 
 def _end_of_padding(raw: bytes, place: int) -> int:
-    """The place behind the zero bytes by which a gzip file may be padded."""
+    """Returns the position after the zero bytes with which a gzip file may be padded."""
     padding = _PADDING.match(raw, place)
     return place if padding is None else padding.end()
 
@@ -460,7 +464,7 @@ def _no_such(location: str) -> NotFound:
 
 @lru_cache(4_096)  # keys of bounded length: nothing longer than a location may be is parsed
 def _parsed(location: str) -> Location:
-    """The location of a file, of which the same few are asked for again and again. A slash at its end names another
-    object in an object store."""
+    """Reads the location of a file. In an object store one with a slash at the end counts as `collapsed`, because it
+    names another object than the location without the slash."""
     parsed = Location.parse_stored(location)
     return replace(parsed, collapsed=True) if location.endswith("/") and parsed.scheme != "file" else parsed

@@ -1,7 +1,8 @@
-"""Floors: for each entity the time of the newest metadata file whose receipts may have been collected. Walks stop
-there, and write no receipt of it or of what came before (docs/design/collection.md#rule-5).
+"""Floors: for each entity the time of the newest metadata file whose receipts may have been collected. A walk stops
+there, and writes no receipt for that file or an older one (docs/design/collection.md#rule-5).
 
-A floor is written before the first receipt behind it goes. Losing one makes a walk restore receipts from metadata.
+A collection raises a floor before it deletes the first receipt at or below it. If a floor is lost, a walk restores
+receipts from metadata.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ Floors = Mapping[str, int]
 
 
 async def read_floors(state: State) -> Floors:
-    """All floors. Raises `InternalError` for some that can't be read."""
+    """Reads all floors. Raises `InternalError` if a shard of them is corrupt."""
     floors: dict[str, int] = {}
     for shard in range(SHARDS):
         floors.update(await _read(state, shard))
@@ -30,18 +31,19 @@ async def read_floors(state: State) -> Floors:
 
 
 async def read_floor(state: State, entity: str) -> int | None:
-    """One entity's floor. Raises as `read_floors` does."""
+    """Reads the floor of one entity, None if it has none. Raises as `read_floors` does."""
     return (await _read(state, _shard_of(entity))).get(entity)
 
 
 async def raise_floors(state: State, raised: Floors) -> None:
-    """Raises floors for certain; none is ever lowered. Raises as `read_floors` does, and `StoreError`."""
+    """Stores these floors where they are higher than the stored ones, and returns when all are saved. Raises as
+    `read_floors` does, and `StoreError`."""
     for shard, ours in _by_shard(raised).items():
         await _update(state, shard, partial(_raised, ours))
 
 
 async def forget_floors(state: State, entities: Collection[str]) -> None:
-    """Removes the floors of entities that are gone."""
+    """Removes the floors of entities that no longer exist."""
     for shard, gone in _by_shard(dict.fromkeys(entities, 0)).items():
         await _update(state, shard, partial(_without, gone))
 
@@ -68,7 +70,7 @@ async def _read(state: State, shard: int) -> Floors:
 
 
 def parse_floors(key: str, found: Found | None) -> Floors:
-    """Floors as they are stored, none where there is no object. Raises `InternalError`."""
+    """Reads the floors of a shard; empty if it does not exist. Raises `InternalError`."""
     if found is None:
         return {}
     floors = mapping(parse_record(found.body, key), "floors")

@@ -1,5 +1,5 @@
-"""Edits that let entities hold locations and release them (docs/design/state.md#locations). Fields that a later version
-added to a stored hold or claim survive each of them."""
+"""Edits by which entities hold locations and release them (docs/design/state.md#locations). Each keeps the fields that
+a later version added to a stored hold or claim."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,8 +19,8 @@ def location_holds(
     *,
     name: Sequence[str] = (),
 ) -> Edits:
-    """Edits by which an entity holds locations; with a transaction, if that commits. `name` is the entity's, its
-    namespace's levels first: refusals name it to others."""
+    """Returns the index changes by which an entity holds locations; with a transaction, only if that commits. `name`
+    has the levels of the entity's namespace and the name, which errors about overlaps show."""
     hold: JsonObject = {"entity": entity, "state": "live"}
     if name:
         hold["name"] = [*name]
@@ -30,7 +30,8 @@ def location_holds(
 
 
 def renewed_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
-    """Edits by which an entity holds locations, some of which it may hold already, under this name."""
+    """Returns the index changes by which an entity with this name holds locations, some of which it may hold
+    already."""
     return (yield from keep_stored_fields(index, location_holds(entity, locations, name=name)))
 
 
@@ -42,9 +43,9 @@ def released_holds(
     name: Sequence[str] = (),
     namespace_entity: str | None = None,
 ) -> Steps[Edits]:
-    """Edits by which a dropped entity releases its locations for others, and leaves a claim: it may have files there.
-    Claims have a key of their own, so that every hold is in the way of others. A claim has the `name` at the drop and
-    the id of its namespace: rights on the files depend on these."""
+    """Returns the index changes by which a dropped entity releases the locations and leaves a claim on each, because
+    the files may still be there. A claim has another key than a hold, and does not stop others from holding the
+    location. It has the `name` at the drop and the id of the namespace, on which rights to the files depend."""
     places = [*locations]
     yield Needs(keys=[location_key(place, entity) for place in places])
     claim: JsonObject = {"entity": entity, "state": "dropped"}
@@ -63,7 +64,8 @@ def released_holds(
 
 
 def restored_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Steps[Edits]:
-    """Edits by which an entity holds again the locations that its drop released."""
+    """Returns the index changes by which an undropped entity holds the locations that its drop released, and the claims
+    end."""
     places = [*locations]
     held = yield from reclaimed_holds(index, entity, places, {"state": "live"}, name=name)
     return {**{released_key(place, entity): None for place in places}, **held}
@@ -72,8 +74,8 @@ def restored_holds(index: Index, entity: str, locations: Iterable[str], *, name:
 def reclaimed_holds(
     index: Index, entity: str, locations: Sequence[str], state: JsonObject, *, name: Sequence[str] = ()
 ) -> Steps[Edits]:
-    """Edits by which a dropped entity takes the locations that it released, with the fields of `state`. Its claims
-    stay."""
+    """Returns the index changes by which a dropped entity holds the locations that it released, with the fields of
+    `state`. Its claims stay."""
     claims = {place: released_key(place, entity) for place in locations}
     held = location_holds(entity, locations, name=name)
     yield Needs(keys=[*claims.values(), *held])
@@ -86,5 +88,5 @@ def reclaimed_holds(
 
 
 def _later_fields(stored: JsonObject | None) -> JsonObject:
-    """The fields that a later version added."""
+    """Returns the fields that this version does not know."""
     return {field: value for field, value in (stored or {}).items() if field not in _OWN_FIELDS}

@@ -71,7 +71,7 @@ def locations_at(location: str) -> str:
 
 
 def released_key(location: str, entity: str) -> str:
-    """Key of a dropped entity's claim on a location that anybody may hold again."""
+    """Key of a dropped entity's claim on a location, which other entities may hold again."""
     return f"{released_at(location)}\n{entity}"
 
 
@@ -81,7 +81,7 @@ def released_at(location: str) -> str:
 
 
 def _end_of(prefix: str) -> str | None:
-    """The first string after all those that start with `prefix`; None if there is none."""
+    """Returns the first string after all strings that start with `prefix`; None if there is none."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else None
 
 
@@ -95,11 +95,10 @@ def no_segments(_: str) -> Segment | None:
 
 
 class Index:
-    """An ordered map that is never changed, only succeeded.
+    """An immutable ordered map from keys to entries.
 
-    It consists of recent edits (None marks what is gone) and a directory of segments, which the edits override. What a
-    lookup needs is loaded before it (`missing`): one that meets a segment which is not raises `InternalError`, and
-    never guesses.
+    It consists of latest edits, of which None removes a key, and a directory of segments, which the edits override. The
+    segments that a lookup needs (`missing`) must be loaded before it: without one the lookup raises `InternalError`.
     """
 
     __slots__ = ("_order", "directory", "edits", "segment_lookup")
@@ -112,18 +111,19 @@ class Index:
         order: list[str] | None = None,
     ) -> None:
         self.edits: Mapping[str, JsonObject | None] = edits
-        """What no segment has yet."""
+        """The entries that no segment has yet; None for a removed key."""
         self._order = sorted(edits) if order is None else order
         self.segment_lookup = segment_lookup
         self.directory = Directory() if directory is None else directory
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "Index":
-        """The same index, which reads segments by this lookup."""
+        """Returns this index with another lookup of loaded segments."""
         return Index(self.edits, self.directory, segment_lookup, self._order)
 
     def missing(self, needs: Needs) -> Sequence[str]:
-        """Ids of the segments to load before these can be looked up. Where a scan may end early, others may turn out to
-        be missing once they are: with none, all can be looked up."""
+        """Returns the ids of segments that must be loaded before these needs can be met; empty if all are loaded.
+        A scan that may end early gets its segments one by one, so the caller must repeat the call after loading
+        them."""
         if not self.directory.refs:
             return ()
         refs = [*needs.segments, *(self.directory.covering(key) for key in needs.keys if key not in self.edits)]
@@ -147,16 +147,16 @@ class Index:
         return self.segment_lookup(ref.id) is not None
 
     def loaded(self, ref: Ref | None) -> Segment | None:
-        """A segment that has been loaded, None for None. Raises `InternalError` if it has not."""
+        """Returns the loaded segment of a reference, None for None. Raises `InternalError` if it is not loaded."""
         if ref is None:
             return None
         segment = self.segment_lookup(ref.id)
         if segment is None:
-            raise InternalError(f"segment {ref.id} of the registry's index was looked at before it was loaded")
+            raise InternalError(f"segment {ref.id} of the registry's index was used before it was loaded")
         return segment
 
     def get(self, key: str) -> JsonObject | None:
-        """The entry of a key."""
+        """Returns the entry of a key, None if there is none."""
         if key in self.edits:
             return self.edits[key]
         if not self.directory.refs:
@@ -165,7 +165,7 @@ class Index:
         return None if segment is None else segment.get(key)
 
     def get_all(self, keys: Iterable[str]) -> Mapping[str, JsonObject]:
-        """The entries of these keys, as far as they exist: cheaper than one by one where they are many."""
+        """Returns the entries of those keys that exist. For many keys this is cheaper than `get` for each."""
         found: dict[str, JsonObject] = {}
         older: dict[Ref, list[str]] = {}
         for key in keys:
@@ -181,21 +181,21 @@ class Index:
         return found
 
     def bytes_below(self, prefix: str) -> int:
-        """How many bytes a scan goes through, at most and besides the edits."""
+        """Returns an upper bound of the bytes of segments that a scan reads."""
         ranges = self.key_ranges(prefix)
         return sum(key_range.ref.size for key_range in ranges if key_range.ref is not None)
 
     def scan(self, prefix: str, start: str | None = None) -> Iterator[tuple[str, JsonObject]]:
-        """Entries whose keys start with `prefix`, in order, from the key `start` on."""
+        """Iterates over the keys that start with `prefix` and their entries in order, from the key `start` on."""
         for key_range in self.key_ranges(prefix, start):
             yield from self.entries(key_range, self.loaded(key_range.ref))
 
     def key_ranges(self, prefix: str, start: str | None = None) -> Iterator[KeyRange]:
-        """The key ranges of a scan, each covered by one segment at most."""
+        """Iterates over the key ranges of a scan, each covered by at most one segment."""
         return self.directory.key_ranges(max(prefix, start or prefix), _end_of(prefix))
 
     def entries(self, key_range: KeyRange, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
-        """The entries of a key range, given the segment that covers it."""
+        """Iterates over the keys and entries of a key range, given the segment that covers it."""
         recent = ((key, self.edits[key]) for key in self.edited_in(key_range))
         older = () if segment is None else segment.scan(key_range.low, key_range.high)
         there = ((key, entry) for key, entry in older if key not in self.edits)
@@ -204,7 +204,8 @@ class Index:
                 yield key, entry
 
     def edited_in(self, key_range: KeyRange) -> Iterator[str]:
-        """The keys of a key range that are among the edits, one after the other: a page looks at few of them."""
+        """Iterates over the keys of a key range that are among the edits, in order. It is lazy, because a page reads
+        few of them."""
         end = len(self._order) if key_range.high is None else bisect_left(self._order, key_range.high)
         return (self._order[place] for place in range(bisect_left(self._order, key_range.low), end))
 
@@ -213,13 +214,13 @@ class Index:
         return next(self.scan(prefix), None) is not None
 
     def holds_on(self, location: str) -> Iterator[tuple[str, JsonObject]]:
-        """Holds on a normalised location itself, not on what lies inside."""
+        """Iterates over the holds on a normalised location itself, without those on locations inside it."""
         for key_range in self._ranges_of_holds(location):
             yield from self.entries(key_range, self.loaded(key_range.ref))
 
     def _ranges_of_holds(self, location: str) -> Iterator[KeyRange]:
-        """Where the holds on a location are. Where the directory tells that a segment has none, it need not be loaded:
-        an ancestor of a default location is hardly ever held."""
+        """Iterates over the key ranges of the holds on a location. If the directory shows that a segment has none, the
+        range has no reference to it, so that it is not loaded. This is usual for the ancestors of default locations."""
         prefix = f"{locations_at(location)}\n"
         for key_range in self.key_ranges(prefix):
             ref = key_range.ref
@@ -229,7 +230,7 @@ class Index:
             yield key_range
 
     def edited(self, edits: Edits) -> "Index":
-        """The index after a commit."""
+        """Returns the index after a commit with these edits."""
         after = Growing(self)
         after.add(edits)
         return Index(after.edits, self.directory, self.segment_lookup, after._order)
@@ -250,8 +251,8 @@ class Index:
 
 
 class Growing(Index):
-    """A copy of an index to which changes are added one after the other: many that are planned, each on what those
-    before it leave, cost one copy and not as many as they are."""
+    """A copy of an index that edits are added to. A batch of changes, of which each is planned on the index after those
+    before it, needs one copy instead of one for each change."""
 
     __slots__ = ("_after",)
 
@@ -260,7 +261,7 @@ class Growing(Index):
         super().__init__(self._after, index.directory, index.segment_lookup, list(index._order))
 
     def add(self, edits: Edits) -> None:
-        """Makes a commit's edits. Whoever reads this index sees them at once."""
+        """Applies edits to this index in place. All lookups see them from then on."""
         for key, entry in edits.items():
             known = key in self._after
             if entry is None and self.directory.covering(key) is None:

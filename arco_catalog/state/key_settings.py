@@ -1,7 +1,7 @@
-"""How a catalog reads idempotency keys, as HEAD records it (docs/design/idempotency.md#settings).
+"""The settings by which a catalog reads idempotency keys, as HEAD records them (docs/design/idempotency.md#settings).
 
-The dialect and the switch decide which marker stands for a key, so all servers of a catalog must use one setting. After
-a change, keys of the setting before it are searched as long as their markers are stored.
+They decide which marker belongs to a key, so all servers of a catalog must use the same settings. After a change,
+markers by the previous settings are also searched for as long as they are saved.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import integer, sequence, text
 
 SEARCH_MS = 48 * 60 * 60 * 1000
-"""How long after a change markers of the policy before it are searched: as long as markers are stored."""
+"""How long after a change markers of the previous policy are searched: as long as markers are saved."""
 
 
 class Dialect(StrEnum):
@@ -27,7 +27,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyPolicy:
-    """The dialect of keys, and whether the header is read at all."""
+    """The dialect of idempotency keys, and whether the catalog reads the header."""
 
     dialect: Dialect = Dialect.ICEBERG
     enabled: bool = True
@@ -75,8 +75,8 @@ class KeySettings:
 
     @classmethod
     def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
-        """The first record of a catalog. One that is not new was served by versions without a record, each server by
-        its variables: markers of every other policy may be there."""
+        """Returns the first settings of a catalog. If the catalog is not new, servers of an earlier version may have
+        used any other policy, so markers of all of them are searched."""
         others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
         return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
 
@@ -91,19 +91,19 @@ class KeySettings:
         return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":
-        """The settings with another policy."""
+        """Returns the settings after a change to another policy at a time of the store's clock."""
         others = (each for each in self.replaced if each.policy not in (policy, self.policy))
         return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
 
     def previous_policies(self, now_ms: int) -> Sequence[KeyPolicy]:
-        """The previous policies by which a request has to look for its marker."""
+        """Returns the previous policies by which a request must search for its marker."""
         return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < SEARCH_MS]
 
     @property
     def enabled_ms(self) -> int:
-        """Since when keys have been read without a break; 0 for ever."""
+        """The time since which keys have been read without a break; 0 if they always were."""
         return max((each.until_ms for each in self.replaced if not each.policy.enabled), default=0)
 
     def reads_keys(self, now_ms: int) -> bool:
-        """Whether the header of a request may name a marker."""
+        """Whether the idempotency key of a request may have a marker, by the present policy or a previous one."""
         return self.policy.enabled or bool(self.previous_policies(now_ms))

@@ -1,8 +1,8 @@
-"""Marks on days into which receipts are written later, by whoever restores what a dead writer owed.
+"""Marks on days to which receipts are added later, when a receipt is undropped whose writer crashed.
 
-The pipeline lists a day's receipts until two days past its end. Whoever writes one into another day than today's marks
-that day first. A mark is removed after a batch that listed its day, if it is an hour old then: by that time the write
-that it announced has ended (docs/design/pipeline.md#rule-2).
+The pipeline lists a day's receipts until two days after the end. A process that writes a receipt into another day than
+today marks that day first. A batch that listed the day removes the mark if it is an hour old: by then the write that
+the mark announced has ended (docs/design/pipeline.md#rule-2).
 """
 
 from contextlib import aclosing
@@ -15,13 +15,13 @@ from arco_catalog.state.listing import list_pages
 from storage_backends import ANY, Applied, Matches, StoreUnavailable, Version
 
 HOUR_MS = 60 * 60 * 1000
-"""More than any write takes, and than the clocks of one store's servers differ."""
+"""Longer than any write takes, and than the clocks of one store's servers differ."""
 TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class LateMark:
-    """A mark as it was listed; `old` says that the writes which it announced have ended."""
+    """A mark as it was listed. `old`: it was written so long ago that the writes which it announced have ended."""
 
     day: date
     key: str
@@ -30,8 +30,8 @@ class LateMark:
 
 
 async def mark_late(state: State, day: date, mark: str) -> None:
-    """Marks a day for certain, anew if it is marked. `mark` is a fresh id: were two marks equal, so could be their
-    versions. Raises `StoreError`."""
+    """Marks a day, or replaces its mark, and returns when that is saved. `mark` must be a fresh id, so that no two
+    marks of a day have one version. Raises `StoreError`."""
     body = dumps({"version": 1, "id": mark})
     for _ in range(TRIES):
         if isinstance(await state.store.put(state.paths.late_mark(day), body, ANY), Applied):
@@ -41,7 +41,7 @@ async def mark_late(state: State, day: date, mark: str) -> None:
 
 
 async def late_marks(state: State) -> tuple[list[LateMark], int]:
-    """All marks, and the store's time before which they were listed. Raises `StoreError`."""
+    """Lists all marks, and returns them with the store's time of the last answer. Raises `StoreError`."""
     found: list[LateMark] = []
     now_ms = 0
     async with aclosing(list_pages(state, state.paths.late_marks)) as pages:
@@ -55,5 +55,5 @@ async def late_marks(state: State) -> tuple[list[LateMark], int]:
 
 
 async def unmark(state: State, mark: LateMark) -> None:
-    """Removes a mark, unless it was written anew since it was listed. If that fails the next batch removes it."""
+    """Removes a mark, unless it was replaced since it was listed. If that fails, the next batch removes it."""
     await state.store.delete(mark.key, Matches(mark.version))

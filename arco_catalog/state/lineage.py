@@ -1,8 +1,8 @@
-"""OpenLineage events: what the catalog relies on of one, and the form in which it is kept (docs/design/lineage.md).
+"""OpenLineage events: the fields that the catalog reads, and the stored form (docs/design/lineage.md).
 
-An event is a run of a job, with the datasets that it read and wrote, or says something of a job or dataset alone. Only
-what lineage is made from is looked at; the rest, facets of any kind, is kept as it came. The shapes are those of the
-OpenLineage specification, version 2-0-2.
+An event describes a run of a job with the datasets that it read and has written, or a job or dataset alone. The catalog
+checks only the fields from which it makes lineage; all others, such as facets, are saved as they were sent. The shapes
+are those of the OpenLineage specification, version 2-0-2.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from arco_catalog.iceberg.shapes import NAME, OBJECT, STRING, Fields, ShapeError
 from arco_catalog.state.fields import mapping, parse_record, text
 
 MAX_NAME = 4_096
-"""Characters of a name: those of datasets are locations, often with a query in them."""
+"""The limit of a name in characters. Names of datasets are locations, often with a query in them."""
 MAX_DATASETS = 10_000
-"""Inputs of one event, and outputs."""
+"""The limit of inputs, and of outputs, of one event."""
 MAX_IDENTIFIERS = 100
-"""Further names of one dataset."""
+"""The limit of further names of one dataset."""
 STATES: Final = ("START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER")
 
 _DAY, _HOUR = r"[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}"
@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a job or a dataset is called, in a namespace of OpenLineage's: `s3://bucket`, or a scheduler's name."""
+    """The name of a job or dataset, in a namespace of OpenLineage: `s3://bucket`, or the name of a scheduler."""
 
     namespace: str
     name: str
@@ -40,9 +40,9 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Something that a run read or wrote. `also` are further names of it, as the facet `symlinks` has them: engines
-    call an Iceberg table by its location, and there by its identifier. `version` is what the facet `version` says: the
-    snapshot, of an Iceberg table."""
+    """A dataset that a run read or has written. `also` are its further names, from the facet `symlinks`: engines name
+    an Iceberg table by the location, and add its identifier there. `version` is that of the facet `version`, for an
+    Iceberg table the id of a snapshot."""
 
     name: Name
     also: tuple[Name, ...] = ()
@@ -50,16 +50,17 @@ class Dataset:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The Iceberg snapshot that was read or written, None where the version is none."""
+        """The Iceberg snapshot that was read or written, None if the version is not the id of one."""
         version = self.version
         return int(version) if version is not None and re.fullmatch(r"[0-9]{1,19}", version) else None
 
 
 @dataclass(frozen=True, slots=True)
 class LineageEvent:
-    """What lineage is made from. `run` is None for an event about a job, `job` for one about a dataset, which is then
-    the only output. `parent` is the run that this one is a part of, as the facet `parent` has it, and `root` the one
-    that started them all: of a query of Spark's the application, and what started that."""
+    """The fields of an event from which lineage is made. `run` is None for an event about a job, and `job` is, too, for
+    one about a dataset, which is then the only output. The facet `parent` gives `parent`, the run that this one is a
+    part of, and `root`, the first run in that chain: for a query of Spark its application, and the run that started
+    that."""
 
     time_ms: int
     state: str | None
@@ -73,14 +74,14 @@ class LineageEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event, as it came, and the principal that sent it."""
+    """An event as it was sent, and the principal that sent it."""
 
     event: JsonObject
     principal: str
 
 
 def read_event(event: JsonObject) -> LineageEvent:
-    """What an event says. Raises `BadRequest`, with the place, if it is none, or more than is taken."""
+    """Reads an event. Raises `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
     fields = Fields(event, "event")
     time_ms = fields.required("eventTime", _time)
     for name in ("producer", "schemaURL"):
@@ -100,18 +101,18 @@ def read_event(event: JsonObject) -> LineageEvent:
 
 
 def encode_event(stored: StoredEvent) -> tuple[str, bytes]:
-    """What an event is named by, and the bytes to keep. The same event of the same sender is the same object."""
+    """Returns the name and the bytes of a stored event. Equal events of one sender have one name."""
     body = dumps({"version": 1, "event": stored.event, "principal": stored.principal}, sort_keys=True)
     return event_name(body), body
 
 
 def event_name(body: bytes) -> str:
-    """What a stored event is named by: SHA-256, in hex, of its bytes."""
+    """Returns the name of a stored event: SHA-256, in hex, of its bytes."""
     return hashlib.sha256(body).hexdigest()
 
 
 def decode_event(body: bytes, where: str) -> StoredEvent:
-    """A stored event. Raises `InternalError`."""
+    """Reads a event. Raises `InternalError`."""
     document = parse_record(body, where)
     return StoredEvent(mapping(document, "event"), text(document, "principal"))
 
@@ -140,14 +141,14 @@ def _run(fields: Fields) -> str | None:
 
 
 def _facet(fields: Fields, name: str) -> Fields:
-    """One of the facets, empty if it is not there."""
+    """Returns the fields of one facet, empty if it is missing."""
     facets = Fields(fields.optional("facets", OBJECT) or {}, f"{fields.at}.facets")
     return Fields(facets.optional(name, OBJECT) or {}, f"{facets.at}.{name}")
 
 
-def _refuse_more(at: str, count: int, most: int) -> None:
-    if count > most:
-        raise BadRequest(f"Invalid {at}: {count:,} are given, and at most {most:,} are taken")
+def _refuse_more(at: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise BadRequest(f"Invalid {at}: it has {count:,} items, and at most {limit:,} are allowed")
 
 
 def _text(value: JsonValue) -> str:
@@ -163,11 +164,11 @@ def _uuid(value: JsonValue) -> str:
 
 
 def _time(value: JsonValue) -> int:
-    """Milliseconds since 1970 of a date and time with an offset, as RFC 3339 writes them."""
-    said = STRING(value)
+    """Reads a date and time with an offset (RFC 3339) into milliseconds since 1970. Raises `ShapeError`."""
+    time = STRING(value)
     try:
-        if _TIME.fullmatch(said) is None:
-            raise ValueError(said)
-        return (datetime.fromisoformat(said.upper()) - _EPOCH) // timedelta(milliseconds=1)
+        if _TIME.fullmatch(time) is None:
+            raise ValueError(time)
+        return (datetime.fromisoformat(time.upper()) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
-        raise ShapeError(f"{quoted(said)} is not a date and time with an offset (RFC 3339)") from None
+        raise ShapeError(f"{quoted(time)} is not a date and time with an offset (RFC 3339)") from None

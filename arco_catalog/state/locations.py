@@ -1,8 +1,8 @@
-"""Locations that tables may have: parsed, compared after decoding, and kept inside what the operator allowed.
+"""Locations of tables and files: parses them, compares them, and checks that the operator allows them.
 
-A location reaches engines as text, and engines differ in whether they decode it. So it is read both ways: as written to
-find the object, and decoded to judge what it may overlap; a location for which the two could part (an encoded slash or
-dot) is refused (docs/design/state.md#locations).
+Engines get a location as text, and only some of them decode it. So the catalog uses it as written to find the object,
+and decoded to find overlaps. It rejects a location for which the two could be different folders, with an encoded slash
+or dot (docs/design/state.md#locations).
 """
 
 import re
@@ -20,13 +20,13 @@ _FORBIDDEN = frozenset("\\?#")
 _DOTS = frozenset((".", ".."))
 
 MAX_BYTES = 900
-"""Of any location: keys end at 1,024 bytes in every store."""
+"""The limit of a location in bytes. Keys have at most 1,024 bytes in every store."""
 MAX_CHOSEN_BYTES = 640
-"""Of one that a client chooses: tables of a namespace, and files of a table, have to find room below it."""
+"""The limit of a location that a client chooses, which leaves room for the names of tables and files below it."""
 
 RESERVED_FOLDERS = frozenset({"_catalog", "_probe", "_realm", ".arco-store"})
-"""Folders of a catalog's own state, of this catalog's or of any other: nothing of a table lies in one, wherever it is.
-Compared without regard to case, as some file systems do."""
+"""The names of folders with a catalog's own state, this catalog's or another's. No file of a table may be in one, at
+any depth. The comparison ignores case, as some file systems do."""
 
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
@@ -44,9 +44,8 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> "Location":
-        """Reads a location that a client sent. Raises `BadRequest` for what is not an absolute URI, for one with an
-        empty level, and for anything that could mean another folder to somebody who decodes it, or who cuts it at a
-        query or a fragment."""
+        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, has an empty level,
+        or could be another folder for an engine that decodes it or splits it at a query or fragment."""
         location = cls.parse_stored(text)
         if location.collapsed:
             raise BadRequest(
@@ -57,9 +56,9 @@ class Location:
 
     @classmethod
     def parse_stored(cls, text: str) -> "Location":
-        """Reads a location that an earlier version may have accepted: with an empty level it is `collapsed`. Otherwise
-        as `parse`."""
-        # Before anybody decodes it: until nothing changes, that takes time in the square of the length.
+        """Reads a location that an earlier version may have accepted: one with an empty level is `collapsed`. Raises
+        `BadRequest` for everything else that `parse` rejects."""
+        # The length comes first, because repeated decoding takes time in the square of it.
         _check_length(text, MAX_BYTES)
         match = _URI.fullmatch(text)
         if forbidden := "".join(sorted(_FORBIDDEN.intersection(text))):
@@ -79,14 +78,14 @@ class Location:
             raise BadRequest(f"Not a valid location: {text!r}: a file location has no host")
         scheme = _SAME_STORE.get(scheme, scheme)
         if scheme == "abfss":
-            authority = authority.lower()  # a container and a host: neither tells cases apart
+            authority = authority.lower()  # a container and a host, both of which ignore case
         return cls(scheme, "" if scheme == "file" else authority, segments, _is_collapsed(scheme, path.rstrip("/")))
 
     @classmethod
     def of_file(cls, text: str) -> "Location | None":
-        """The object that a file of a table is, by its letters: engines put encoded slashes and more into the names of
-        partitions, and never decode them. None for what names no object, or steps out of its folder. Where a store has
-        more levels than a path, a name with an empty one, with `.` or with `..` is `collapsed`."""
+        """Reads the location of a table's file as written, without decoding, because engines write encoded slashes and
+        other escapes into the names of partitions. None for a text that names no object or, in a file system, has `.`
+        or `..`. In an object store a name with an empty level, `.` or `..` is `collapsed`."""
         match = _URI.fullmatch(text)
         if match is None or _CONTROL.search(text):
             return None
@@ -102,20 +101,20 @@ class Location:
 
     @classmethod
     def of_normal(cls, normal: str) -> "Location":
-        """The location that has this normal form, as entries keep it. It was judged when it was parsed; decoded, it may
-        hold what no client may send."""
+        """Returns the location with this normal form, as entries store it. It is not checked: that was done when it
+        was parsed, and the decoded form may have characters that no client may send."""
         scheme, _, rest = normal.partition("://")
         authority, _, path = rest.partition("/")
         return cls(scheme, authority, _levels(path))
 
     @property
     def path(self) -> str:
-        """The path as written, without slashes at its ends: the object's key in its bucket."""
+        """The path as written, without slashes at its ends: the key of the object in its bucket."""
         return "/".join(self.segments)
 
     @property
     def uri(self) -> str:
-        """The one form that every engine reads: `file:///...` for local files."""
+        """The URI in the form that every engine reads: `file:///...` for local files."""
         return f"{self.scheme}://{self.authority}/{self.path}"
 
     @cached_property
@@ -128,8 +127,8 @@ class Location:
         return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
 
     def written_below(self, folder: "Location") -> bool:
-        """Whether this is `folder` or lies in it by its letters alone, which is how a file's store is found. Whatever
-        does is `inside`, too."""
+        """Whether this is `folder` or is inside it as written, without decoding. The store of a file is found by this.
+        It implies `inside`."""
         written = (self.scheme, self.authority, self.segments[: len(folder.segments)])
         return written == (folder.scheme, folder.authority, folder.segments)
 
@@ -154,7 +153,7 @@ class Location:
         return Location(self.scheme, self.authority, self.segments + further, self.collapsed)
 
     def around(self) -> Iterator[str]:
-        """Every folder that holds this one, by its normal form, nearest first, the bucket itself last."""
+        """Yields the normal forms of all folders that contain this location, from its parent up to the bucket."""
         normal, bucket = self.normal, len(f"{self.scheme}://{self.authority}/")
         end = len(normal)
         for _ in self.segments:
@@ -162,14 +161,14 @@ class Location:
             yield normal[: max(end, bucket)]
 
     def inside_any(self, folders: Collection[str]) -> bool:
-        """Whether this is one of these folders, given by their normal forms, or lies in one. However many there are, it
-        takes as long as this location is deep."""
+        """Whether this is one of these paths, given by their normal forms, or is inside one. For a set the time
+        depends only on the depth of this location."""
         return self.normal in folders or any(folder in folders for folder in self.around())
 
 
 def outermost(locations: Sequence[Location]) -> list[Location]:
-    """Those that lie in none of the others, in their order; of equal ones the first. Sorted by their letters, what lies
-    in a folder follows it."""
+    """Returns the locations that are inside none of the others, in their order; of equal ones the first."""
+    # In sorted order the locations inside a folder follow it directly.
     folders = sorted((f"{location.normal.rstrip('/')}/", place) for place, location in enumerate(locations))
     kept: list[int] = []
     last: str | None = None
@@ -185,24 +184,24 @@ def _levels(path: str) -> tuple[str, ...]:
 
 
 def _is_collapsed(scheme: str, path: str) -> bool:
-    """Whether an object store has another object at this path than at its levels joined. A file system does not."""
+    """Whether an object store has different objects at this path and at its levels joined by single slashes."""
     if scheme == "file" or not path:
         return False
     levels = path.removeprefix("/").split("/")
     return "" in levels or not _DOTS.isdisjoint(levels)
 
 
-def _check_length(text: str, most: int) -> None:
+def _check_length(text: str, limit: int) -> None:
     size = len(text.encode())
-    if size > most:
+    if size > limit:
         raise BadRequest(
-            f"Not a valid location: {text[:100]!r}... is {size} bytes long, and at most {most} are allowed"
+            f"Not a valid location: {text[:100]!r}... is {size} bytes long, and at most {limit} are allowed"
         )
 
 
 def fully_decoded(segment: str) -> str:
-    """Decodes a segment until nothing changes. A check of the result holds for every reader, however often it
-    decodes."""
+    """Decodes a segment repeatedly, until it no longer changes. A check of the result covers readers that decode any
+    number of times."""
     if "%" not in segment:
         return segment
     for _ in range(len(segment)):
@@ -214,44 +213,46 @@ def fully_decoded(segment: str) -> str:
 
 
 def refuse_reserved(location: Location) -> None:
-    """Raises `BadRequest` for what lies in a catalog's own state, this one's or another's."""
+    """Raises `BadRequest` for a location in the state of a catalog, this one or another."""
     refuse_reserved_path(location.uri)
 
 
 def refuse_reserved_path(path: str) -> None:
-    """The same for a path of any form, such as other catalogs write into metadata logs."""
+    """Raises `BadRequest` for a path in the state of a catalog. The path may have any form, such as other catalogs
+    write into metadata logs."""
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(f"Not allowed: {path[:MAX_BYTES]}: folders named {segment} hold a catalog's own state")
 
 
 def is_reserved(segment: str) -> bool:
-    """Whether a folder of this name, however often it is decoded, is a catalog's own state. One that is too long for
-    any store is no folder."""
+    """Whether a folder of this name, decoded any number of times, has the state of a catalog. False for a name that is
+    too long for any store."""
     return len(segment) <= MAX_BYTES and _is_reserved(segment)
 
 
-@lru_cache(4_096)  # the folders of a table's files are asked for again and again
+@lru_cache(4_096)  # a table's files are in few folders, which are checked for each file
 def _is_reserved(segment: str) -> bool:
     return fully_decoded(segment).casefold() in RESERVED_FOLDERS
 
 
 def slug(name: str) -> str:
-    """A folder name that every engine and file system takes as it is. Not unique: what follows it must be."""
+    """Returns a folder name for `name` that every engine and file system accepts. Different names may get the same, so
+    the caller must append a unique part."""
     return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedLocations:
-    """Where tables may live: inside one of `prefixes`, and never in or around a catalog's own state. `advice` tells how
-    other places are allowed."""
+    """The locations that tables may have: inside one of `prefixes`, but not in or around the folders in `forbidden`,
+    which have a catalog's state. `advice` is the part of an error that explains how to allow other locations."""
 
     prefixes: Sequence[Location]
     forbidden: Sequence[Location]
     advice: str = "set --allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
 
     def check(self, text: str) -> Location:
-        """The parsed location. Raises `BadRequest` if a table may not be there."""
+        """Reads a location, and returns it if a table may have it. Raises `BadRequest` otherwise."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
         control = first_control_character(text) or first_control_character(location.normal)
@@ -268,7 +269,8 @@ class AllowedLocations:
         return location
 
     def own(self, folder: Location) -> bool:
-        """Whether all of a folder is the catalog's to use, so that nothing of another's and no state lies in it."""
+        """Whether the catalog may use all of a folder: it is allowed, and neither inside nor around a catalog's
+        state."""
         within = any(folder.written_below(prefix) for prefix in self.prefixes)
         return within and not folder.reserved and not self._touches_state(folder)
 

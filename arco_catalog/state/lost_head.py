@@ -1,6 +1,7 @@
-"""Tells a registry that has no HEAD yet from one whose HEAD is lost, which the next commit would make an empty one.
+"""Distinguishes a registry without a HEAD yet from one whose HEAD was lost. After a loss, the next commit would make
+the registry empty.
 
-A commit is built on another only once that was HEAD (docs/design/registry.md#rule-7).
+A commit has a parent only if the parent was HEAD before (docs/design/registry.md#rule-7).
 """
 
 from arco_catalog.iceberg.errors import InternalError
@@ -8,12 +9,12 @@ from arco_catalog.state.paths import REALM_FOLDER, Paths
 from arco_catalog.state.registry import RegistryState
 from storage_backends import Found, ObjectStore, StoreDenied
 
-LOOKED_AT = 8
-"""How many commits are looked at. Those that are built on none are of the requests that raced to make the first."""
+MAX_READ_COMMITS = 8
+"""How many commits are read. Several may have no parent, if concurrent requests tried to make the first commit."""
 
 
 class HeadLost(InternalError):
-    """HEAD of a registry is gone, and its commits are there."""
+    """HEAD of a registry is missing, but its commits exist."""
 
     def __init__(self, paths: Paths) -> None:
         restore = "arco restore --realm-registry" if paths.folder == REALM_FOLDER else "arco restore"
@@ -24,13 +25,14 @@ class HeadLost(InternalError):
 
 
 async def had_head(store: ObjectStore, paths: Paths) -> bool:
-    """Whether commits show that a registry has had a HEAD. Raises `InternalError` for a commit that can't be read, and
-    `StoreError`."""
+    """Whether the stored commits show that the registry has had a HEAD. False if the store denies the listing. Raises
+    `InternalError` for a corrupt commit, and `StoreError`."""
     try:
         page = await store.list(paths.registry_commits)
     except StoreDenied:
-        return False  # a function without rights on a realm, which it asks for: it may not make one either
-    for listed in reversed(page.entries[-LOOKED_AT:]):
+        # A function that only checks whether there is a realm has no right to list it, and none to create it.
+        return False
+    for listed in reversed(page.entries[-MAX_READ_COMMITS:]):
         found = await store.get(listed.key)
         if isinstance(found, Found) and RegistryState.parse(found.body, None, listed.key).sequence > 1:
             return True

@@ -28,13 +28,14 @@ first attempt, for all that do not. Its value is the number of the settings (doc
 
 
 def key_hash(scope: str, key: str) -> str:
-    """Names a key's marker. `scope` is empty unless the dialect makes method and path part of the key."""
+    """Returns the hash that names the marker of a key. `scope` is empty unless the dialect makes method and path part
+    of the key."""
     return hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
 
 
 def payload_hash(body: JsonValue) -> str:
-    """SHA-256, in hex, over RFC 8785. Integers beyond 2^53 (snapshot ids) are wrapped as their digits first: plain
-    RFC 8785 rejects or rounds them."""
+    """Returns SHA-256, in hex, of a body in canonical JSON (RFC 8785). Integers beyond 2^53 (snapshot ids) are replaced
+    by objects with their digits, because RFC 8785 rejects or rounds them."""
     return hashlib.sha256(rfc8785.dumps(_safe(body))).hexdigest()
 
 
@@ -50,7 +51,7 @@ def _safe(value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """The request that a key stands for, as slot 0 records it."""
+    """The request to which an idempotency key belongs, as slot 0 records it."""
 
     method: str
     path: str
@@ -71,12 +72,12 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """What an attempt may change (docs/design/idempotency.md#rule-3). Stored slots call it `binding`.
+    """The objects that an attempt may change (docs/design/idempotency.md#rule-3). Stored slots call it `binding`.
 
-    `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
-    `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata
-    location of the table or view that it creates or registers. `transaction`: the transaction whose decision is the
-    commit.
+    `pointers` are the entities that it changes, with the sequence numbers of their pointers that it relies on, and
+    `registry` is that of HEAD. `marks` are the entities whose pointers it marks as dropped after it committed.
+    `creates` are the entity id and metadata location of a table or view that it creates or registers. `transaction` is
+    the transaction whose decision is the commit.
     """
 
     pointers: Mapping[str, int] = field(default_factory=dict)
@@ -88,8 +89,8 @@ class WriteSet:
     def covers(self, other: "WriteSet") -> bool:
         """Whether an attempt that declared this write set may make a commit with the write set `other`.
 
-        Sequence numbers are not compared: the declared ones say from where on evidence is searched, and a later plan
-        can only have higher ones. Marks must be equal: whoever finds evidence of the attempt marks every declared
+        Sequence numbers are not compared: evidence is searched from the declared ones on, and a later plan can only
+        have higher ones. Marks must be equal, because a process that finds evidence of the attempt marks every declared
         entity.
         """
         return (
@@ -128,9 +129,9 @@ class WriteSet:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot: the attempt that put it, its write set, and, in a final slot, the answer.
+    """One slot: the attempt that has written it, the write set and, in a final slot, the answer.
 
-    `written_ms` is the store's time of the write, 0 in a slot that is yet to be put.
+    `written_ms` is the store's time of the write, 0 in a slot that is not written yet.
     """
 
     attempt: str
@@ -177,5 +178,5 @@ class Slot:
 
 
 def bound_to(slot: Slot, identity: RequestIdentity) -> bool:
-    """Whether slot 0 records this very request."""
+    """Whether slot 0 records this request."""
     return slot.identity == identity.to_json()

@@ -1,4 +1,4 @@
-"""One idempotency key's marker, as one request reads and extends it."""
+"""The marker of one idempotency key, which a request reads and extends."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +9,10 @@ from storage_backends import ABSENT, Applied, Found, Missing, PreconditionFailed
 
 
 class MarkerLog:
-    """A slot log. `slots` are the slots seen so far, from 0 on without gaps; `now_ms` is the store's time of the last
-    answer, by which ages are judged. `earlier_hash` names the log in which older versions would have kept this
-    request, where that was another. Slots by which settings before number `settings` closed it are passed over."""
+    """The slot log of one marker. `slots` are the slots read so far, from 0 on without gaps. `now_ms` is the store's
+    time of the last answer, from which ages are computed. `earlier_hash` names the log in which an older version would
+    have stored this request, if that is another. Slots by which settings before the number `settings` closed the marker
+    are skipped."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class MarkerLog:
         return self._state.paths.marker_slot(self._hash, slot)
 
     async def find_earlier(self) -> None:
-        """Goes on with the log of an older version, if this very request began one there: it may have been applied."""
+        """Switches to the log of an older version if that records this request, which may then have been applied."""
         earlier, self._earlier_hash = self._earlier_hash, None
         if earlier is None:
             return
@@ -44,7 +45,7 @@ class MarkerLog:
             self._hash = earlier
 
     async def read_on(self) -> Sequence[Slot]:
-        """Reads whatever slots came after those seen. The last answer is always an empty slot."""
+        """Reads the slots after those read so far, up to the first that does not exist, and returns all slots."""
         while True:
             key = self._key(self._passed + len(self.slots))
             match await self._state.store.get(key):
@@ -62,7 +63,8 @@ class MarkerLog:
                     raise AssertionError(unexpected)
 
     async def put(self, slot: Slot) -> bool:
-        """Puts the next slot; False if somebody else's is there. Sent again until that is known."""
+        """Creates the next slot, and sends the write again while its outcome is unknown. Returns False if the slot
+        exists with other content."""
         place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):
@@ -76,8 +78,8 @@ class MarkerLog:
                     await self._state.pause()
 
     async def _put_before(self, place: int, slot: Slot) -> bool:
-        """Whether what refused us is the echo of our own write: the very same slot, its write set included, because
-        that is what a takeover fences."""
+        """Whether an earlier sending of this write created the slot: its bytes are equal, with the write set, which is
+        what a takeover fences."""
         found = await self._state.store.get(self._key(place))
         if not isinstance(found, Found):
             return False
@@ -89,5 +91,5 @@ class MarkerLog:
         return True
 
     def age_ms(self) -> int:
-        """How long ago the last slot was written."""
+        """Returns how long ago the last slot was written, by the store's clock."""
         return self.now_ms - self.slots[-1].written_ms

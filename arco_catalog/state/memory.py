@@ -1,7 +1,8 @@
-"""Memory that requests under way may take together: counted in bytes, taken before it is used, waited for in turn.
+"""Accounting of the memory that all running requests may use. A request takes memory before it uses it, and waits
+in turn if there is none.
 
-What is counted is an estimate by weight, since Python does not tell what a value takes. The weights are measured
-(tests/serve/test_bounds.py holds a server to them) and on the safe side.
+The amounts are estimates, computed by weights from the sizes of inputs, because Python does not measure the memory of a
+value. The weights were measured (tests/serve/test_bounds.py checks a server against them) and are conservative.
 """
 
 import asyncio
@@ -16,62 +17,63 @@ from weakref import WeakKeyDictionary
 from storage_backends import StoreUnavailable
 
 TIMEOUT_SECONDS = 5.0
-"""How long a request waits for memory that others hold."""
+"""How long a request waits for memory."""
 BACKGROUND_MEMORY_BYTES = 64 << 20
 """What tasks, collections and commands of a process may take together."""
 BACKGROUND_TIMEOUT_SECONDS = 240.0
 """How long a task waits for it: while the lease of a task lasts, for a dozen documents of the greatest length may be
 parsed before its own. It is tried again later, at a cost: it then reads the same files."""
 SMALL_BYTES = 1 << 20
-"""Amounts up to this are taken from a share of their own, so that a few large requests never stop the small ones."""
+"""Amounts up to this size come from a share of their own, so that a few large requests never stop the small ones."""
 SMALL_SHARE = 4
-"""One part in so many is for small amounts."""
+"""The share of small amounts is the limit divided by this number."""
 OWNER_SHARE = 2
-"""All requests of one principal may begin to use one part in so many, of small amounts and of large ones; or one
-request of it more."""
+"""The requests of one principal may start to use a share until they have the share's limit divided by this number; one
+request may always start."""
 
 REQUEST_MEMORY_BYTES = 256 << 20
-"""What requests under way may take together, unless an operator says otherwise."""
+"""The default limit of the memory of all running requests."""
 CACHE_MEMORY_BYTES = 100 << 20
-"""What a process remembers of a catalog at most, unless an operator says otherwise."""
+"""The default limit of a process's caches of one catalog."""
 MAX_METADATA_BYTES = 64 << 20
-"""How large a metadata file may be, unpacked, unless an operator says otherwise."""
+"""The default limit of a metadata file's size, unpacked."""
 
 BODY_WEIGHT = 6
-"""Bytes of memory for each byte of its body: the body, its values, what is written and what is answered."""
+"""Bytes of memory for each byte of a request's body: the body, its values, the written objects, and the answer."""
 VALUE_BYTES = 192
-"""Bytes of a parsed array or object, its place in the one around it included."""
+"""Bytes of memory of a parsed array or object, with its slot in the value that contains it."""
 VALUES_COUNTED_FROM_BYTES = 128 << 10
-"""Values of a smaller metadata file are not counted: parsed it has 4 MB at worst."""
+"""The values of a smaller metadata file are not counted, because parsed it needs at most 4 MB."""
 BYTES_A_VALUE = 32
-"""A metadata file may have one value for each so many bytes of the limit on its size. A snapshot has some 35 bytes a
-value, a column 13."""
+"""A metadata file may have the limit of the size, divided by this number, of values. A snapshot has about 35 bytes for
+each value, a column 13."""
 MIN_METADATA_VALUES = 500_000
-"""As many values are allowed under any limit on the size."""
+"""So many values are allowed even if the limit of the size is low."""
 FILE_WEIGHT = 3
-"""Bytes of memory for each byte of a metadata file: packed, unpacked, and in its answer."""
+"""Bytes of memory for each byte of a metadata file: packed, unpacked, and in the answer."""
 PARSED_WEIGHT = 8
-"""Further bytes of memory for each byte of a metadata file that it changes: parsed, and written anew."""
+"""Further bytes of memory for each byte of a metadata file that is parsed, changed and written."""
 
 
 def max_metadata_values(max_bytes: int) -> int:
-    """How many values a metadata file may have where it may have so many bytes."""
+    """Returns the limit of a metadata file's values, given the limit of its bytes."""
     return max(MIN_METADATA_VALUES, max_bytes // BYTES_A_VALUE)
 
 
 def parsed_bytes(size: int, values: int) -> int:
-    """Memory for parsing and changing a metadata file of so many bytes and values."""
+    """Returns the memory in bytes that parsing and changing a metadata file needs, given the size in bytes and
+    values."""
     return max(PARSED_WEIGHT * size, VALUE_BYTES * values)
 
 
 class OutOfMemory(StoreUnavailable):
-    """Other requests use the memory that this one needs, and did not free it in time. Nothing was changed, and a retry
+    """Other requests used the memory that this one needs, and did not free it in time. Nothing was changed, and a retry
     may succeed, so callers handle it like a store that does not answer."""
 
 
 @dataclass(slots=True)
 class _Waiter:
-    """A request that waits for an amount. `starts` is whether it has nothing of the share yet."""
+    """A request that waits for an amount. `starts`: it has no memory of the share yet."""
 
     size: int
     owner: str | None
@@ -80,8 +82,8 @@ class _Waiter:
 
 
 class _Share:
-    """Bytes handed out first come, first served; but an owner who has some gets no more for another request than would
-    make half of them."""
+    """A number of bytes that requests take in the order in which they ask. A request whose owner's other requests leave
+    no room for it (`OWNER_SHARE`) waits without stopping those of other owners."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -90,7 +92,7 @@ class _Share:
         self._waiting: deque[_Waiter] = deque()
 
     def take_now(self, size: int, owner: str | None, *, starts: bool) -> bool:
-        """Takes what is free, unless others wait."""
+        """Takes the amount if it is free and no request waits. Returns whether it did."""
         if self._waiting or self.used + size > self.limit or self._exceeds(size, owner, starts):
             return False
         self._add(size, owner)
@@ -108,7 +110,7 @@ class _Share:
             if granted.done() and not granted.cancelled():
                 self.give_back(size, owner)
             else:
-                with suppress(ValueError):  # passed over already
+                with suppress(ValueError):  # a cancelled waiter may have been removed before
                     self._waiting.remove(waiter)
                 self._grant()
             if isinstance(error, TimeoutError):
@@ -128,14 +130,14 @@ class _Share:
                 self._of_owners[owner] = held
 
     def _exceeds(self, size: int, owner: str | None, starts: bool) -> bool:
-        """Whether the owner's other requests leave no room for this one. One that has begun is not stopped: it has
-        what others of its owner may wait for."""
+        """Whether the owner's other requests leave no room for a request that starts. A request that has memory already
+        is never stopped, because others of its owner may wait for that."""
         held = self._of_owners.get(owner, 0) if starts and owner is not None else 0
         return held > 0 and held + size > self.limit // OWNER_SHARE
 
     def _grant(self) -> None:
-        """Grants what the first waiters wait for, as far as it goes; those who wait for requests of their own owner
-        alone stop nobody else."""
+        """Grants amounts to the waiters in their order, until one does not fit. Waiters that only their own owner's
+        requests stop are skipped, and keep their turn."""
         passed: list[_Waiter] = []
         while self._waiting:
             waiter = self._waiting[0]
@@ -158,7 +160,7 @@ class _Share:
 
 
 class Memory:
-    """What the requests of one process share. Belongs to one event loop."""
+    """The memory that the requests of one process share. It must be used on one event loop."""
 
     def __init__(self, limit: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
@@ -168,25 +170,25 @@ class Memory:
         self._large = _Share(limit - limit // SMALL_SHARE)
 
     @property
-    def most(self) -> int:
-        """What one request can take at most."""
+    def max_bytes(self) -> int:
+        """The most memory that one request can take."""
         return self._large.limit
 
     @property
     def used(self) -> int:
-        """What is taken now."""
+        """The bytes that are taken now."""
         return self._small.used + self._large.used
 
     def hold(self) -> "Hold":
-        """A request's account, to be closed when the request is over."""
+        """Returns an account for a request, which must close it at the end."""
         return Hold(self)
 
     def share_of(self, size: int) -> _Share:
-        """Where such an amount is taken from."""
+        """Returns the share from which an amount of this size is taken."""
         return self._small if size <= min(SMALL_BYTES, self._small.limit) else self._large
 
     async def take(self, share: _Share, size: int, owner: str | None, *, starts: bool) -> None:
-        """Takes from a share, when it is there. Raises `OutOfMemory`."""
+        """Takes an amount from a share, after waiting for it if necessary. Raises `OutOfMemory` after the timeout."""
         await share.take(size, owner, self._timeout_seconds, starts=starts)
 
 
@@ -194,8 +196,7 @@ _BACKGROUND: WeakKeyDictionary[AbstractEventLoop, Memory] = WeakKeyDictionary()
 
 
 def background_memory() -> Memory:
-    """What all tasks, collections and commands of this process share to parse metadata files: none is a request, which
-    has its own account."""
+    """Returns the memory that all tasks, collections and commands on this event loop share to parse metadata files."""
     loop = asyncio.get_running_loop()
     memory = _BACKGROUND.get(loop)
     if memory is None:
@@ -204,31 +205,31 @@ def background_memory() -> Memory:
 
 
 class Hold:
-    """What one request has taken: a context that gives all of it back. Without a memory nothing is counted. `owner` is
-    the principal that the request is of, once that is known, None without authentication."""
+    """The memory account of one request, a context manager that gives everything back. Without a `memory` it counts
+    nothing. `owner` is the principal of the request, None until it is known, and without authentication."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = memory
         self.owner: str | None = None
-        self._taken: list[Taken] = []
+        self._taken: list[Allocation] = []
 
     @property
     def counts(self) -> bool:
-        """Whether there is a memory that counts."""
+        """Whether the account has a memory and is not closed."""
         return self._memory is not None
 
-    async def take(self, size: int) -> "Taken":
-        """Takes so many bytes, or all that one request may have if that is less: then it goes alone. Waits for them.
-        Raises `OutOfMemory`."""
+    async def take(self, size: int) -> "Allocation":
+        """Takes `size` bytes, after waiting for them if necessary. A request that needs more than its share has takes
+        all of the share, and runs alone. Raises `OutOfMemory` after the timeout."""
         if self._memory is None or size <= 0:
-            return Taken(None, 0)
+            return Allocation(None, 0)
         share = self._memory.share_of(size)
         mine = sum(taken.size for taken in self._taken if taken.share is share) if self._taken else 0
         size = max(0, min(size, share.limit - mine))
         owner, starts = self.owner, mine == 0
         if not share.take_now(size, owner, starts=starts):
             await self._memory.take(share, size, owner, starts=starts)
-        taken = Taken(share, size, owner)
+        taken = Allocation(share, size, owner)
         self._taken.append(taken)
         return taken
 
@@ -237,10 +238,10 @@ class Hold:
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):
-                self._taken.append(Taken(share, size, self.owner))
+                self._taken.append(Allocation(share, size, self.owner))
 
     def close(self) -> None:
-        """Gives everything back, and takes nothing more."""
+        """Gives all memory back. Later calls of `take` count nothing."""
         self._memory = None
         while self._taken:
             self._taken.pop().shrink(0)
@@ -254,8 +255,8 @@ class Hold:
         self.close()
 
 
-class Taken:
-    """An amount that a request has."""
+class Allocation:
+    """An amount of memory that a request has taken."""
 
     def __init__(self, share: _Share | None, size: int, owner: str | None = None) -> None:
         self.share = share
@@ -263,7 +264,7 @@ class Taken:
         self._owner = owner
 
     def shrink(self, size: int) -> None:
-        """Gives back what is more than `size`."""
+        """Gives back all but `size` bytes. A larger `size` than the present one changes nothing."""
         if self.share is not None and size < self.size:
             surplus, self.size = self.size - size, size
             self.share.give_back(surplus, self._owner)

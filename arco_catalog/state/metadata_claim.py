@@ -1,9 +1,9 @@
 """The claim on one metadata file: by a registration, which needs the file, or by the cleaning after a commit, which
 removes it.
 
-Each claim is one object, created once and never changed: the process that creates it decides, and others read the
-decision. So a registration can't lose its file to a cleaning that runs at the same time, in whatever order their calls
-come and wherever one of them dies (docs/decisions/0022).
+A claim is an object that is created once and never changed. The process that creates it decides, and others read the
+decision. So a registration can't lose the file to a concurrent cleaning, in any order of their calls, and also if one
+of the processes crashes (docs/decisions/0022).
 """
 
 from enum import StrEnum
@@ -12,25 +12,25 @@ from functools import partial
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
-from arco_catalog.state.compare_and_swap import Stored, update_until_applied
+from arco_catalog.state.compare_and_swap import StoredValue, update_until_applied
 from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.locations import Location
 from storage_backends import Found
 
 
 class Claim(StrEnum):
-    """What a claim says about its file."""
+    """The decision of a claim about the file."""
 
     REGISTERED = "registered"
-    """A table or view may have been registered from it: it is never removed."""
+    """A table or view may have been registered from the file, so it is never removed."""
     REMOVED = "removed"
-    """It left the metadata log of the table that made it, and is removed: it can't be registered any more."""
+    """The file left the metadata log of the table and is removed, so it can't be registered any more."""
 
 
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
-    """Claims a metadata file, unless it is claimed already. Returns the claim that stands, which never changes.
+    """Claims a metadata file, unless it is claimed already, and returns the stored claim, which never changes.
 
-    Raises `StoreError` if the store doesn't tell, and `InternalError` for a claim that can't be read.
+    Raises `StoreError` if the store fails, and `InternalError` for a corrupt claim.
     """
     key = state.paths.metadata_claim(file.uri)
     body = dumps(
@@ -40,7 +40,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
     def first_come(there: Claim | None) -> Claim | None:
         return wanted if there is None else None
 
-    unclaimed: Stored[Claim | None] = Stored(None, None)
+    unclaimed: StoredValue[Claim | None] = StoredValue(None, None)
     claimed = await update_until_applied(state, key, partial(_parsed, key), first_come, lambda _: body, known=unclaimed)
     assert claimed.value is not None
     return claimed.value
@@ -49,8 +49,8 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
 def _parsed(key: str, found: Found | None) -> Claim | None:
     if found is None:
         return None
-    said = text(parse_record(found.body, key), "claim")
+    name = text(parse_record(found.body, key), "claim")
     try:
-        return Claim(said)
+        return Claim(name)
     except ValueError:
-        raise InternalError(f"{key} has an unknown value {said!r}") from None
+        raise InternalError(f"{key} has an unknown claim {name!r}") from None

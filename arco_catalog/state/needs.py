@@ -1,9 +1,9 @@
-"""What a computation looks up in the registry's index, said before it looks: parts of the index lie in segments, which
-are read first.
+"""Computations on the registry's index that declare their lookups in advance, because parts of the index are in
+segments that must be loaded first.
 
-Such a computation is a generator, `Steps`: it yields what it needs next, is resumed when that is loaded, and returns
-its result. So it stays a pure function of the index, runs once, and never takes what was not read for what is not
-there.
+Such a computation is a generator, `Steps`. It yields the lookups that it needs next, is resumed when their segments are
+loaded, and returns the result. So it is a pure function of the index, runs once, and never mistakes an entry that was
+not loaded for one that does not exist.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -17,13 +17,14 @@ T = TypeVar("T")
 
 
 def never(entry: JsonObject) -> bool:
-    """Ends no scan early."""
+    """Returns False, so that a scan with this condition does not end early."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All keys that start with `prefix`, in order, up to the first whose entry `until` is true for."""
+    """A lookup of all keys that start with `prefix`, in order. It may end at the first key for whose entry `until`
+    returns True."""
 
     prefix: str
     until: Callable[[JsonObject], bool] = never
@@ -31,7 +32,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What is looked up next: keys, scans, the holds on locations themselves (`Index.holds_on`), and whole segments."""
+    """The next lookups of a computation: keys, scans, holds on locations (`Index.holds_on`), and whole segments."""
 
     keys: Sequence[str] = ()
     scans: Sequence[Scan] = ()
@@ -40,10 +41,10 @@ class Needs:
 
 
 Steps: TypeAlias = Generator[Needs, None, T]
-"""A pure computation that says what it looks up before it does."""
+"""A pure computation that yields its lookups before it makes them."""
 
 
 def immediately(value: T) -> Steps[T]:
-    """A computation that needs nothing."""
+    """Returns a computation without lookups, whose result is `value`."""
     yield from ()
     return value

@@ -1,4 +1,4 @@
-"""Where each durable record lives under a catalog's root (docs/design/state.md)."""
+"""The keys of all stored records of a catalog or realm (docs/design/state.md)."""
 
 import hashlib
 import re
@@ -9,9 +9,9 @@ from functools import cached_property
 _HINT = re.compile(r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)")
 _LINEAGE = "openlineage"
 REALM_FOLDER = "_realm"
-"""What holds the registry of a realm."""
+"""The folder with the registry of a realm."""
 DEFAULT_REALM = "default"
-"""The name of the realm at a store's root, and of a store without a realm where others want a name."""
+"""The name of the realm at a store's root, and of a store without a realm where a name is required."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Paths:
 
     @cached_property
     def state(self) -> str:
-        """The folder that holds everything but tables; no client ever names a location in it."""
+        """The folder with all of the catalog's records, but no files of tables. No client may choose a location in
+        it."""
         return self._under(self.folder)
 
     @property
@@ -73,7 +74,7 @@ class Paths:
 
     @property
     def page_key(self) -> str:
-        """What a realm seals page tokens with."""
+        """The key with which a realm seals page tokens."""
         return f"{self.state}/core/page_key.json"
 
     @cached_property
@@ -100,7 +101,7 @@ class Paths:
         return f"{self.state}/metadata_claims/"
 
     def metadata_claim(self, location: str) -> str:
-        """What decides whether a metadata file may be removed or is kept for who registered it."""
+        """The claim that decides whether a metadata file may be removed, or was registered and is kept."""
         digest = hashlib.sha256(location.encode()).hexdigest()
         return f"{self.metadata_claims}{digest[:2]}/{digest}.json"
 
@@ -136,12 +137,12 @@ class Paths:
         return f"{self.tasks}open/"
 
     def open_task(self, task: str, not_before_ms: int) -> str:
-        """A hint that a task is to be looked at from this time on: by its name, since it is empty."""
+        """A hint that a worker should read a task from this time on. The object is empty: the key has both."""
         time = datetime.fromtimestamp(not_before_ms / 1000, UTC)
         return f"{self.open_tasks}{time:%Y%m%dT%H%M%S}{not_before_ms % 1000:03}Z-{task}"
 
     def read_open_task(self, key: str) -> tuple[str, int] | None:
-        """The task and the time of a hint; None for what is none."""
+        """Returns the task and the time of a hint's key; None for another key."""
         match = _HINT.fullmatch(key.removeprefix(self.open_tasks))
         if match is None:
             return None
@@ -150,11 +151,11 @@ class Paths:
 
     @property
     def operational(self) -> str:
-        """Prefix of what jobs remember."""
+        """Prefix of the records of jobs, such as checkpoints."""
         return f"{self.state}/operational/"
 
     def checkpoints(self, shard: int) -> str:
-        """Part of what the reconciler remembers of its walks."""
+        """One shard of the reconciler's checkpoints of walks."""
         return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
@@ -172,29 +173,29 @@ class Paths:
 
     @property
     def all_file_directories(self) -> str:
-        """Prefix of what purges remember of tables."""
+        """Prefix of the directories of tables' files, which purges record."""
         return f"{self.operational}file-directories/"
 
     def file_directories(self, shard: int) -> str:
-        """Part of what purges remember of tables."""
+        """One shard of the directories of tables' files."""
         return f"{self.all_file_directories}{shard:02d}.json"
 
     @property
     def collector(self) -> str:
-        """Prefix of what says up to where records may have been collected."""
+        """Prefix of the floors up to which collections may have deleted records."""
         return f"{self.operational}collector/"
 
     def floors(self, shard: int) -> str:
-        """Part of what says up to where receipts may have been collected."""
+        """One shard of the floors up to which receipts may have been collected."""
         return f"{self.collector}floors-{shard:02d}.json"
 
     @property
     def registry_floor(self) -> str:
-        """What says up to where commits of the registry may have been collected."""
+        """The floor up to which commits of the registry may have been collected."""
         return f"{self.collector}registry.json"
 
     def kept_aside(self, keeping: str, key: str) -> str:
-        """What another object held before a recovery replaced it, under the id of that."""
+        """The copy of an object that the recovery with the id `keeping` made before it replaced the object."""
         return f"{self.state}/recovery/{keeping}/{key.removeprefix(f'{self.state}/')}"
 
     @property
@@ -203,8 +204,8 @@ class Paths:
         return f"{self.state}/events/"
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
-        """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
-        that whoever writes the receipt, whenever, writes the same path (docs/design/reconciliation.md#rule-3)."""
+        """A commit's receipt of the `stage` `pending` or `committed`. Its day, in UTC, is that of the metadata file, so
+        that every process writes the receipt to one path at any time (docs/design/reconciliation.md#rule-3)."""
         return f"{self.receipts_of_day(stage, day_of(metadata_ms))}{commit_key}.json"
 
     def receipts_of_day(self, stage: str, day: date) -> str:
@@ -212,20 +213,20 @@ class Paths:
         return f"{self.events}{day.isoformat()}/iceberg/{stage}/"
 
     def read_receipt_day(self, key: str) -> date | None:
-        """The day of a receipt; None for what is none."""
+        """Returns the day of a receipt's key; None for another key."""
         return _day(key.removeprefix(self.events).partition("/iceberg/")[0])
 
     @property
     def late_marks(self) -> str:
-        """Prefix of the marks on days into which receipts were written later."""
+        """Prefix of the marks on days to which receipts were added later."""
         return f"{self.events}late/"
 
     def late_mark(self, day: date) -> str:
-        """A mark that receipts are written into another day than today's."""
+        """The mark that receipts are written into a day other than today."""
         return f"{self.late_marks}{day.isoformat()}"
 
     def read_late_mark(self, key: str) -> date | None:
-        """The day of a mark; None for what is none."""
+        """Returns the day of a mark's key; None for another key."""
         return _day(key.removeprefix(self.late_marks)) if key.startswith(self.late_marks) else None
 
     def lineage_event(self, name: str, received_ms: int) -> str:
@@ -237,16 +238,16 @@ class Paths:
         return f"{self.events}{day.isoformat()}/{_LINEAGE}/"
 
     def read_lineage_day(self, key: str) -> date | None:
-        """The day on which an OpenLineage event came; None for what is none."""
+        """Returns the day on which an OpenLineage event came, from the key; None for another key."""
         day, is_event, _ = key.removeprefix(self.events).partition(f"/{_LINEAGE}/")
         return _day(day) if is_event else None
 
     def is_lineage_event(self, key: str) -> bool:
-        """Whether what lies under a key among the receipts is an OpenLineage event."""
+        """Whether a key below `events` is that of an OpenLineage event."""
         return f"/{_LINEAGE}/" in key.removeprefix(self.events)
 
     def is_receipt(self, key: str) -> bool:
-        """Whether what lies under a key among the receipts is one, of either stage."""
+        """Whether a key below `events` is that of a receipt, of either stage."""
         return not self.is_lineage_event(key) and self.read_late_mark(key) is None
 
     @property
@@ -255,7 +256,7 @@ class Paths:
         return f"{self.state}/reports/"
 
     def report(self, day: date, report: str) -> str:
-        """What an engine reported of a scan or a commit, by the day in UTC when it came."""
+        """An engine's report of a scan or commit, by the day in UTC on which it came."""
         return f"{self.reports_of_day(day)}{report}.json"
 
     def reports_of_day(self, day: date) -> str:
@@ -263,7 +264,7 @@ class Paths:
         return f"{self.reports}{day.isoformat()}/"
 
     def read_report_day(self, key: str) -> date | None:
-        """The day on which a report came; None for what is none."""
+        """Returns the day on which a report came, from the key; None for another key."""
         return _day(key.removeprefix(self.reports).partition("/")[0])
 
 
@@ -314,12 +315,12 @@ OBJECT_KINDS = (
     ObjectKind("purge", "operational/purges/", backed_up=False),
     ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
 )
-"""All kinds of objects that a catalog or a realm stores: what reads or deletes whole states knows each of them."""
+"""All kinds of objects that a catalog or a realm stores. Code that reads or deletes a whole state must handle each."""
 
 
 def record_kind(key: str) -> str:
-    """The kind of object under a key, without its name: a table's own files are `metadata`, all that a realm has beside
-    its catalogs is `realm`."""
+    """Returns the name of the kind of object under a key. A table's files are `metadata`, and the records of a realm,
+    apart from its catalogs, are `realm`."""
     _, state, rest = f"/{key}".partition("/_catalog/")
     if not state:
         return "realm" if "/_realm/" in f"/{key}" else "metadata"
@@ -369,5 +370,6 @@ def realm_prefix(key: str) -> str | None:
 
 
 def commit_key(entity: str, metadata_location: str) -> str:
-    """Names one commit of one entity for ever: SHA-256, in hex, of the entity id and the metadata file's location."""
+    """Returns the name of one commit of one entity: SHA-256, in hex, of the entity id and the metadata file's
+    location."""
     return hashlib.sha256(f"{entity}\n{metadata_location}".encode()).hexdigest()

@@ -1,10 +1,10 @@
-"""The pointer: the one mutable object of a table or view, and the single point of truth of its state
+"""The pointer: the one mutable object of a table or view, which alone decides the state
 (docs/design/state.md#pointers).
 
-Every applied compare-and-swap of a pointer is a *move*: it adds one to the sequence number and puts one id in front of
-`recent`, a commit its attempt's id, every other move a fresh one. That list is the evidence by which an attempt learns
-whether it committed (docs/design/commit.md#evidence), and it keeps two bodies of one pointer from ever being equal (an
-S3 ETag is a digest of the body).
+Every applied compare-and-swap of a pointer is a *move*. It adds one to the sequence number and puts an id in front of
+`recent`: the attempt's id for a commit, a fresh id for any other move. From that list an attempt learns whether it
+committed (docs/design/commit.md#evidence). The ids also make every body of a pointer different, which is necessary
+because an S3 ETag is a digest of the body.
 """
 
 from dataclasses import dataclass
@@ -17,22 +17,23 @@ from arco_catalog.state.fields import integer, mapping, optional_text, parse_rec
 from storage_backends import Version
 
 RECENT_MOVES = 1000
-"""How many moves `recent` remembers."""
+"""The number of moves that `recent` lists."""
 MAX_PREVIOUS_DROPS = 10
-"""How many marks of drops stay beside the last one."""
+"""The number of drop marks that a pointer keeps in addition to the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """A metadata file and its own time (`last-updated-ms`), from which the path of its receipt follows."""
+    """The location of a metadata file and the time (`last-updated-ms`), which determines the path of its receipt."""
 
     location: str
     ms: int
 
 
-@dataclass(frozen=True)  # without slots: what is read again and again is cached
+@dataclass(frozen=True)  # no slots, which cached properties can't have
 class Pointer:
-    """One state of a pointer: its document, unknown fields included, and the version it was read at."""
+    """One state of a pointer: the document with all stored fields, and the version at which it was read, None if it was
+    not read."""
 
     document: JsonObject
     version: Version | None
@@ -44,7 +45,8 @@ class Pointer:
 
     @classmethod
     def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, summary: JsonObject) -> Self:
-        """A new entity's pointer. `summary` is what the pointer repeats of its metadata (see `successor`)."""
+        """Returns the first pointer of a new entity. `summary` has the fields of the metadata that the pointer
+        repeats."""
         return cls(
             {
                 "version": 1,
@@ -72,7 +74,7 @@ class Pointer:
 
     @cached_property
     def sequence(self) -> int:
-        """How many moves there have been, the first write included."""
+        """The number of moves so far, the first write included."""
         return integer(self.document, "sequence")
 
     @cached_property
@@ -88,49 +90,50 @@ class Pointer:
 
     @property
     def registered_from(self) -> str | None:
-        """The metadata file that the entity was registered with; None for one that was created here. It, and what lies
-        before it, was made by somebody else."""
+        """The metadata file with which the entity was registered; None for an entity that was created here. Another
+        catalog has written that file and those in its history."""
         return optional_text(mapping(self.document, "origin"), "registered")
 
     @property
     def is_file_written_here(self) -> bool:
-        """Whether this catalog wrote the current metadata file, and so is the only one that removes it."""
+        """Whether this catalog has written the current metadata file, so that no other catalog removes it."""
         return self.metadata.location != self.registered_from
 
     @property
     def named_locations(self) -> tuple[str, ...]:
-        """The normalised locations, of those that were reserved for commits, that a commit has named since: the
-        metadata has named them, so files may lie there."""
+        """Those normalised locations, of the ones reserved for commits, that a commit has put into the metadata since,
+        so that files may be there."""
         return texts(self.document, "named_locations")
 
     @property
     def recent(self) -> tuple[str, ...]:
-        """Ids of the last moves, newest first."""
+        """The ids of the last moves, newest first."""
         return texts(self.document, "recent")
 
     @property
     def dropped_by(self) -> str | None:
-        """The last of `drops`."""
+        """The last drop that marked this pointer; None if there is none."""
         return next(iter(self.drops), None)
 
     @property
     def drops(self) -> tuple[str, ...]:
-        """The drops that marked this pointer since its last commit, the last first. They mean nothing under a live name
-        (docs/design/registry.md#rule-4)."""
+        """The drops that marked this pointer since its last commit, the last first. While the entity has a live name
+        they have no effect (docs/design/registry.md#rule-4)."""
         marks = mapping(self.document, "dropped")
         last = optional_text(marks, "operation")
         return () if last is None else (last, *texts(marks, "previous"))
 
     @property
     def intent(self) -> str | None:
-        """The transaction that has laid an intent here. What it holds is to be believed only by its decision."""
+        """The transaction whose intent this pointer has; None if it has none. The intent counts only if the transaction
+        committed."""
         intent = self.document.get("intent")
         return optional_text(intent, "transaction") if isinstance(intent, dict) else None
 
     def has_committed(self, attempt: str, since: int) -> bool | None:
-        """Whether `attempt`, made when the pointer's sequence number was `since`, had committed to this pointer when
-        it was read; None if more moves have been made since than are remembered (docs/design/commit.md#evidence)."""
-        recent = sequence(self.document, "recent")  # a thousand ids: not worth a copy
+        """Whether an attempt had committed to this pointer when it was read. The attempt began when the sequence number
+        was `since`. None, if `recent` no longer lists all moves since then (docs/design/commit.md#evidence)."""
+        recent = sequence(self.document, "recent")  # not `self.recent`, which copies up to a thousand ids
         if attempt in recent:
             return True
         return False if self.sequence - since <= len(recent) else None
@@ -141,7 +144,7 @@ class Pointer:
         return Pointer(document, None)
 
     def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
-        """The pointer after a commit. A mark that a drop left before an undrop goes with it."""
+        """Returns the pointer after a commit of an attempt. Marks of earlier drops are removed."""
         base = self.metadata
         moved = self._moved(
             attempt,
@@ -156,25 +159,28 @@ class Pointer:
         return moved
 
     def fenced(self, move: str) -> "Pointer":
-        """The same state at another version: whatever was sent against the old one can no longer apply."""
+        """Returns the pointer after a move that only changes the version, so that no write that was sent for the old
+        version can apply any more."""
         return self._moved(move, {})
 
     def marked_dropped(self, move: str, operation: str) -> "Pointer":
-        """Returns the same state with the mark of a drop: dead to commits unless its name is live again. Marks of other
-        drops stay, since each proves that its drop was made (docs/recovery.md#head-is-lost)."""
+        """Returns the pointer with the mark of a drop, which stops commits until the entity has a live name again.
+        Marks of other drops stay, because each is the proof of its drop (docs/recovery.md#head-is-lost)."""
         previous = [each for each in self.drops if each != operation][:MAX_PREVIOUS_DROPS]
         dropped: JsonObject = {"operation": operation, **({"previous": [*previous]} if previous else {})}
         return self._moved(move, {"dropped": dropped})
 
     def with_intent(self, move: str, transaction: str, planned: "Pointer") -> "Pointer":
-        """The same state, and what it is to become if the transaction commits: `planned`, a successor of this."""
+        """Returns the pointer with an intent of a transaction, whose state is that of `planned`, a successor of this
+        pointer."""
         state: JsonObject = {
             key: value for key, value in planned.document.items() if key not in ("sequence", "id", "recent", "intent")
         }
         return self._moved(move, {"intent": {"transaction": transaction, "state": state}})
 
     def resolved(self, committed: bool) -> "Pointer":
-        """This pointer, at its version, as the decision of its intent makes it: a base to move on from."""
+        """Returns this pointer, at the version, with the state that its intent's decision gives it, and without the
+        intent. It is not saved, but serves as the base of the next move."""
         document = {key: value for key, value in self.document.items() if key != "intent"}
         if committed:
             document = {**document, **mapping(mapping(self.document, "intent"), "state")}
@@ -182,7 +188,7 @@ class Pointer:
         return Pointer(document, self.version)
 
     def settled(self, move: str, committed: bool) -> "Pointer":
-        """The pointer without its intent: a move that changes nothing but how the state is written."""
+        """Returns the pointer after a move that replaces its intent by the state that the decision gives it."""
         return self.resolved(committed)._moved(move, {})
 
 

@@ -1,8 +1,7 @@
-"""What a catalog's index holds of policies: each under its name, and what it is attached to
-(docs/design/polaris.md#policies).
+"""The entries of policies and of their attachments in a catalog's index (docs/design/polaris.md#policies).
 
-An attachment is between two entities, by their ids, so that it follows what is renamed, and is there again when what
-was dropped is restored. It is kept twice, once from each side, by the same commit.
+An attachment refers to its two entities by their ids, so it stays valid after a rename, and applies again when a
+dropped entity is undropped. One commit writes two entries of it, one for each side.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,18 +29,19 @@ def policies_in(namespace: Namespace) -> str:
 
 
 def attached_to(target: str) -> str:
-    """Prefix of the keys of what is attached to an entity, or to the catalog."""
+    """Prefix of the keys of the attachments of an entity, or of the catalog, by the ids of their policies."""
     return level("policy-attached", (target,))
 
 
 def targets_of(policy: str) -> str:
-    """Prefix of the keys of the same facts, from the policy's side."""
+    """Prefix of the keys of a policy's attachments, by the ids of their targets."""
     return level("policy-target", (policy,))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy under its name. What it says is an immutable value of its own, `value`, one for each version."""
+    """The entry of a policy under the name. Its text is an immutable object with the id `value`; each version has
+    one."""
 
     json: JsonObject
 
@@ -53,7 +53,7 @@ class PolicyEntry:
         )
 
     def with_value(self, value: str) -> "PolicyEntry":
-        """The next version."""
+        """Returns the next version of the entry, with another value."""
         return PolicyEntry({**self.json, "version": self.version + 1, "value": value})
 
     @property
@@ -78,14 +78,14 @@ class PolicyEntry:
 
 
 def find_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry | None:
-    """The policy of this name."""
+    """Returns the policy of a name, None if there is none."""
     entry = index.get(policy_key(namespace, name))
     return None if entry is None else PolicyEntry(entry)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedPolicy:
-    """One of the policies that are attached to an entity, by its own name."""
+    """An attachment on the target's side: the name, type and inheritance of the policy."""
 
     json: JsonObject
 
@@ -108,7 +108,7 @@ class AttachedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy is attached to: the catalog, a namespace, or with a `name` something in one."""
+    """The target of an attachment: the catalog, a namespace, or with a `name` a table or view in a namespace."""
 
     entity: str
     namespace: Namespace = ()
@@ -116,13 +116,13 @@ class Target:
 
     @property
     def key(self) -> str | None:
-        """Under which it is found while it lives; None for the catalog."""
+        """The key of the target's own entry; None for the catalog, which has none."""
         if self.name is not None:
             return relation_key(self.namespace, self.name)
         return namespace_key(self.namespace) if self.namespace else None
 
     def is_live(self, index: Index) -> bool:
-        """Whether its name still means it, and not another that came after it, or nothing."""
+        """Whether the target's name still has this entity; False if it was dropped or the name passed to another."""
         if self.name is not None:
             relation = find_relation(index, self.namespace, self.name)
             return relation is not None and relation.entity == self.entity
@@ -131,14 +131,14 @@ class Target:
 
 
 def attachments(index: Index, target: str) -> Iterator[tuple[str, AttachedPolicy]]:
-    """The policies that are attached to an entity, each by its id; the scan of `attached_to` is loaded."""
+    """Iterates over the id and the attachment of each policy on an entity. The scan of `attached_to` must be loaded."""
     prefix = attached_to(target)
     for key, entry in index.scan(prefix):
         yield key[len(prefix) :], AttachedPolicy(entry)
 
 
 def targets(index: Index, policy: str) -> Iterator[Target]:
-    """What a policy is attached to; the scan of `targets_of` is loaded."""
+    """Iterates over the targets of a policy. The scan of `targets_of` must be loaded."""
     prefix = targets_of(policy)
     for key, entry in index.scan(prefix):
         yield Target(key[len(prefix) :], texts(entry, "namespace"), optional_text(entry, "name"))
@@ -147,7 +147,8 @@ def targets(index: Index, policy: str) -> Iterator[Target]:
 def attachment_edits(
     policy: PolicyEntry, namespace: Namespace, name: str, target: Target, parameters: Mapping[str, str]
 ) -> Edits:
-    """Edits by which a policy of this name is attached, with these parameters alone."""
+    """Returns the index changes that attach a policy with this name to a target. The parameters replace those of an
+    earlier attachment."""
     attached: JsonObject = {
         "namespace": [*namespace],
         "name": name,
@@ -162,13 +163,13 @@ def attachment_edits(
 
 
 def detachment_edits(policy: str, target: str) -> Edits:
-    """Edits by which a policy is attached no longer."""
+    """Returns the index changes that detach a policy from a target, given the ids of both."""
     return {attached_to(target) + policy: None, targets_of(policy) + target: None}
 
 
 def edits_without_attachments(index: Index, target: str) -> Edits:
-    """Edits that detach everything from an entity which will never be there again; the scan of `attached_to` is
-    loaded."""
+    """Returns the index changes that detach all policies from an entity that will never be restored. The scan of
+    `attached_to` must be loaded."""
     edits: dict[str, JsonObject | None] = {}
     for policy, _ in attachments(index, target):
         edits.update(detachment_edits(policy, target))
@@ -176,7 +177,7 @@ def edits_without_attachments(index: Index, target: str) -> Edits:
 
 
 def renamed_attachments(index: Index, target: str, namespace: Namespace, name: str) -> Edits:
-    """Edits by which the policies that are attached to something find it under its new name; the scan of `attached_to`
-    is loaded."""
+    """Returns the index changes that write the new name of an entity into the attachments of the policies. The scan of
+    `attached_to` must be loaded."""
     entry: JsonObject = {"namespace": [*namespace], "name": name}
     return {targets_of(policy) + target: entry for policy, _ in attachments(index, target)}

@@ -1,4 +1,4 @@
-"""What the registry of a realm holds: catalogs, principals, principal roles, and which principal has which
+"""The entries of a realm's registry: catalogs, principals, principal roles, and the roles of each principal
 (docs/design/access.md#realms)."""
 
 import hashlib
@@ -9,29 +9,29 @@ from typing import Self
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.index import Edits, Index, level
-from arco_catalog.state.roles import Described, RoleEntry
+from arco_catalog.state.roles import DescribedEntry, RoleEntry
 
 EXTERNAL = "EXTERNAL"
-"""The type of a catalog whose tables follow another's."""
+"""The type of a catalog whose tables follow those of another catalog."""
 SERVICE_ADMIN = "service_admin"
 """The principal role that manages a realm."""
 CATALOG_ADMIN = "catalog_admin"
 """The catalog role that manages a catalog."""
 
 ACT_FOR_OTHERS = "arco.act-for-others"
-"""The property by which a principal is registered to ask for tokens of other principals: `true`."""
+"""The property that allows a principal, if it is `true`, to request tokens of other principals."""
 NAME_SOURCES = "arco.source"
-"""The property by which a principal is registered to say on whose behalf it makes its changes: `true`."""
+"""The property that allows a principal, if it is `true`, to name the source of its changes."""
 RUN_PIPELINE = "arco.pipeline"
-"""The property by which a principal is registered to write to the namespace of the pipeline's tables: `true`."""
+"""The property that allows a principal, if it is `true`, to write to the namespace of the pipeline's tables."""
 
 
 REALM_STATE = level("realm", ()) + "state"
-"""Key of the entry that a realm has once it was dropped."""
+"""Key of the entry that records that a realm was dropped."""
 
 
 def is_dropped(index: Index) -> bool:
-    """Whether the realm was dropped; the entry is loaded."""
+    """Whether the realm was dropped. The entry of `REALM_STATE` must be loaded."""
     entry = index.get(REALM_STATE)
     return entry is not None and entry.get("state") == "dropped"
 
@@ -57,17 +57,18 @@ def principal_key(name: str) -> str:
 
 
 def principal_id_key(entity: str) -> str:
-    """Key that leads from a principal's id to its name."""
+    """Key of the entry that has the name of the principal with an entity id."""
     return level("principal-id", ()) + entity
 
 
 def client_key(client_id: str) -> str:
-    """Key that leads from a client id to the name of its principal."""
+    """Key of the entry that has the name of the principal with a client id."""
     return level("client", ()) + client_id
 
 
 def subject_key(subject: str) -> str:
-    """Key that leads from who somebody is to an issuer of tokens to the name of its principal."""
+    """Key of the entry that has the name of the principal with a subject, the identity that an issuer of tokens gives
+    it."""
     return level("subject", ()) + subject
 
 
@@ -91,8 +92,8 @@ def members_of(role: str) -> str:
     return level("member", (role,))
 
 
-class CatalogEntry(Described):
-    """A catalog of the realm. Its state lies under `root`, a folder that no other catalog ever had."""
+class CatalogEntry(DescribedEntry):
+    """A catalog of the realm. Its state is in the folder `root`, which no other catalog ever had."""
 
     @property
     def root(self) -> str:
@@ -109,7 +110,7 @@ class CatalogEntry(Described):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """One secret of a principal as it is kept: its digest, and how that was made (access/secrets.py)."""
+    """A stored secret of a principal: its digest and salt, and the scheme of the digest (authentication/secrets.py)."""
 
     json: JsonObject
 
@@ -127,12 +128,13 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Tells it from other secrets, and nothing about it: tokens say by it what they were given for."""
+        """A short digest that identifies this secret without revealing it. Tokens contain that of the secret for which
+        they were issued."""
         return hashlib.sha256(f"arco fingerprint {self.salt} {self.digest}".encode()).hexdigest()[:16]
 
 
-class PrincipalEntry(Described):
-    """Somebody, or something, that makes requests."""
+class PrincipalEntry(DescribedEntry):
+    """A principal: a person or service that makes requests."""
 
     @property
     def client_id(self) -> str:
@@ -140,66 +142,67 @@ class PrincipalEntry(Described):
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """Those that are valid, the newest first: two, so that a rotation leaves no gap."""
+        """The valid secrets, newest first. After a rotation there are two, so that clients can change to the new
+        one."""
         return tuple(Secret(item) for item in sequence(self.json, "secrets") if isinstance(item, dict))
 
     @property
     def subject(self) -> str | None:
-        """Who it is to an issuer of tokens: the issuer and the subject, with a space between; None for a principal of
-        this realm's own."""
+        """The principal's identity at an issuer of tokens: the issuer and the subject, separated by a space. None for a
+        principal that this realm authenticates."""
         return optional_text(self.json, "subject")
 
     @property
     def must_rotate(self) -> bool:
-        """Whether it may do nothing before it has rotated its credentials."""
+        """Whether the principal must rotate the credentials before it may do anything else."""
         return self.json.get("must_rotate") is True
 
     @property
     def acts_for_others(self) -> bool:
-        """Whether it is registered to ask for tokens of other principals."""
+        """Whether the principal may request tokens of other principals."""
         return self.properties.get(ACT_FOR_OTHERS) == "true"
 
     @property
     def names_sources(self) -> bool:
-        """Whether it is registered to say on whose behalf it makes its changes."""
+        """Whether the principal may name the source of its changes."""
         return self.properties.get(NAME_SOURCES) == "true"
 
     @property
     def runs_pipeline(self) -> bool:
-        """Whether it is registered to write to the namespace of the pipeline's tables."""
+        """Whether the principal may write to the namespace of the pipeline's tables."""
         return self.properties.get(RUN_PIPELINE) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
-        """The entry with these secrets and no others."""
+        """Returns the entry with these secrets in place of its own, and other changes."""
         return self.updated(at_ms, secrets=[secret.json for secret in secrets], **changed)
 
 
 def find_catalog(index: Index, name: str) -> CatalogEntry | None:
-    """The catalog of a name."""
+    """Returns the catalog of a name, None if there is none."""
     entry = index.get(catalog_key(name))
     return None if entry is None else CatalogEntry(entry)
 
 
 def find_principal(index: Index, name: str) -> PrincipalEntry | None:
-    """The principal of a name."""
+    """Returns the principal of a name, None if there is none."""
     entry = index.get(principal_key(name))
     return None if entry is None else PrincipalEntry(entry)
 
 
 def find_principal_role(index: Index, name: str) -> RoleEntry | None:
-    """The principal role of a name."""
+    """Returns the principal role of a name, None if there is none."""
     entry = index.get(principal_role_key(name))
     return None if entry is None else RoleEntry(entry)
 
 
 def name_under(index: Index, key: str) -> str | None:
-    """The name that an id leads to."""
+    """Returns the name in the entry of a key, None if there is no entry."""
     entry = index.get(key)
     return None if entry is None else text(entry, "name")
 
 
 def principal_edits(principal: PrincipalEntry) -> Edits:
-    """Edits that make a principal, or change it without changing its client id."""
+    """Returns the index changes that store a new principal, or a changed one whose client id is the old one."""
     there: JsonObject = {"name": principal.name}
     edits: dict[str, JsonObject | None] = {
         principal_key(principal.name): principal.json,
@@ -212,7 +215,7 @@ def principal_edits(principal: PrincipalEntry) -> Edits:
 
 
 def membership_edits(principal: PrincipalEntry, role: RoleEntry, member: bool = True) -> Edits:
-    """Edits by which a principal has a role, or no longer has it."""
+    """Returns the index changes that give a principal a principal role; without `member` those that take it away."""
     of, to = roles_of(principal.entity) + role.entity, members_of(role.entity) + principal.entity
     if not member:
         return {of: None, to: None}
@@ -220,5 +223,5 @@ def membership_edits(principal: PrincipalEntry, role: RoleEntry, member: bool = 
 
 
 def names_under(index: Index, prefix: str) -> Mapping[str, str]:
-    """Names by the ids that keys under a prefix end with."""
+    """Returns the names in all entries under a prefix, by the ids at the ends of their keys."""
     return {key[len(prefix) :]: text(entry, "name") for key, entry in index.scan(prefix)}

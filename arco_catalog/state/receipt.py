@@ -1,11 +1,11 @@
 """Receipts: one immutable record for every metadata file that became current (docs/design/reconciliation.md).
 
-The pending receipt is written before the pointer moves and says everything; the committed one is a pure function of it,
-so a writer and a reconciler produce the same bytes at the same path.
+The pending receipt is written before the pointer moves, with all fields. The committed one is a pure function of it, so
+that a writer and a reconciler write the same bytes to the same path.
 
-Fields have names of their own in each stage: the file that was replaced is `base_metadata_location` while the commit
-is pending, and `previous_metadata_location` once it is made. Version 1 had both as `base`, and the table's uuid as
-`uuid`; receipts of it stay as they are.
+Some fields have another name in each stage: the replaced file is `base_metadata_location` in the pending receipt, and
+`previous_metadata_location` in the committed one. In version 1 it was `base` in both, and the table's uuid was `uuid`;
+receipts of that version are never rewritten.
 """
 
 import hashlib
@@ -24,16 +24,18 @@ COMMITTED: Stage = "committed"
 VERSION = 2
 
 _BASE = {PENDING: "base", COMMITTED: "previous"}
-"""How the names of the fields begin that tell which file was replaced, and its time."""
+"""The beginning of the names of the fields with the replaced file and the time, by stage."""
 
 
 def event_id(metadata: MetadataFile, key: str) -> str:
-    """A ULID of the file's time and the commit key's hash: the same whoever computes it."""
+    """Returns the id of a receipt: a ULID of the file's time and the commit key's hash, so that all processes compute
+    one id."""
     return ulid_of(metadata.ms, hashlib.sha256(key.encode()).digest()[:10])
 
 
 def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, details: JsonObject) -> JsonObject:
-    """The receipt of an attempt. `details` is what only the writer knows: who, why, and what was asked for."""
+    """Returns the pending receipt of an attempt. `details` are the fields that only the writer can fill, such as the
+    author, the source and the request."""
     key = commit_key(entity, metadata.location)
     return {
         "version": VERSION,
@@ -49,7 +51,7 @@ def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, d
 
 
 def committed(receipt: JsonObject) -> JsonObject:
-    """The receipt of the commit that a pending one announced, of the version that the pending one is of."""
+    """Returns the committed receipt for a pending one, in the same version."""
     details: JsonObject = {**receipt, "type": "IcebergCommitCommitted"}
     if receipt.get("version") != VERSION:
         return details
@@ -59,13 +61,13 @@ def committed(receipt: JsonObject) -> JsonObject:
 
 
 def uuid_field(kind: str) -> str:
-    """Where a receipt says the uuid that clients know: `table_uuid`, or `view_uuid`."""
+    """Returns the name of a receipt's field with the uuid of the metadata: `table_uuid` or `view_uuid`."""
     return f"{kind}_uuid"
 
 
 def base_of(receipt: JsonObject) -> MetadataFile | None:
-    """The file that the commit replaced, None for a create; of a receipt of either stage and any version. Raises
-    `InternalError`."""
+    """Returns the file that the commit replaced, None for a create, from a receipt of either stage and any version.
+    Raises `InternalError`."""
     for name in _BASE.values():
         if optional_text(receipt, f"{name}_metadata_location") is not None:
             return MetadataFile(text(receipt, f"{name}_metadata_location"), integer(receipt, f"{name}_metadata_ms"))
@@ -74,7 +76,7 @@ def base_of(receipt: JsonObject) -> MetadataFile | None:
 
 
 def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
-    """A receipt of any version, with the names that fields have today."""
+    """Returns a receipt of any version with the names of fields of the current version."""
     if receipt.get("version") == VERSION:
         return receipt
     details = {name: value for name, value in receipt.items() if name not in ("base", "uuid")}
@@ -83,7 +85,7 @@ def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
 
 
 def parse(body: bytes, where: str) -> JsonObject:
-    """One stored receipt, of any version. Raises `InternalError`."""
+    """Reads a receipt of any version. Raises `InternalError`."""
     return parse_record(body, where, newest=VERSION)
 
 

@@ -1,11 +1,11 @@
-"""The registry: names, entities and locations of one catalog, behind one HEAD moved by compare-and-swap.
+"""The registry: the names, entities and locations of one catalog, with one HEAD that compare-and-swap moves.
 
-A commit is one immutable document: its parent, its operations (what was done, by whom, and the answer it earned), the
-ids of the last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so
-one GET resolves a name. A commit's body holds its own fresh id, so no two bodies are equal (docs/design/registry.md).
+A commit is one immutable document. It has its parent, the operations (each with its author and answer), the ids of the
+last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so one GET
+resolves a name. A commit contains its own fresh id, so no two have equal bytes (docs/design/registry.md).
 
-The document holds recent edits of the index and a directory of segments, immutable runs of older entries which the
-edits override; a small registry has no segments (docs/decisions/0010-spilled-index.md).
+Of the index the document has the latest edits and a directory of segments, immutable objects with older entries, which
+the edits override. A small registry has no segments (docs/decisions/0010-spilled-index.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,16 @@ from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
 
 RECENT_COMMITS = 500
-"""How many commits' operations a commit lists, at most."""
+"""The maximum number of commits whose operations a commit lists."""
 RECENT_OPERATIONS = 1_000
-"""How many operations it lists, if older commits than its own have more: commits that many requests share must not make
-HEAD larger."""
+"""The maximum number of operations that a commit lists, unless its own are more. It bounds the size of HEAD if many
+requests share each commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One entry of a commit's history: who did what, and the answer that they were to be given.
-
-    `detail` is what `arco history` shows. `answer` is in the form of a marker's (operations/answers.py).
-    """
+    """One operation of a commit: the id and kind, the `detail` that `arco history` shows, and the `answer` to its
+    request in the form that markers store (operations/answers.py)."""
 
     id: str
     kind: str
@@ -49,10 +47,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class RegistryState:
-    """The registry as one commit left it: the newest, HEAD (with the manifest's version), or an earlier one (without).
+    """The registry after one commit. `version` is that of the manifest if the commit was read as HEAD, otherwise None.
 
-    `spilled` are the segments that a new commit makes: they must be written before it becomes HEAD. `place` counts the
-    changes before one that is planned for the same commit: the index has them already.
+    `spilled` are the segments of a new commit, which must be written before it becomes HEAD. `place` is the number of
+    changes that were planned before for the same commit; the index contains them already.
     """
 
     document: JsonObject
@@ -73,7 +71,7 @@ class RegistryState:
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
-        """The same state; its index reads segments by this lookup."""
+        """Returns this state with another lookup of loaded segments for the index."""
         return RegistryState(
             self.document, self.index.with_segments(segment_lookup), self.version, self.spilled, self.place
         )
@@ -85,29 +83,30 @@ class RegistryState:
 
     @property
     def sequence(self) -> int:
-        """How many commits there have been."""
+        """The number of commits up to this one."""
         return integer(self.document, "sequence")
 
     @property
     def restoration(self) -> Restoration | None:
-        """The restore from a backup that it began with, if there was one. Each commit repeats it."""
+        """The restore from a backup that this catalog comes from, None if there was none. Each commit repeats it."""
         stored = mapping(self.document, "restored")
         return Restoration.parse(stored) if stored else None
 
     @property
     def copy_of(self) -> str | None:
-        """Where the catalog is of which this one is a copy; None for one that is no copy, or was adopted."""
+        """The location of the catalog of which this one is a copy; None if it is no copy, or was adopted."""
         restoration = self.restoration
         return None if restoration is None else restoration.copy_of
 
     def with_restoration(self, restoration: Restoration) -> "RegistryState":
-        """The state with another restoration, which the next commit stores."""
+        """Returns the state with another restoration, which the next commit stores."""
         restored: JsonObject = {**mapping(self.document, "restored"), **restoration.to_json()}
         return replace(self, document={**self.document, "restored": restored})
 
     @cached_property
     def key_settings(self) -> KeySettings | None:
-        """How the catalog reads idempotency keys; None where no server has recorded it. Each commit repeats it."""
+        """The settings by which the catalog reads idempotency keys; None if no server has recorded them. Each commit
+        repeats them."""
         stored = mapping(self.document, "idempotency")
         return KeySettings.parse(stored) if stored else None
 
@@ -127,11 +126,12 @@ class RegistryState:
 
     @property
     def before(self) -> str | None:
-        """The commit before the oldest that `recent` lists; from there a walk back goes on."""
+        """The id of the commit before the oldest in `recent`, where a walk through history continues; None if all are
+        listed."""
         return optional_text(self.document, "before")
 
     def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """The last commits, this one first, each with the ids of its operations."""
+        """Returns the ids of the last commits, this one first, each with the ids of the operations."""
         listed: list[tuple[str, Sequence[str]]] = []
         for item in sequence(self.document, "recent"):
             if isinstance(item, list) and item and isinstance(item[0], str):
@@ -139,12 +139,13 @@ class RegistryState:
         return listed
 
     def commit_of(self, operation: str) -> str | None:
-        """The recent commit that did an operation, None if none of them did."""
+        """Returns the id of the recent commit with an operation, None if none has it."""
         return self._made_by.get(operation)
 
     @cached_property
     def _made_by(self) -> Mapping[str, str]:
-        """The recent commits by their operations: a request may ask about each of its attempts."""
+        """The ids of the last commits by their operations. It is computed once, because a request may search for
+        several attempts."""
         return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
 
     def remembers(self, since: int) -> bool:
@@ -152,7 +153,7 @@ class RegistryState:
         return self.sequence - since <= len(sequence(self.document, "recent"))
 
     def operation(self, operation: str) -> JsonObject | None:
-        """An operation of this very commit."""
+        """Returns an operation of this commit by the id, None if the commit does not have it."""
         for item in sequence(self.document, "operations"):
             if isinstance(item, dict) and item.get("id") == operation:
                 return item
@@ -167,8 +168,8 @@ class RegistryState:
         operations: Sequence[Operation],
         spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, `spilled`
-        is what `index_after` made of them."""
+        """Returns the next commit, with `edits` and `operations`; a commit of one operation without edits is a fence.
+        `spilled` is the result of `index_after`, or None if the commit does not spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
         commits = [made, *sequence(self.document, "recent")]
         listed = _listed(commits)
@@ -189,7 +190,7 @@ class RegistryState:
         return RegistryState(document, index, None, segments)
 
     def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
-        """The index after edits, and the segments that a commit of them makes."""
+        """Returns the index after edits, and the segments that a commit with them must write."""
         index = self.index.edited(edits)
         if not edits:
             return index, ()
@@ -202,12 +203,12 @@ class RegistryState:
 
     @property
     def at_ms(self) -> int:
-        """When the commit was made, by its maker's clock."""
+        """The time of the commit, by the clock of the process that made it."""
         return integer(self.document, "at_ms")
 
 
 def _listed(commits: Sequence[JsonValue]) -> int:
-    """How many of these commits, each in its stored form, a new one lists; it always lists itself."""
+    """Returns how many of these commits, in the stored form, a new one lists, itself included."""
     operations = 0
     for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0

@@ -1,5 +1,5 @@
-"""Up to where commits of the registry may have been collected: written before the first of them goes
-(docs/design/collection.md#rule-9)."""
+"""The floor of the registry's history: the sequence number before which commits may have been collected. A collection
+raises it before it deletes the first of them (docs/design/collection.md#rule-9)."""
 
 from functools import partial
 
@@ -11,14 +11,15 @@ from storage_backends import Found
 
 
 async def read_registry_floor(state: State) -> int:
-    """The sequence number before which commits may be gone; 0 where all are kept. Raises `InternalError`."""
+    """Reads the sequence number before which commits may have been deleted; 0 if none was. Raises `InternalError`."""
     key = state.paths.registry_floor
     found = await state.store.get(key)
     return parse_registry_floor(key, found if isinstance(found, Found) else None)
 
 
 async def raise_registry_floor(state: State, sequence: int) -> None:
-    """Raises it for certain; it is never lowered. Raises `InternalError`, and `StoreError`."""
+    """Raises the number to `sequence` unless it is higher, and returns when that is saved. Raises `InternalError`, and
+    `StoreError`."""
     key = state.paths.registry_floor
     await update_until_applied(
         state,
@@ -30,5 +31,5 @@ async def raise_registry_floor(state: State, sequence: int) -> None:
 
 
 def parse_registry_floor(key: str, found: Found | None) -> int:
-    """The floor as it is stored, 0 where there is none. Raises `InternalError`."""
+    """Reads the stored number, 0 if it does not exist. Raises `InternalError`."""
     return 0 if found is None else integer(parse_record(found.body, key), "sequence")

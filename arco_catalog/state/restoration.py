@@ -27,17 +27,18 @@ class Restoration:
         return {"at_ms": self.at_ms, "copy_of": self.copy_of, "adopted": {**self.adoption}}
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":
-        """The restoration of a copy whose original no longer exists."""
+        """Returns the restoration after the copy was adopted, because its original no longer exists."""
         return replace(self, copy_of=None, adoption={"by": by, "at_ms": at_ms, "copy_of": self.copy_of})
 
     def is_of_the_backup(self, written_ms: int) -> bool:
-        """Whether an object of this age may have come with the backup. Commits that the backup does not have may rely
-        on it."""
+        """Whether an object with this time may have come from the backup. If so, commits that the backup does not
+        contain may refer to it."""
         return written_ms <= self.at_ms
 
 
 def describe_copy(copy_of: str) -> str:
-    """Why a copy of the catalog at this place deletes no files, and the command that changes it."""
+    """Returns the message that a copy of the catalog at this place deletes no files, with the command that changes
+    it."""
     return (
         f"the catalog is a copy of the one at {copy_of}, which may still need the files: none is deleted until "
         "`arco adopt` records that the original no longer exists"

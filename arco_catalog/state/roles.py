@@ -1,8 +1,8 @@
-"""What a registry's index holds of roles and grants (docs/design/access.md#records).
+"""The entries of roles and grants in a registry's index (docs/design/access.md#records).
 
-A catalog's registry has its catalog roles, their grants, and which principal role has which of them. Each relation is
-kept twice, once from each side, by the same commit: a check of privileges looks only at the chain of one object, and
-the grants of one role are listed without looking at any object.
+A catalog's registry has the catalog roles, their grants, and the principal roles that use them. One commit writes two
+entries of each relation, one for each side. So a check of privileges reads only the entries of one securable and those
+around it, and a list of a role's grants reads only the entries of the role.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from arco_catalog.state.fields import integer, mapping, optional_text, text, tex
 from arco_catalog.state.index import Edits, Index, Namespace, level
 
 CATALOG = "catalog"
-"""The securable that a catalog is in its own registry; others have their entity's id."""
+"""The id of a catalog as a securable in its own registry. Other securables have their entity's id."""
 ROOT = "root"
-"""The securable that a realm is in its registry."""
+"""The id of a realm as a securable in its registry."""
 FIRST_VERSION = 1
-"""The version of an entity whose name none had before."""
+"""The version of a new entity, if no entity had the name before."""
 
 
 def catalog_role_key(name: str) -> str:
@@ -32,7 +32,7 @@ def catalog_roles() -> str:
 
 
 def grant_key(securable: str, role: str) -> str:
-    """Key of what a role holds on a securable."""
+    """Key of a role's grant on a securable, on the securable's side."""
     return grants_on(securable) + role
 
 
@@ -42,7 +42,7 @@ def grants_on(securable: str) -> str:
 
 
 def granted_key(role: str, securable: str) -> str:
-    """Key of the same grant, from the role's side."""
+    """Key of a role's grant on a securable, on the role's side."""
     return granted_to(role) + securable
 
 
@@ -52,7 +52,7 @@ def granted_to(role: str) -> str:
 
 
 def usage_key(principal_role: str, catalog_role: str) -> str:
-    """Key of the fact that a principal role has a catalog role."""
+    """Key of the relation that a principal role has a catalog role, on the principal role's side."""
     return used_by(principal_role) + catalog_role
 
 
@@ -62,7 +62,7 @@ def used_by(principal_role: str) -> str:
 
 
 def assignee_key(catalog_role: str, principal_role: str) -> str:
-    """Key of the same fact, from the catalog role's side."""
+    """Key of the relation that a principal role has a catalog role, on the catalog role's side."""
     return assignees_of(catalog_role) + principal_role
 
 
@@ -72,8 +72,9 @@ def assignees_of(catalog_role: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """An entry with an id, properties, a version, and its times in milliseconds: principals, roles and catalogs."""
+class DescribedEntry:
+    """An entry with an id, a name, properties, a version, and its times in milliseconds: a principal, role or
+    catalog."""
 
     json: JsonObject
 
@@ -93,7 +94,7 @@ class Described:
         )
 
     def updated(self, at_ms: int, **changed: JsonValue) -> Self:
-        """The entry after a change, which is its next version unless another is given."""
+        """Returns the entry after a change, with the next version unless `changed` gives another."""
         return type(self)({**self.json, "version": self.version + 1, **changed, "updated_ms": at_ms})
 
     @property
@@ -121,14 +122,14 @@ class Described:
         return integer(self.json, "updated_ms")
 
 
-class RoleEntry(Described):
+class RoleEntry(DescribedEntry):
     """A catalog role in its catalog's registry, or a principal role in its realm's."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrantEntry:
-    """What one role holds on one securable, as the role's side has it: with the name that the securable had when it was
-    granted or last renamed."""
+    """A grant on the role's side: the privileges of one role on one securable, and the name that the securable had at
+    the grant or its last rename."""
 
     json: JsonObject
 
@@ -168,16 +169,16 @@ class GrantEntry:
         return texts(self.json, "privileges")
 
     def with_privileges(self, privileges: Iterable[str]) -> "GrantEntry":
-        """The same grant of other privileges."""
+        """Returns the grant with other privileges."""
         return GrantEntry({**self.json, "privileges": [*sorted(set(privileges))]})
 
     def renamed(self, namespace: Namespace, name: str) -> "GrantEntry":
-        """The same grant, now that its securable has this name."""
+        """Returns the grant with the new name of its securable."""
         return GrantEntry({**self.json, "namespace": [*namespace], "name": name})
 
 
 def grant_edits(role: str, grant: GrantEntry) -> Edits:
-    """Edits that make this all that a role holds on a securable; no privileges end it."""
+    """Returns the index changes that replace a role's grant on a securable; a grant without privileges removes it."""
     if not grant.privileges:
         return {grant_key(grant.securable, role): None, granted_key(role, grant.securable): None}
     return {
@@ -187,7 +188,7 @@ def grant_edits(role: str, grant: GrantEntry) -> Edits:
 
 
 def usage_edits(principal_role: RoleEntry, catalog_role: RoleEntry, used: bool = True) -> Edits:
-    """Edits by which a principal role has a catalog role, or no longer has it."""
+    """Returns the index changes that give a principal role a catalog role; without `used` those that take it away."""
     of, to = (
         usage_key(principal_role.entity, catalog_role.entity),
         assignee_key(catalog_role.entity, principal_role.entity),
@@ -198,13 +199,13 @@ def usage_edits(principal_role: RoleEntry, catalog_role: RoleEntry, used: bool =
 
 
 def ids_under(index: Index, prefix: str) -> Iterator[str]:
-    """The last parts of all keys under a prefix."""
+    """Iterates over the ids at the ends of all keys under a prefix."""
     for key, _ in index.scan(prefix):
         yield key[len(prefix) :]
 
 
 def privileges_held(index: Index, securable: str, roles: Iterable[str]) -> Iterator[str]:
-    """The privileges that roles hold on a securable itself."""
+    """Iterates over the privileges that these roles have on a securable itself, not on one around it."""
     for role in roles:
         entry = index.get(grant_key(securable, role))
         if entry is not None:
@@ -212,7 +213,7 @@ def privileges_held(index: Index, securable: str, roles: Iterable[str]) -> Itera
 
 
 def edits_without_grants(index: Index, securable: str) -> Edits:
-    """Edits that end all grants on a securable; the scan of `grants_on` is loaded."""
+    """Returns the index changes that remove all grants on a securable. The scan of `grants_on` must be loaded."""
     edits: dict[str, JsonObject | None] = {}
     for role in ids_under(index, grants_on(securable)):
         edits[grant_key(securable, role)] = None
@@ -221,6 +222,7 @@ def edits_without_grants(index: Index, securable: str) -> Edits:
 
 
 def renamed_grants(index: Index, securable: str, roles: Iterable[str], namespace: Namespace, name: str) -> Edits:
-    """Edits by which the grants of these roles on a securable show its new name; their keys are loaded."""
+    """Returns the index changes that write a securable's new name into the grants of these roles. Their keys must be
+    loaded."""
     stored = {key: index.get(key) for key in (granted_key(role, securable) for role in roles)}
     return {key: GrantEntry(entry).renamed(namespace, name).json for key, entry in stored.items() if entry is not None}

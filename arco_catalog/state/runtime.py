@@ -25,36 +25,36 @@ def ulid_of(ms: int, entropy: bytes) -> str:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether a text is spelled as the ids of entities, attempts and transactions are."""
+    """Whether a text has the form of a ULID, which ids of entities, attempts and transactions have."""
     return _ULID.fullmatch(text) is not None
 
 
 class Runtime(Protocol):
-    """What a process takes from the world besides its store."""
+    """The clocks, the randomness and the ids of a process. Tests replace it."""
 
     def now_ms(self) -> int:
-        """Wall clock, milliseconds since 1970."""
+        """Returns the wall clock in milliseconds since 1970."""
         ...
 
     def boot_ms(self) -> int:
-        """Milliseconds by a clock that nobody sets, and that goes on while the machine sleeps where it can. What it
-        tells is good for differences alone."""
+        """Returns milliseconds of a clock that is never set and, where the system has one, runs while the machine
+        sleeps. Only differences have a meaning."""
         ...
 
     def ulid(self) -> str:
-        """A fresh ULID of now."""
+        """Returns a fresh ULID with the present time."""
         ...
 
     def uuid(self) -> str:
-        """A fresh random (version 4) UUID."""
+        """Returns a fresh random (version 4) UUID."""
         ...
 
     def random(self) -> float:
-        """Uniform in [0, 1). For jitter only."""
+        """Returns a random number in [0, 1), for jitter only."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Returns after this time."""
         ...
 
 
@@ -117,7 +117,7 @@ class SystemRuntime:
         return str(uuid.UUID(bytes=os.urandom(16), version=4))
 
     def entropy(self, size: int) -> bytes:
-        """So many bytes that nobody can guess, for secrets."""
+        """Returns `size` unpredictable bytes, for secrets."""
         return os.urandom(size)
 
     def random(self) -> float:
@@ -128,5 +128,5 @@ class SystemRuntime:
 
 
 def entropy(size: int) -> bytes:
-    """As many random bytes of the machine's, fit for secrets."""
+    """Returns `size` unpredictable bytes from the operating system, for secrets."""
     return os.urandom(size)

@@ -116,10 +116,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A directory's item: a segment that covers every key from `first` to the next item's, or to the end of its range.
+    """An item of a directory: a segment that covers all keys from `first` up to the next item's, or to the end of its
+    range. The first item of a range begins where the range does.
 
-    `shallowest` is the least depth of the locations in it that are not called by an entity's id, None without such. The
-    first item of a range begins where the range does.
+    `shallowest` is the least depth of the segment's locations that do not end in an entity's id; None if there are
+    none.
     """
 
     id: str
@@ -129,7 +130,7 @@ class Ref:
 
     @classmethod
     def of(cls, segment: Segment, first: str) -> "Ref":
-        """The item for a new segment."""
+        """Returns the item for a new segment."""
         return cls(segment.id, first, segment.size, shallowest(segment))
 
     def to_json(self) -> list[JsonValue]:
@@ -146,7 +147,7 @@ class Ref:
 
 
 def depth(key: str) -> int:
-    """How deep the location of a hold's key is."""
+    """Returns the depth of the location in the key of a hold."""
     return key.count("/")
 
 
@@ -180,22 +181,22 @@ class Directory:
         self._firsts = [ref.first for ref in self.refs]
 
     def covering(self, key: str) -> Ref | None:
-        """The one segment that may hold this key, None if there is none."""
+        """Returns the only segment that may contain a key, None if there is none."""
         place = bisect_right(self._firsts, key) - 1
         if place < 0 or range_of(self._firsts[place]) != range_of(key):
             return None
         return self.refs[place]
 
     def beside(self, ref: Ref) -> Iterator[Ref]:
-        """The neighbours of a segment in its range: the next one first, then the one before."""
+        """Iterates over the neighbours of a segment in the range: the next one, then the previous one."""
         place = bisect_left(self._firsts, ref.first)
         for neighbour in (place + 1, place - 1):
             if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):
                 yield self.refs[neighbour]
 
     def key_ranges(self, low: str, high: str | None) -> Iterator[KeyRange]:
-        """The keys from `low` on and before `high`, cut where another segment or range begins. Each is found when it is
-        asked for: whoever reads a level page by page looks at few of them, and at others with each page."""
+        """Iterates over the keys from `low` on and before `high`, split where another segment or range begins. It is
+        lazy, because one page of a listing needs few of them."""
         ranges = [start for start in RANGES if start > low and (high is None or start < high)]
         last = len(self._firsts) if high is None else bisect_left(self._firsts, high)
         segments = (self._firsts[place] for place in range(bisect_right(self._firsts, low), last))

@@ -1,10 +1,11 @@
-"""Spilling: keeps small what every commit embeds of the registry's index (docs/decisions/0010-spilled-index.md).
+"""Spilling: moves entries of the registry's index from HEAD into segments, so that commits stay small
+(docs/decisions/0010-spilled-index.md).
 
-A commit embeds recent edits; older entries are in segments, objects of their own. When the edits of one range outgrow
-their limit, the commit that adds the last of them also rewrites one segment, the one that most of them belong in. That
-is a bounded piece of work, paid once for many edits.
+A commit contains latest edits of the index; older entries are in segments, which are separate objects. When the edits
+of one range exceed their limit, the commit that adds the last of them also rewrites the segment to which the largest
+part of them belongs. This work is bounded, and serves many edits.
 
-An entry that depends on a transaction is never spilled: whoever settles it finds it among the edits.
+An entry that depends on a transaction is never spilled, so that settling the transaction finds it among the edits.
 """
 
 from collections import Counter
@@ -29,38 +30,39 @@ from arco_catalog.state.segments import (
 )
 
 EDITS_A_FLUSH = 16
-"""For each so many edits a commit may flush once more: group commits must not outrun the flushes."""
+"""A commit flushes one group of edits, and one more for each so many edits of its own, so that flushes keep up with
+group commits."""
 FULL_AT_ROOT = 6
-"""The root of the number of segments from which on the buffer is as large as it may be."""
+"""The square root of the number of segments at which the buffer has its maximum size."""
 PIECES = 8
-"""Full segments that one flush writes at most, roughly; what is left stays embedded until the next."""
+"""The approximate maximum of full segments that one flush writes. Further edits stay embedded until the next flush."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes: of one range's edits before some are flushed, at most and while there are few segments (`least`), and of a
-    segment before it is split."""
+    """Limits in bytes: of the edits of one range before some are flushed (`least` while there are few segments, growing
+    to `embedded`), and of a segment before it is split."""
 
     embedded: int = 64 << 10
     segment: int = 256 << 10
     least: int = 32 << 10
 
     def buffer(self, segments: int) -> int:
-        """How many bytes of edits a range with so many segments keeps before it flushes some.
+        """Returns the bytes of edits at which a range with this number of segments flushes some.
 
-        Every registry commit holds the whole buffer, so a small one saves bytes with each commit; a flush rewrites one
-        segment for the edits that are meant for it, which are the fewer the smaller the buffer and the more the
-        segments. Both together are least where the buffer grows as the root of the number of segments.
+        Every registry commit writes the whole buffer, so a small buffer saves bytes with each commit. A flush rewrites
+        one segment for the edits that belong to it; with a small buffer and many segments these are few. The sum of
+        both costs is least if the buffer grows with the square root of the number of segments.
         """
         return min(self.embedded, max(self.least, int(self.embedded * sqrt(segments) / FULL_AT_ROOT)))
 
 
 @dataclass(frozen=True, slots=True)
 class Spilling:
-    """What a registry commit that may spill needs: limits, and ids for new segments.
+    """The limits of a registry commit that may spill, and a source of ids for new segments.
 
-    The ids are fresh, always. Were a segment called by its content, a writer could come to rely on an object that the
-    collector has just found to be garbage.
+    The ids must be fresh. With names that follow from the content, a writer could refer to an object that a collection
+    is about to delete as garbage.
     """
 
     limits: Limits
@@ -69,7 +71,7 @@ class Spilling:
 
 @dataclass(slots=True)
 class _Group:
-    """Edits that belong in one segment. `ref` is None if there is no segment for them yet."""
+    """Edits that belong to one segment; `ref` is None if that does not exist yet."""
 
     range: str
     ref: Ref | None
@@ -83,7 +85,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Flush:
-    """What became of one group: the edits that are taken over, the segments that are gone, and the new ones."""
+    """The result of flushing one group: the keys of the flushed edits, the replaced segments, and the new ones."""
 
     taken: Sequence[str]
     gone: Sequence[Ref]
@@ -91,8 +93,8 @@ class _Flush:
 
 
 def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
-    """The index after what a commit of so many edits flushes, and the segments to write before it becomes HEAD. It
-    needs the segments that it rewrites."""
+    """Flushes groups of edits for a commit of `edits` edits. Returns the index after it, and the segments to write
+    before the commit becomes HEAD. It needs the segments that it rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
@@ -113,7 +115,7 @@ def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, li
 
 
 def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> Steps[_Flush]:
-    """Merges a group into its segment, and what becomes small with a neighbour that is not `busy` either."""
+    """Merges a group into its segment. If the result is small, it is merged with a neighbour that is not `busy`."""
     lines = _merged(index.loaded(group.ref), group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)
@@ -132,12 +134,12 @@ def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spillin
 
 
 def is_pending(entry: JsonObject | None) -> bool:
-    """Whether what an entry means depends on a transaction: then it stays embedded."""
+    """Whether an entry depends on a transaction, so that it stays embedded."""
     return entry is not None and "transaction" in entry
 
 
 def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
-    """The edits of each range that has outgrown its limit, grouped by the segment that they belong in."""
+    """Iterates over the edits of each range that exceeds its limit, grouped by the segment to which they belong."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
         everything = index.edited_in(KeyRange(start, end, None))
@@ -156,8 +158,8 @@ def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterato
                 yield group
 
 
-def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], most: int) -> list[_Group]:
-    """The groups to flush: of each range, the largest ones until what is left is within the limit."""
+def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], limit: int) -> list[_Group]:
+    """Returns the groups to flush, at most `limit`: of each range the largest, until the rest is within its buffer."""
     chosen: list[_Group] = []
     by_range = sorted(
         groups, key=lambda group: (group.range, -group.size, "" if group.ref is None else group.ref.first)
@@ -169,7 +171,7 @@ def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], most: int) ->
             if excess > 0:
                 chosen.append(group)
                 excess -= group.size
-    return sorted(chosen, key=lambda group: -group.size)[:most]
+    return sorted(chosen, key=lambda group: -group.size)[:limit]
 
 
 def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes]:
@@ -183,7 +185,7 @@ def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> 
 
 
 def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], limit: int) -> Ref | None:
-    """The segment next to one that has become small, if both together are no more than three quarters of a full one."""
+    """Returns a segment next to one that became small, if both together have at most three quarters of the limit."""
     size = sum(map(len, lines.values()))
     if ref is None or not lines or size > limit // 4:
         return None
@@ -203,7 +205,8 @@ def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:
 
 
 def _normalise(refs: Sequence[Ref]) -> Directory:
-    """A directory in which the first segment of a range begins where the range does: keys before it are its own too."""
+    """Returns a directory in which the first segment of each range begins where the range does, so that it covers the
+    keys before its own first one."""
     ordered = sorted(refs, key=lambda ref: ref.first)
     for place, ref in enumerate(ordered):
         start = range_of(ref.first)

@@ -1,28 +1,32 @@
-"""The store's clock, as its answers tell it: the only one that protocols compare (docs/design/store.md)."""
+"""An estimate of the store's clock from its answers. Protocols compare only times of that clock
+(docs/design/store.md)."""
 
 PRECISION_MS = 1_000
-"""Stores tell whole seconds, rounded down (the `Date` header of HTTP)."""
+"""Stores answer with whole seconds, rounded down (the `Date` header of HTTP)."""
 MAX_CORRECTION_MS = 30_000
-"""By how much the time in a new file may turn out to be wrong before it is current. Iceberg's Java client refuses to
-build on metadata that is more than a minute ahead of its own clock ("Invalid update timestamp")."""
+"""A new metadata file whose time proves to be wrong by more than this is written anew before it becomes current.
+Iceberg's Java client rejects metadata that is more than a minute ahead of its own clock ("Invalid update
+timestamp")."""
 
 
 class StoreClock:
-    """What one process knows of it: by how much, at least, its own clock must be wrong.
+    """The correction of the machine's clock to that of the store.
 
-    A store's time lies between the sending of a call and its answer. Where the machine's clock may be right by that, it
-    is believed: it is finer than the store's.
+    The store's time of an answer is between the sending of the call and the arrival of the answer. If the machine's
+    clock agrees with that, the correction is 0, because the machine's clock is more precise. Otherwise it is the least
+    that makes them agree.
     """
 
     def __init__(self) -> None:
         self._behind_ms = 0
-        """How far the machine's clock is behind the store's; negative for ahead."""
+        """How far the machine's clock is behind the store's; negative if it is ahead."""
 
-    def told(self, sent_ms: int, received_ms: int, store_ms: int) -> None:
-        """Takes note of an answer: when its call was sent and answered by the machine's clock, and the store's time."""
-        least, most = store_ms - received_ms, store_ms + PRECISION_MS - sent_ms
-        self._behind_ms = max(least, min(0, most))
+    def update(self, sent_ms: int, received_ms: int, store_ms: int) -> None:
+        """Updates the correction from an answer: `sent_ms` and `received_ms` are times of the machine's clock,
+        `store_ms` is the store's time in the answer."""
+        lowest, highest = store_ms - received_ms, store_ms + PRECISION_MS - sent_ms
+        self._behind_ms = max(lowest, min(0, highest))
 
     def now_ms(self, machine_ms: int) -> int:
-        """The store's time, given the machine's."""
+        """Returns the store's time for a time of the machine's clock."""
         return machine_ms + self._behind_ms

@@ -1,7 +1,8 @@
-"""One version of a task: what is to be done, how far it is, and who may go on with it (docs/design/tasks.md#records).
+"""One version of a background task: its payload, its progress, and the lease of the worker
+(docs/design/tasks.md#records).
 
-A version never changes. Each method returns the next one, and raises `InternalError` where the table of statuses does
-not allow it.
+A version never changes. Methods that change a task return its next version, and raise `InternalError` if the table of
+statuses does not allow the change.
 """
 
 from collections.abc import Mapping
@@ -19,11 +20,11 @@ TABLE_MAINTENANCE = "TABLE_MAINTENANCE"
 """The type of the tasks that maintain a table by its policies, which the pipeline does on Spark."""
 
 MAX_RESULT = 8_000
-"""Characters of each text that tells what came of a task."""
+"""The maximum length of the texts of a task's result, in characters."""
 
 
 class Status(StrEnum):
-    """What a task is doing (docs/design/tasks.md#records)."""
+    """The status of a task (docs/design/tasks.md#records)."""
 
     SUBMITTED = "SUBMITTED"
     ACQUIRING_RESOURCES = "ACQUIRING_RESOURCES"
@@ -42,15 +43,15 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.FAILURE: frozenset(),
 }
 LEASED = frozenset({Status.ACQUIRING_RESOURCES, Status.RUNNING})
-"""The statuses of a task that a worker holds."""
+"""The statuses of a task on which a worker has a lease."""
 ENDED = frozenset({Status.SUCCESS, Status.FAILURE})
 RESUBMITTED = (Status.FAILURE, Status.SUBMITTED)
-"""What an operator does: the one change that the table does not have."""
+"""The change of status that an operator makes, which is not in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A version of a task, fields included that a later program added."""
+    """A version of a task, with all its stored fields, also those that a later program added."""
 
     document: JsonObject
 
@@ -58,7 +59,7 @@ class Task:
     def submitted(
         cls, *, record: str, task: str, kind: str, payload: JsonObject, at_ms: int, not_before_ms: int
     ) -> Self:
-        """The first version. `record` is a fresh id of its writer's."""
+        """Returns the first version of a task. `record` is a fresh id."""
         return cls(
             {
                 "version": 1,
@@ -83,7 +84,7 @@ class Task:
     def parse(cls, body: bytes, where: str) -> Self:
         """Reads a stored version. Raises `InternalError`."""
         task = cls(parse_record(body, where))
-        _ = task.status, task.number  # it must have these
+        _ = task.status, task.number  # raises if one is missing
         return task
 
     @property
@@ -103,79 +104,80 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """What is to be done."""
+        """The type of the task, such as `TABLE_PURGE`."""
         return text(self.document, "task_type")
 
     @property
     def payload(self) -> JsonObject:
-        """With what."""
+        """The parameters of the task. Raises `InternalError` if they are no JSON object."""
         payload = loads(text(self.document, "task_payload").encode())
         if not isinstance(payload, dict):
-            raise InternalError(f"the payload of task {self.id} is no JSON object")
+            raise InternalError(f"the payload of task {self.id} is not a JSON object")
         return payload
 
     @property
     def status(self) -> Status:
-        """What it is doing."""
-        said = text(self.document, "status")
+        """The status. Raises `InternalError` for an unknown one."""
+        name = text(self.document, "status")
         try:
-            return Status(said)
+            return Status(name)
         except ValueError:
-            raise InternalError(f"a stored task has an unknown status {said!r}") from None
+            raise InternalError(f"a stored task has an unknown status {name!r}") from None
 
     @property
     def attempts(self) -> int:
-        """How many attempts in a row failed, or were lost, and got no further."""
+        """The number of consecutive attempts that failed or were lost without a new checkpoint."""
         return integer(self.document, "attempt_count")
 
     @property
     def lease(self) -> str | None:
-        """The id of the present lease."""
+        """The id of the present lease, None if there is none."""
         return optional_text(self.document, "lease_id")
 
     @property
     def lease_number(self) -> int:
-        """The version with which the present lease began."""
+        """The number of the version with which the present lease began."""
         return integer(self.document, "lease_version")
 
     @property
     def lease_ms(self) -> int:
-        """How long the lease lasts, from the store's time of this version."""
+        """The duration of the lease, from the store's time of this version."""
         return integer(self.document, "lease_ms")
 
     @property
     def quiet_ms(self) -> int:
-        """How long, from the store's time of this version, the holder of an earlier lease may still believe in it."""
+        """How long after the store's time of this version the worker of an earlier lease may still act on that; 0 for
+        no such worker."""
         return integer(self.document, "quiet_ms") if "quiet_ms" in self.document else 0
 
     @property
     def next_run_ms(self) -> int:
-        """When it is to be looked at, at the earliest."""
+        """The earliest time at which a worker may run the task."""
         return integer(self.document, "next_run_ts")
 
     @property
     def checkpoint(self) -> JsonObject:
-        """How far it came, in the words of its executor."""
+        """The checkpoint of the task, in the form of its executor."""
         return mapping(self.document, "checkpoint")
 
     @property
     def advanced(self) -> bool:
-        """Whether the present lease got further."""
+        """Whether the present lease has advanced."""
         return self.document.get("advanced") is True
 
     @property
     def summary(self) -> str | None:
-        """The last success or error, in a sentence."""
+        """The last result or error in one sentence, None if there is none."""
         return optional_text(self.document, "result_summary")
 
     def quiet(self, quiet_ms: int) -> "Task":
-        """This version, which says so of earlier leases. None has to be said of none."""
+        """Returns this version with the field `quiet_ms`, which stays out if it is 0 here and there."""
         return Task({**self.document, "quiet_ms": quiet_ms}) if quiet_ms or self.quiet_ms else self
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
-        """The version by which a worker takes the task, or takes it over. An attempt that was lost counts, unless it
-        got further: then those before it count no more, either. The failure of the attempt before stays in the versions
-        before this one."""
+        """Returns the version by which a worker takes a lease on the task, or takes it over from a lost worker. The
+        lost attempt counts as failed; if it advanced, the count starts again at 0. The
+        failure of an earlier attempt stays in the earlier versions."""
         lost = self.status in LEASED
         return self._next(
             record,
@@ -194,35 +196,36 @@ class Task:
         )
 
     def renewed(self, *, record: str, checkpoint: JsonObject) -> "Task":
-        """The version by which its holder keeps the lease, and writes down how far it came."""
+        """Returns the version by which the worker renews the lease and stores its checkpoint."""
         advanced = self.advanced or checkpoint != self.checkpoint
         return self._next(record, self.status, 0, {"checkpoint": checkpoint, "advanced": advanced})
 
     def running(self, *, record: str, at_ms: int) -> "Task":
-        """The work itself begins."""
+        """Returns the version by which the worker starts the work."""
         return self._next(record, Status.RUNNING, at_ms, {})
 
     def failed_attempts(self) -> int:
-        """How many attempts in a row have failed if the present one does."""
+        """Returns the number of consecutive failed attempts if the present one fails."""
         return 0 if self.advanced else self.attempts + 1
 
     def scheduled(
         self, *, record: str, at_ms: int, next_run_ms: int, attempts: int, summary: str, extended: str | None
     ) -> "Task":
-        """The attempt failed, for a reason that may pass, or it is too early for the rest."""
+        """Returns the version that schedules another run, after an attempt that failed for a temporary reason or came
+        too early."""
         changes: JsonObject = {"next_run_ts": next_run_ms, "attempt_count": attempts, **_result(summary, extended)}
         return self._next(record, Status.RETRY_SCHEDULED, at_ms, changes)
 
     def ended(self, *, record: str, at_ms: int, status: Status, summary: str, extended: str | None) -> "Task":
-        """The task is over."""
+        """Returns the version that ends the task, with the status of a success or failure."""
         return self._next(record, status, at_ms, _result(summary, extended))
 
     def resubmitted(self, *, record: str, at_ms: int, checkpoint: JsonObject | None = None) -> "Task":
-        """A failed task, submitted again by an operator, which goes on from its checkpoint or another. Its time is
-        later than that of what failed, whatever the clocks say, so that its hint is another. The failure stays in the
-        versions before this one."""
+        """Returns the version by which an operator submits a failed task again, from its checkpoint or another. Its
+        time is always later than the failed run's, also if clocks went back, so that its hint has another key. The
+        failure stays in the earlier versions."""
         if self.status is not Status.FAILURE:
-            raise InternalError(f"task {self.id} is {self.status}: only a failed one is submitted again")
+            raise InternalError(f"task {self.id} is {self.status}: only a failed task can be submitted again")
         next_run_ms = max(at_ms, self.next_run_ms + 1)
         changes: JsonObject = {
             "attempt_count": 0,
@@ -253,7 +256,7 @@ class Task:
 
 
 def may_follow(before: Task, after: Task) -> bool:
-    """Whether a version can be the next one after another, by their statuses."""
+    """Whether the statuses of two versions allow the second to follow the first."""
     change = before.status, after.status
     return before.status is after.status or after.status in TRANSITIONS[before.status] or change == RESUBMITTED
 
@@ -266,7 +269,7 @@ def _result(summary: str, extended: str | None) -> JsonObject:
 
 
 def table_identity(payload: JsonObject) -> JsonObject:
-    """Which table a task is about, as its payload says; empty if it names none."""
+    """Returns the identity of the table in a task's payload; empty if it has none."""
     return mapping(mapping(payload, "operation_parameters"), "table_identity")
 
 

@@ -1,4 +1,4 @@
-"""The versions of tasks in the store, and the hints by which the next worker finds what is due
+"""The stored versions of tasks, and the hints by which a worker finds tasks that are due
 (docs/design/tasks.md#tasks)."""
 
 import heapq
@@ -14,11 +14,11 @@ from arco_catalog.state.task import LEASED, Status, Task
 from storage_backends import ABSENT, Applied, Cursor, Found, Page, PreconditionFailed
 
 LOST_HINT_MS = 3_600_000
-"""How old a hint must be before anybody doubts that there is such a task."""
+"""The age from which a hint without a task counts as lost: no version of the task will follow."""
 AT_A_TIME = 1_000
-"""How many due hints are held in memory."""
+"""The maximum number of due hints in one page."""
 RETRIES = 100
-"""How often the last version is looked for anew, because it is gone by the time that it is read."""
+"""How often the last version is searched again, if it was deleted before it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class StoredTask:
 
     @property
     def is_held(self) -> bool:
-        """Whether a worker's lease on it may not have run out yet."""
+        """Whether a worker may still have a valid lease on the task."""
         return self.task.status in LEASED and not has_passed(self.now_ms - self.written_ms, self.task.lease_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A hint that a task is to be looked at from a time on, with the store's times of that object and of the answer."""
+    """A hint that a worker should read a task from a time on, with the store's times of the hint and of the answer."""
 
     key: str
     task: str
@@ -47,23 +47,23 @@ class Hint:
 
     @property
     def is_due(self) -> bool:
-        """Whether its time has come."""
+        """Whether the hint's time has come, by the store's clock."""
         return self.not_before_ms <= self.now_ms
 
     @property
     def is_old(self) -> bool:
-        """Whether it may be doubted that there is such a task."""
+        """Whether the hint is so old that the task does not exist if it has no version."""
         return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
 
     def is_of_the_past(self, ended: Task) -> bool:
-        """Whether it leads to what an ended task was, and not to a version that is yet to come: who submits a failed
-        one again puts its hint first (docs/design/tasks.md#rule-2)."""
+        """Whether the hint belongs to a version up to the `ended` one. Otherwise it may announce one to come, because a
+        failed task is submitted again by writing its hint first (docs/design/tasks.md#rule-2)."""
         return ended.status is Status.SUCCESS or self.not_before_ms <= ended.next_run_ms or self.is_old
 
 
 async def read_task(state: State, task: str) -> StoredTask | None:
-    """A task as it is now; None if no version of it was stored yet. Raises `StoreUnavailable`, and `InternalError` for
-    one that can't be read."""
+    """Reads the last version of a task; None if it has none. Raises `StoreUnavailable`, and `InternalError` for an
+    corrupt version."""
     for _ in range(RETRIES):
         pages = list_pages(state, state.paths.task(task))
         last = max([_number(listed.key) async for page in pages for listed in page.entries], default=None)
@@ -77,15 +77,16 @@ async def read_task(state: State, task: str) -> StoredTask | None:
 
 
 async def append_task(state: State, task: Task) -> int | None:
-    """Creates this version of a task. Returns a time by the store's clock at which it was there, not before it was
-    written; None if somebody else has created that version. Raises `StoreError` if that is not known: the version may
-    be there, or may come to be."""
+    """Creates this version of a task. Returns a time of the store's clock at which it existed, at or after the write;
+    None if another process created the version of this number. Raises `StoreError` if the outcome is unknown: the
+    version may exist, or appear later."""
     key = state.paths.task_version(task.id, task.number)
     while True:
         match await state.store.put(key, task.body, ABSENT):
             case Applied(_, now_ms):
                 return now_ms
-            case PreconditionFailed():  # perhaps our own echo (docs/design/store.md#rule-1)
+            case PreconditionFailed():
+                # an earlier sending of this write may have created it (docs/design/store.md#rule-1)
                 found = await state.store.get(key)
                 if isinstance(found, Found):
                     return found.written_ms if found.body == task.body else None
@@ -93,7 +94,7 @@ async def append_task(state: State, task: Task) -> int | None:
 
 
 async def list_tasks(state: State) -> list[str]:
-    """The ids of all tasks that have a version or a hint."""
+    """Lists the ids of all tasks with a version or a hint."""
     found: dict[str, None] = {}
     async with aclosing(list_pages(state, state.paths.tasks)) as pages:
         async for page in pages:
@@ -104,28 +105,27 @@ async def list_tasks(state: State) -> list[str]:
 
 
 async def put_hint(state: State, task: str, not_before_ms: int) -> None:
-    """Hints that a task is to be looked at from this time on."""
+    """Stores a hint that a worker should read a task from this time on."""
     await state.create(state.paths.open_task(task, not_before_ms), b"")
 
 
 async def remove_hint(state: State, key: str) -> None:
-    """Removes a hint. If that fails, the next worker that meets it does."""
+    """Deletes a hint. If that fails, the next worker that reads the hint deletes it."""
     await state.store.delete(key)
 
 
 @dataclass(frozen=True, slots=True)
 class DueHints:
-    """Some of the hints whose time has come by the store's clock, the oldest first. `after` leads to those that come
-    after them; None where there are none."""
+    """A page of due hints. `after` is the argument of `due_hints` for the next page; None for the last page."""
 
     hints: Sequence[Hint]
     after: Cursor | Hint | None
 
 
 async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHints:
-    """The oldest due hints, a page of them at most; then those after them. Their keys begin with their times, so a
-    store that lists by key is asked no further than to the first that is not due. Any other lists all of them, each
-    time. Raises `StoreError`."""
+    """Returns a page of the oldest due hints, or of those after a previous page. Keys begin with times, so in a store
+    that lists keys in order one page is read, up to the first hint that is not due. In any other store each call lists
+    all hints. Raises `StoreError`."""
     if isinstance(after, Hint):
         return await _oldest_due(state, after)
     page = await state.store.list(state.paths.open_tasks, after)
@@ -149,7 +149,7 @@ async def _oldest_due(state: State, after: Hint | None) -> DueHints:
 
 
 async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
-    """All hints, in no order."""
+    """Yields all hints, in no order."""
     async with aclosing(list_pages(state, state.paths.open_tasks)) as pages:
         async for page in pages:
             for hint in _hints(state, page):

@@ -1,7 +1,7 @@
-"""The tombstone of a drop that asked for a purge, and what becomes of it (docs/design/purge.md).
+"""The tombstone of a drop with a purge, and its states (docs/design/purge.md).
 
 dropped -> purging -> purged
-dropped <- purging            before anything was deleted
+dropped <- purging            only before a file was deleted
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ DROPPED, PURGING, PURGED = "dropped", "purging", "purged"
 
 
 def task_key(task: str) -> str:
-    """Key that leads from a task to what it is about."""
+    """Key of the entry that leads from a purge's task to its tombstone."""
     return level("task", ()) + task
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What is kept of a table that was dropped."""
+    """The registry's entry of a dropped table or view."""
 
     json: JsonObject
 
@@ -34,7 +34,7 @@ class Tombstone:
 
     @property
     def namespace_entity(self) -> str | None:
-        """The id of the namespace that it was dropped from; None in a tombstone older than this field."""
+        """The id of the namespace at the drop; None in a tombstone older than this field."""
         return optional_text(self.json, "namespace_entity")
 
     @property
@@ -47,7 +47,7 @@ class Tombstone:
 
     @property
     def operation(self) -> str:
-        """The drop that left it: its mark is on the pointer."""
+        """The id of the drop, whose mark is on the pointer."""
         return text(self.json, "operation")
 
     @property
@@ -56,12 +56,12 @@ class Tombstone:
 
     @property
     def made(self) -> str | None:
-        """The location that the catalog made for this table, if there is one."""
+        """The location that the catalog generated for this table alone, None if there is none."""
         return self.locations[0] if self.json.get("made") is True and self.locations else None
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """Folders outside of these from which its metadata takes files."""
+        """Folders outside of the locations from which the metadata takes files (state/borrowed.py)."""
         return texts(self.json, "borrowed")
 
     @property
@@ -70,56 +70,58 @@ class Tombstone:
 
     @property
     def task(self) -> str | None:
-        """The task that purges it."""
+        """The id of the task that purges the table, None if there is none."""
         return optional_text(self.json, "task")
 
     @property
     def purge_after_ms(self) -> int:
-        """Until when the purge does not begin."""
+        """The earliest time at which the purge begins."""
         return integer(self.json, "purge_after")
 
     @property
     def state(self) -> str:
-        """`dropped`, `purging` or `purged`. An earlier version wrote `purging` without a task at drops that asked for a
-        purge: those are plain drops."""
+        """`dropped`, `purging` or `purged`. An earlier version has written `purging` without a task for drops with a
+        purge, which it never purged: such a tombstone is `dropped`."""
         if purge_began(self.json):
             return PURGING
         return PURGED if self.json.get("state") == PURGED else DROPPED
 
     @property
     def fence(self) -> int:
-        """The version of the task with which the lease began that wrote it last."""
+        """The number of the task's version whose lease has written the tombstone last."""
         return integer(self.json, "task_version")
 
     @property
     def begun_version(self) -> int | None:
-        """The version of the task whose lease started the purge; None if an earlier version of this program did."""
+        """The number of the task's version whose lease began the purge; None if an earlier version of this program
+        did."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
 
     @property
     def key(self) -> str:
-        """Its key in the index."""
+        """The key of the tombstone in the index."""
         return tombstone_key(self.namespace, self.name, self.entity)
 
     def begun(self, index: Index, fence: int) -> Steps[Edits]:
-        """Edits by which the purge begins: it holds its locations again."""
+        """Returns the index changes by which the purge begins, and the table holds the locations again."""
         held = yield from reclaimed_holds(
             index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
         )
         return {**self._with(state=PURGING, task_version=fence, begun_version=fence), **held}
 
     def fenced(self, fence: int) -> Edits:
-        """Edits by which another lease goes on with the purge."""
+        """Returns the index changes by which another lease of the task continues the purge."""
         return self._with(task_version=fence)
 
     def returned(self, fence: int) -> Edits:
-        """Edits by which a purge that has deleted nothing is given up."""
+        """Returns the index changes that cancel a purge which has deleted no file."""
         holds: Edits = {location_key(location, self.entity): None for location in self.locations}
         return {**self._with(state=DROPPED, task_version=fence), **holds}
 
     def without_purge(self) -> Edits:
-        """Makes a plain drop of one whose purge has deleted no file."""
+        """Returns the index changes that turn the tombstone of a purge which has deleted no file into that of a drop
+        without a purge."""
         assert self.task is not None
         returned: Edits = self.returned(self.fence) if self.state == PURGING else {}
         purge = ("task", "purge_after", "task_version")
@@ -127,8 +129,8 @@ class Tombstone:
         return {**returned, self.key: plain, task_key(self.task): None}
 
     def is_shared(self, index: Index) -> Steps[bool]:
-        """Whether somebody else has named the place that was made for this table: before its drop, as the entry says,
-        or since, as the claim on the place does."""
+        """Whether another request has named the location that the catalog generated for this table. Before the drop the
+        entry recorded that, and since then the claim on the location does."""
         if self.made is None or self.json.get("shared") is True:
             return self.json.get("shared") is True
         key = released_key(self.made, self.entity)
@@ -137,7 +139,7 @@ class Tombstone:
         return claim is not None and claim.get("shared") is True
 
     def released(self, at_ms: int) -> Edits:
-        """Edits by which the purge ends: there is nothing at its locations any more."""
+        """Returns the index changes by which a purge ends, and the table gives up the locations, claims and loans."""
         assert self.task is not None
         return {
             **self._with(state=PURGED, purged_ms=at_ms),

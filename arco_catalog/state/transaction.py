@@ -1,5 +1,5 @@
-"""A transaction's one object: created pending, moved once, to committed or aborted. Its decision is the commit of every
-table that it names (docs/design/transaction.md)."""
+"""The transaction object: it is created as pending, and changed once, to committed or aborted. That decision commits
+the changes of all the tables, or none (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from storage_backends import Found, Version
 Status = Literal["pending", "committed", "aborted"]
 
 LEASE_MS = 30_000
-"""After this long, by the store's clock, anyone may abort a transaction that is still pending."""
+"""After this time, by the store's clock, any process may abort a transaction that is still pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a transaction's object said, at a version. `age_ms` is how long ago it was last written."""
+    """The document of a transaction object at a version. `age_ms` is the time since it was last written."""
 
     document: JsonObject
     version: Version | None
@@ -26,9 +26,10 @@ class Decision:
 
     @classmethod
     def pending(cls, *, transaction: str, rank: str, move: str, members: Sequence[JsonObject]) -> Self:
-        """A new transaction. `rank` is the first id of its request: of two that meet, the smaller goes on.
+        """Returns a new transaction. `rank` is the first id of the request: of two transactions on one table, the one
+        with the smaller rank continues.
 
-        `members` say, for each table, its entity, the pointer version expected and the metadata location to come.
+        `members` has for each table its entity, the expected version of the pointer, and the new metadata location.
         """
         listed: list[JsonValue] = [*members]
         return cls(
@@ -39,8 +40,8 @@ class Decision:
 
     @classmethod
     def closed(cls, *, transaction: str, move: str) -> Self:
-        """A transaction that never began, and never will: a takeover creates it so. A collection may create it in place
-        of a decision that another collection deleted meanwhile."""
+        """Returns a transaction that is created as aborted, so that it can never begin. A takeover creates it; a
+        collection may, in place of a decision that another collection deleted concurrently."""
         return cls(
             {"version": 1, "transaction": transaction, "rank": transaction, "id": move, "status": "aborted"}, None, 0
         )
@@ -58,34 +59,35 @@ class Decision:
 
     @property
     def rank(self) -> str:
-        """Which of two that meet goes on: the smaller."""
+        """The priority of the transaction: of two on one table, the one with the smaller rank continues."""
         return text(self.document, "rank")
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was created as aborted (`closed`). No intent waits for it: it never began, or its decision was
-        collected before."""
+        """Whether the transaction was created as aborted (`closed`). It has no intents: it never began, or its decision
+        was collected before."""
         return "tables" not in self.document
 
     @property
     def creates(self) -> bool:
-        """Whether it creates tables, and so may have laid intents on names: their pointers have no version yet."""
+        """Whether the transaction creates tables, whose pointers have no version yet, so that it may have intents on
+        names."""
         members = sequence(self.document, "tables")
         return any(isinstance(member, dict) and member.get("version") is None for member in members)
 
     @property
     def expired(self) -> bool:
-        """Whether anyone may abort it."""
+        """Whether the transaction is pending and the lease is over, so that any process may abort it."""
         return self.status == "pending" and has_passed(self.age_ms, LEASE_MS)
 
     def decided(self, status: Status, move: str) -> JsonObject:
-        """The document of the decision, under a fresh id: no two bodies are equal."""
+        """Returns the document of the decision. `move` is a fresh id, so that no two documents have equal bytes."""
         return {**self.document, "status": status, "id": move}
 
 
 def committed(decision: Decision | None) -> bool | None:
-    """Whether a transaction committed, None while it is undecided. One that is gone was aborted: a commit's decision is
-    kept until all that it decides is settled."""
+    """Whether a transaction committed; None while it is undecided. A missing object (None) means aborted, because the
+    object of a committed transaction is kept until all its intents are settled."""
     if decision is None:
         return False
     return None if decision.status == "pending" else decision.status == "committed"

@@ -1,8 +1,8 @@
-"""Versions of dropped entities: one that is made again under the name begins behind them, so that a change which
-names a version of the predecessor is refused (docs/design/access.md#records).
+"""Floors of entity versions: a new entity starts with a higher version than dropped entities of the name had, so that a
+change that expects a version of the dropped one is refused (docs/design/access.md#records).
 
-There is a fixed number of floors, since an entry for each dropped name would grow without end. So an entity
-may begin behind the versions of another name that shares its floor.
+The number of floors is fixed, because one for each dropped name would grow without limit. So an entity may also start
+above the versions of another name that shares its floor.
 """
 
 from hashlib import sha256
@@ -15,13 +15,13 @@ FLOORS = 1_024
 
 
 def floor_key(key: str) -> str:
-    """Key of the floor of all entities whose own keys share it."""
+    """Returns the key of the entry with the least version for an entity's key. Several entities share one."""
     number = int.from_bytes(sha256(key.encode()).digest()[:4]) % FLOORS
     return f"{level('version-floor', ())}{number:03x}"
 
 
 def first_version(index: Index, key: str, lowest: int) -> Steps[int]:
-    """The version with which an entity begins: `lowest`, or the one behind all that its predecessors had."""
+    """Returns the first version of a new entity: `lowest`, or one more than the floor if that is higher."""
     floor = floor_key(key)
     yield Needs(keys=[floor])
     entry = index.get(floor)
@@ -29,7 +29,8 @@ def first_version(index: Index, key: str, lowest: int) -> Steps[int]:
 
 
 def raised_floor(index: Index, key: str, version: int) -> Steps[Edits]:
-    """The edit for the drop of an entity that was at this version."""
+    """Returns the index changes that raise the floor for the drop of an entity with this version; empty if it is as
+    high."""
     floor = floor_key(key)
     yield Needs(keys=[floor])
     entry = index.get(floor) or {}

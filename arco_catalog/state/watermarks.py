@@ -1,5 +1,5 @@
-"""Up to where the pipeline has read: properties of its own tables, which a batch's commit sets with the rows that it
-adds (docs/design/pipeline.md#rule-3)."""
+"""The pipeline's watermarks, up to which it has read its sources. They are properties of its own tables, which the
+commit of a batch sets together with the batch's rows (docs/design/pipeline.md#rule-3)."""
 
 NAMESPACE = "system"
 """The namespace of the pipeline's tables."""
@@ -8,13 +8,13 @@ COMMITS = "commits"
 CATALOG_EVENTS = "catalog_events"
 """The table of commits of the registry."""
 CLOSED_BEFORE = "pipeline.closed-before"
-"""Of the same tables: what came on earlier days has been read, but for receipts of days that are marked."""
+"""Of both tables: everything of the days before this one has been read, except receipts of marked days."""
 REGISTRY_SEQUENCE = "pipeline.registry-sequence"
 """Of `catalog_events`: the sequence number of the last commit that was read."""
 BATCH = "pipeline.batch"
 """Of tables of receipts, events and reports: the number of the last batch. Of tables of metadata, and of `lineage`: the
-last batch of commits that was read."""
+number of the last batch of commits that was read."""
 EVENTS_BATCH = "pipeline.events-batch"
-"""Of `lineage`: the last batch of `lineage_events` that was joined."""
+"""Of `lineage`: the number of the last batch of `lineage_events` that was joined."""
 READERS = "pipeline.readers"
-"""Of `readers`: a digest of its rows, which tells whether grants say anything else by now."""
+"""Of `readers`: a digest of its rows, by which a batch finds that the grants have changed."""

@@ -13,21 +13,21 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SMALL_BYTES = 64 << 10
-"""Work on fewer bytes runs in the event loop: it takes some 20 ms at worst, and mostly less than a change of
+"""Work on fewer bytes runs in the event loop. It takes about 20 ms at worst, and usually less than a switch of
 threads."""
 LARGE_BYTES = 1 << 20
-"""Work on as many bytes is done by one thread at a time: each holds Python's lock for tens of milliseconds at once, and
-the event loop would wait for both."""
+"""Work on this many bytes or more runs in one thread at a time. It holds the interpreter lock for tens of milliseconds,
+and with two such threads the event loop would wait for both."""
 THREADS = 2
-"""Python runs one thread at a time: more of them would only make the event loop wait longer for its turn."""
+"""The number of threads. Python runs one at a time, so more would only make the event loop wait longer."""
 
 MAX_YOUNG = 50_000
-"""Objects that a young collection goes through in some milliseconds."""
+"""The number of young objects that a collection traverses in a few milliseconds."""
 
 
 class _CollectionPause:
-    """Pauses garbage collection while any thread does long work: a collection would go through all of a large document
-    again and again, and stop every thread, for cycles that JSON does not have."""
+    """A context that disables garbage collection while any thread does long work. Collections would traverse a large
+    document repeatedly and stop every thread, although JSON documents have no cycles."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -58,10 +58,10 @@ _PENDING: set[asyncio.Future[Any]] = set()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """Returns what `work` returns. A thread runs it if the `size` of its input, in bytes, is not small.
+    """Runs `work` and returns the result. A worker thread runs it unless the `size` of its input, in bytes, is small.
 
-    `work` must be pure, or use nothing that other code uses. If the caller is cancelled, the work goes on, and ends at
-    its next checkpoint past the deadline.
+    `work` must be pure, or use only objects that no other code uses. If the caller is cancelled, the work continues
+    until it ends or reaches its next checkpoint after the deadline.
     """
     if size < SMALL_BYTES:
         return work()
@@ -71,23 +71,24 @@ async def off_loop(size: int, work: Callable[[], T]) -> T:
         return await result
     finally:
         _PENDING.discard(result)
-        del result  # the traceback of its exception has this frame: a cycle would keep the input of the work in memory
+        # The traceback of the result's exception refers to this frame. Without this cycle the input is freed at once.
+        del result
 
 
 async def wait_for_threads() -> None:
-    """Returns when no thread works for a caller on this event loop: simulated time stands still meanwhile."""
+    """Returns when no worker thread runs work of this event loop. Simulated time must not advance before."""
     loop = asyncio.get_running_loop()
     while pending := [each for each in _PENDING if each.get_loop() is loop and not each.done()]:
         await asyncio.wait(pending)
 
 
 def _run(size: int, work: Callable[[], T]) -> T:
-    """Runs work in a thread, without collections; large work alone."""
+    """Runs work in a thread without garbage collections, and large work without other large work."""
     with _COLLECTION_PAUSE, _LARGE_WORK if size >= LARGE_BYTES else nullcontext():
         return work()
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Made when first needed: a process that serves small requests has none."""
+    """Returns the pool of worker threads, which is created at the first call."""
     return ThreadPoolExecutor(THREADS, thread_name_prefix="arco-work")

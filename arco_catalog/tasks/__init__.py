@@ -1,1 +1,1 @@
-"""Leased, versioned, retried work, whatever it is (docs/design/tasks.md)."""
+"""Background tasks of any type, with leases, versions and retries (docs/design/tasks.md)."""

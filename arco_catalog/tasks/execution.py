@@ -1,5 +1,5 @@
-"""What a worker and the executor of a task have in common: the lease, sessions that end with it, and the next versions
-of the task (docs/design/tasks.md#rule-7)."""
+"""The execution of a task, which a worker and an executor share: the lease, sessions that end with it, and the next
+versions of the task (docs/design/tasks.md#rule-7)."""
 
 import asyncio
 import logging
@@ -21,26 +21,26 @@ _LOG = logging.getLogger(__name__)
 RENEW_AFTER_MS = 30_000
 RENEW_AFTER_FILES = 10_000
 FIRST_PROGRESS_MS = 1_000
-"""After how long a worker first writes down what it has done; then after twice as long, and so on."""
+"""The time after which a worker first stores a checkpoint. The next times are twice as long each."""
 LATER_MS = 3_000
-"""How much later than earlier leases end a task is looked at again: its version is written a moment after its time is
-reckoned, and times of stores are whole seconds."""
+"""How long after the end of previous leases a task is scheduled: the version is written a moment after the time is
+computed, and stores round times to whole seconds."""
 PRINCIPAL = "tasks"
 
 Guard = Callable[[Session], Awaitable[None]]
-"""Whether the work may go on, asked with each renewal. Raises `LeaseLost`."""
+"""Checks with each renewal of a lease whether the work may continue. Raises `LeaseLost` if not."""
 
 
 class TaskFailed(Exception):
-    """The task can't be done, and trying again would not help."""
+    """The task failed for a reason that another attempt would meet again, so it is not retried."""
 
 
 class NoProgress(Exception):
-    """A failure by which an attempt counts, whatever was written into the checkpoint meanwhile."""
+    """An attempt failed, and counts as failed even if its checkpoint has changed."""
 
 
 class NotYet(Exception):
-    """It is too early for the task: it is looked at again at `when_ms`, and no attempt has failed."""
+    """It is too early for the task. It is scheduled for `when_ms`, and the attempt does not count as failed."""
 
     def __init__(self, when_ms: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,45 +48,46 @@ class NotYet(Exception):
 
 
 class EarlierLeases(NotYet):
-    """All that is left to do has to wait until earlier leases have run out."""
+    """The rest of the task must wait until previous leases are over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """The task is done: in a sentence, and in detail."""
+class TaskResult:
+    """The result of a successful task: a summary in one sentence, and details."""
 
     summary: str
     details: JsonObject
 
 
 class Sessions(Protocol):
-    """Whoever reads or writes for a task, for as long as that is allowed."""
+    """Opens sessions for work on a task, while a lease allows it."""
 
     def session(self) -> Session:
-        """A way to the store whose calls end when that does. Raises `LeaseLost`."""
+        """Returns a session whose calls end before the lease does. Raises `LeaseLost`."""
         ...
 
 
 class Executor(Protocol):
-    """Does the tasks of one type."""
+    """Executes the tasks of one type."""
 
     def takes(self, task: Task) -> bool:
-        """Whether it can do this one. If not, it is left to others, untouched."""
+        """Whether this executor can execute a task. If not, the task is left alone for others."""
         ...
 
-    async def execute(self, execution: "Execution") -> Finished:
-        """Goes on from the checkpoint until the task is done. Raises `TaskFailed`, `NotYet` and `LeaseLost`; anything
-        else is a failed attempt, which is made again."""
+    async def execute(self, execution: "Execution") -> TaskResult:
+        """Continues a task from its checkpoint, and returns the result when it is over. Raises `TaskFailed`, `NotYet`
+        and `LeaseLost`; any other exception makes the attempt fail, and the task is retried."""
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
-        """Leaves behind what a failed task is to leave. Raises as `execute` does, `TaskFailed` excepted."""
+        """Makes the changes that a failed task requires before it ends. Raises as `execute` does, except
+        `TaskFailed`."""
         ...
 
 
 class Execution:
-    """One lease of a task. `taken_ms` is a time by the store's clock at which the lease had begun; `quiet_ms` is how
-    long, from then on, the holder of an earlier lease may still believe in it."""
+    """The execution of a task under one lease. `taken_ms` is a time of the store's clock at which the lease had begun.
+    For `quiet_ms` from then on the worker of an previous lease may still act on that."""
 
     def __init__(self, catalog: Catalog, task: Task, lease: Lease, taken_ms: int, quiet_ms: int) -> None:
         self.catalog = catalog
@@ -103,12 +104,12 @@ class Execution:
 
     @property
     def number(self) -> int:
-        """The version with which this lease began: what a fence of it is known by."""
+        """The number of the version with which this lease began. Fences of this lease contain it."""
         return self.task.lease_number
 
     @property
     def checkpoint(self) -> JsonObject:
-        """How far the work is."""
+        """The last checkpoint of the work, which may not be saved yet."""
         return self._checkpoint
 
     def check(self) -> None:
@@ -116,16 +117,16 @@ class Execution:
         self._lease.check()
 
     def session(self) -> Session:
-        """A way to the store whose calls end with the lease. Raises `LeaseLost`."""
+        """Returns a session whose calls end with the lease. Raises `LeaseLost`."""
         left_ms = self._lease.left_ms()
         if left_ms <= 0:
             raise LeaseLost("the lease has run out")
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
-        """Raises `EarlierLeases` while somebody may believe in an earlier lease, or a call of one be on its way: the
-        task is given back until then, so that no worker has to live that long. By then the time of a call has passed
-        since this lease, too, so that whoever comes next waits for none. Raises `LeaseLost`."""
+        """Raises `EarlierLeases` while the worker of an previous lease may still act, or a call of it may still arrive.
+        The task is then scheduled for later, so that no worker must wait. At that time calls of the present lease have
+        ended, too, so that the next one need not wait for it. Raises `LeaseLost`."""
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
@@ -135,31 +136,32 @@ class Execution:
         return max(0, self._quiet_ms - self._began.elapsed_ms())
 
     async def start(self) -> None:
-        """The work itself begins: the task is `RUNNING` from now on. Raises `LeaseLost`, and `StoreError`."""
+        """Gives the task the status `RUNNING` at the start of the work. Raises `LeaseLost`, and `StoreError`."""
         await self.advance(lambda task: task.running(record=self.runtime.ulid(), at_ms=self.runtime.now_ms()))
 
     async def save(self, checkpoint: JsonObject) -> None:
-        """Writes a checkpoint, and returns when it is durable. Raises `LeaseLost`, and `StoreError`."""
+        """Stores a checkpoint, and returns when that is durable. Raises `LeaseLost`, and `StoreError`."""
         self._checkpoint = checkpoint
         await self.renew()
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
-        """Takes note of a checkpoint, which the next renewal writes; after so many files that is now."""
+        """Sets a checkpoint, which the next renewal stores. After `RENEW_AFTER_FILES` files that is at once."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
             await self.renew()
 
     async def renew(self) -> None:
-        """Makes the lease last longer. Raises `LeaseLost`, and `StoreError` if that is not known to have been done: the
-        lease then ends when it did (docs/design/tasks.md#rule-5)."""
+        """Renews the lease, and stores the checkpoint. Raises `LeaseLost`, and `StoreError` if the outcome is unknown:
+        the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:
             await self.guard(self.session())
 
     async def advance(self, make: Callable[[Task], Task]) -> None:
-        """Makes the next version of the task, and with it the lease longer. Raises as `renew` does."""
+        """Stores the next version of the task, which `make` returns, and so renews the lease. Raises as `renew`
+        does."""
         async with self._lock:
             while True:
                 session = self.session()
@@ -170,15 +172,16 @@ class Execution:
                     return
                 stored = await read_task(session.state, self.task.id)
                 if stored is None or stored.task.lease != self.task.lease:
-                    raise LeaseLost("somebody else has taken the task over")
-                if stored.task.status not in LEASED:  # an end, or a schedule, of ours of which we did not hear
+                    raise LeaseLost("another worker has taken the task over")
+                # The lease is ours, so this process has written the version, in a write whose outcome was unknown.
+                if stored.task.status not in LEASED:
                     raise LeaseLost(f"the task is {stored.task.status}")
-                self.task = stored.task  # a version of ours of which we did not hear
+                self.task = stored.task
 
     async def heartbeat(self) -> None:
-        """Renews the lease again and again, for ever. A young one is renewed sooner where there is progress to write
-        down, or a worker that is killed within seconds would leave none. Raises `LeaseLost` when that came to nothing
-        for too long."""
+        """Renews the lease in a loop that does not end. Early in a lease it renews sooner if there is progress to
+        store, because a worker that is killed within seconds would leave none otherwise. Raises `LeaseLost` when the
+        lease is over."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:
@@ -191,12 +194,12 @@ class Execution:
                 continue
             try:
                 await self.renew()
-            except StoreError as error:  # the lease is what it was: there is time to try again
+            except StoreError as error:  # the lease has its old end, before which the loop tries again
                 _LOG.warning("the lease of %s was not renewed: %s", name_in_log(self.task), error)
 
 
 def task_session(catalog: Catalog, task: str, deadline_ms: int) -> Session:
-    """A session of the worker on a task."""
+    """Returns a session for work on a task, with a deadline by the machine's clock."""
     source: JsonObject = {"kind": "Task", "task": task}
     request = OperationRequest("TASK", f"tasks/{task}", "", None, PRINCIPAL, source, deadline_ms)
     return catalog.session(request, ALLOW_ALL)

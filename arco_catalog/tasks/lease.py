@@ -1,4 +1,4 @@
-"""How long the holder of a lease may believe in it (docs/design/tasks.md#rule-4)."""
+"""The time for which a worker may act on the lease (docs/design/tasks.md#rule-4)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,16 +6,16 @@ from typing import Self
 from arco_catalog.state.runtime import Runtime
 
 MARGIN_MS = 20_000
-"""Kept of each lease: one call's time-out, so that none outlives it."""
+"""The end of each lease that the worker does not use: one call's timeout, so that no call outlives the lease."""
 
 
 class LeaseLost(Exception):
-    """The lease has run out, or somebody else has the task: nothing more may be done for it."""
+    """The lease has run out, or another worker has the task, so that no more work may be done for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The time of one lease, counted from before the PUT of its version was sent."""
+    """The time of one lease, counted from before the PUT of the version."""
 
     runtime: Runtime
     length_ms: int
@@ -24,24 +24,25 @@ class Lease:
 
     @classmethod
     def from_now(cls, runtime: Runtime, length_ms: int) -> Self:
-        """A lease of this length whose version is about to be sent."""
+        """Returns a lease of this length that begins now, before the version is sent."""
         return cls(runtime, length_ms, runtime.now_ms(), runtime.boot_ms())
 
     @property
     def margin_ms(self) -> int:
-        """What is kept of it; of a short one half."""
+        """The unused end of the lease: `MARGIN_MS`, or half of a short lease."""
         return min(MARGIN_MS, self.length_ms // 2)
 
     def left_ms(self) -> int:
-        """How long its holder may go on; not positive when it is over. A wall clock that went backwards ends it: by how
-        much it is wrong is unknown, and others may judge the lease by that very clock."""
+        """Returns how long the worker may continue; 0 or less when the lease is over. A wall clock that went backwards
+        ends it: the error of the clock is unknown, and other workers may use that clock to decide that the lease is
+        over."""
         wall = self.runtime.now_ms() - self.wall_ms
         if wall < 0:
             return 0
         return self.length_ms - self.margin_ms - max(wall, self.elapsed_ms())
 
     def elapsed_ms(self) -> int:
-        """How long ago it began, by the boot-time clock."""
+        """Returns the time since the lease began, by the clock since boot."""
         return self.runtime.boot_ms() - self.boot_ms
 
     def check(self) -> None:

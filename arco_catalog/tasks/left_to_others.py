@@ -1,29 +1,29 @@
-"""Due tasks that a worker does not take: read again at each look they would cost more than all that it does take."""
+"""Due tasks that a worker can't execute. To read them again in each run could cost more than all its own tasks."""
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import Task
 from arco_catalog.state.task_log import Hint
 
 AGAIN_MS = 600_000
-"""After how long such a task is read again: others may have left the rest of it to anybody."""
-MOST = 10_000
-"""How many are remembered; the others are read at each look."""
+"""After this time such a task is read again, because the worker may have made it executable for any other."""
+MAX_TASKS = 10_000
+"""The limit of tasks in memory. Further ones are read in each run."""
 
 
 class LeftToOthers:
-    """The tasks that a worker has left to others a while ago, by their hints. One that is submitted again, or scheduled
-    for another time, has another."""
+    """The tasks that a worker has recently left to others, by their hints. A task that is submitted again or scheduled
+    for another time has another hint, so it is read at once."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._again_ms: dict[tuple[str, int], int] = {}
 
     def add(self, task: Task) -> None:
-        """A task was not taken."""
+        """Records that a task was left to others now."""
         now_ms = self._runtime.boot_ms()
-        if len(self._again_ms) >= MOST:
+        if len(self._again_ms) >= MAX_TASKS:
             self._again_ms = {hint: again_ms for hint, again_ms in self._again_ms.items() if again_ms > now_ms}
-        if len(self._again_ms) < MOST:
+        if len(self._again_ms) < MAX_TASKS:
             self._again_ms[task.id, task.next_run_ms] = now_ms + AGAIN_MS
 
     def __contains__(self, hint: Hint) -> bool:

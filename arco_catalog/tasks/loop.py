@@ -1,4 +1,4 @@
-"""Looks for tasks of several catalogs again and again, in a process that serves requests beside."""
+"""Executes due tasks of several catalogs in a loop, in a process that also serves requests."""
 
 import asyncio
 import logging
@@ -15,9 +15,10 @@ from storage_backends.backoff import poll_pause_s
 _LOG = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 20.0
-"""Between two looks, on average: a look is one LIST a catalog. Several processes take theirs at different times."""
+"""The average pause between two polls. A poll is one LIST for each catalog. Several processes poll at different
+times."""
 CATALOGS_A_SECOND = 1.0
-"""How many catalogs are looked into on average, where there are so many that a pause would not do for all."""
+"""The average rate of polled catalogs. With many catalogs it makes the pause longer."""
 SOON_SECONDS = 1.5
 """After a look that was asked for: times of stores are whole seconds, so what is due now may look so only then."""
 AT_ONCE = 8
@@ -26,10 +27,10 @@ LOOKS_AT_ONCE = 2
 """How many of them are into one catalog: while one executes a long task, the other finds what has become due since."""
 
 Workers = Callable[[], Awaitable[Mapping[str, Worker]]]
-"""The worker of each catalog that there is now, by the catalog's root: the same one each time. Raises `StoreError`, and
-`CatalogError`."""
+"""Returns the worker of each catalog that exists now, by the catalog's root. A catalog has one worker in all calls.
+Raises `StoreError`, and `CatalogError`."""
 Report = Callable[[str, WorkStats], None]
-"""Told what the worker of the catalog of a name met and did in a look."""
+"""Receives the name of a catalog and the statistics of the worker after each poll."""
 
 
 class WakeUp:
@@ -40,13 +41,15 @@ class WakeUp:
         self._event = asyncio.Event()
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """A task of this catalog is due: see `NotifyWorkers`. What is due later is found by looking."""
+        """Ends the pause for the catalog of a root if one of its tasks is due now (see `NotifyWorkers`). A task that is
+        due later is found by a poll."""
         if in_ms <= 0:
             self._roots.add(root)
             self._event.set()
 
     async def wait(self, seconds: float) -> set[str]:
-        """Waits until there is something to do, at most so long. Returns for which catalogs; none when time is over."""
+        """Waits for a due task, at most for this time. Returns the roots of the catalogs with one; empty after a
+        timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -79,7 +82,7 @@ async def _there(workers: Workers) -> Mapping[str, Worker]:
     try:
         return await workers()
     except (StoreError, CatalogError) as error:
-        _LOG.warning("catalogs can't be looked for: %s", error)
+        _LOG.warning("the catalogs can't be listed: %s", error)
         return {}
 
 
@@ -89,8 +92,8 @@ async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Rep
             await worker.run_until_idle()
         except (StoreError, CatalogError) as error:
             worker.stats.error = str(error)
-            _LOG.warning("tasks of %s can't be looked for: %s", root, error)
-        except Exception:  # a bug in one catalog's work must not end that of the others, nor the server's
+            _LOG.warning("the tasks of %s can't be listed: %s", root, error)
+        except Exception:  # an error in one catalog's tasks must not end those of others, nor the server
             worker.stats.error = "unexpected"
             _LOG.exception("the worker of %s failed", root)
         report(worker.warehouse, worker.take_stats())

@@ -1,4 +1,4 @@
-"""When a task whose attempt failed is tried again, and when no more (docs/design/tasks.md#rule-6)."""
+"""The policies by which failed tasks are retried (docs/design/tasks.md#rule-6)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often one kind of task is tried, and the pauses in between, which grow."""
+    """The maximum number of attempts at tasks of one type, and the pauses between them, which grow exponentially."""
 
     max_attempts: int = 5
     initial_backoff_ms: int = 30_000
@@ -23,8 +23,8 @@ class RetryPolicy:
     max_backoff_ms: int = 3_600_000
 
     def backoff_ms(self, failed: int) -> int:
-        """The pause after so many failed attempts, the first being 1."""
-        steps = min(max(failed, 1) - 1, 64)  # beyond, every multiplier has reached the longest pause
+        """Returns the pause after this number of failed attempts."""
+        steps = min(max(failed, 1) - 1, 64)  # larger powers could overflow, and the pause has its maximum long before
         return round(min(self.max_backoff_ms, self.initial_backoff_ms * self.multiplier**steps))
 
 
@@ -43,7 +43,7 @@ def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TaskPolicies:
-    """What an operator may set of tasks: how long a lease lasts, and a retry policy for each type."""
+    """The operator's settings of tasks: the duration of a lease, and a retry policy for each type."""
 
     lease_ms: int = 300_000
     default: RetryPolicy = field(default_factory=RetryPolicy)
@@ -52,14 +52,14 @@ class TaskPolicies:
     )
 
     def of(self, kind: str) -> RetryPolicy:
-        """The policy of a type of task."""
+        """Returns the retry policy of a type of task."""
         return self.by_type.get(kind, self.default)
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
         """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|
-        max-backoff-duration}`. A type for which nothing is said has the default. Raises `ValueError`, which names the
+        max-backoff-duration}`. A type without properties has the default policy. Raises `ValueError`, which names the
         property."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))

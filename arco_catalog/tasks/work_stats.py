@@ -1,4 +1,4 @@
-"""What a worker met and did: what metrics and logs say of it."""
+"""The statistics of a worker, for metrics and logs."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(slots=True)
 class WorkStats:
-    """Counts of executions, and of how they ended. `leases_lost` counts tasks that were taken over because the lease of
-    their worker had run out; `oldest_due_ms` is how long the task had been due that waited longest, of those that
-    nobody was at. `stopped` says that time was over before all was done, `error` why a catalog could not be worked on.
-    """
+    """Counts of executions and of their results. `leases_lost` counts tasks that were taken over because the lease of
+    their worker had run out. `oldest_due_ms` is the longest time for which a task had been due without a worker.
+    `stopped`: the time was over before all due tasks were executed. `error` is the reason why a catalog's tasks could
+    not be executed."""
 
     executed: int = 0
     completed: int = 0
@@ -23,11 +23,11 @@ class WorkStats:
     error: str | None = None
 
     def waits(self, due_ms: int) -> None:
-        """Takes note of a task that has been due for so long, and that nobody is at."""
+        """Records a task without a worker that has been due for this time."""
         self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
 
     def add(self, other: "WorkStats") -> None:
-        """Adds what another worker met and did."""
+        """Adds the statistics of another worker."""
         self.executed += other.executed
         self.completed += other.completed
         self.failed += other.failed

@@ -1,4 +1,4 @@
-"""Finds tasks that are due, and does them: one lease after the other, for whatever executors there are
+"""Finds due tasks of a catalog and executes them, one after the other, by the executors of their types
 (docs/design/tasks.md#tasks)."""
 
 import asyncio
@@ -27,10 +27,10 @@ from arco_catalog.tasks.execution import (
     EarlierLeases,
     Execution,
     Executor,
-    Finished,
     NoProgress,
     NotYet,
     TaskFailed,
+    TaskResult,
     task_session,
 )
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
@@ -44,22 +44,22 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 CALLS_MS = 60_000
-"""What the calls before and after an execution may take."""
+"""The timeout of the calls before and after an execution."""
 ROUNDED_MS = 1_000
-"""Times of stores are whole seconds."""
+"""Stores round times to whole seconds."""
 SHORT_WAIT_MS = 60_000
 """How long whoever is to do one task waits for it."""
 TASKS_AT_ONCE = 2
 """Tasks that are executed concurrently: one that takes hours, and the others, one after the other."""
 GIVE_BACK_SECONDS = 5.0
-"""What a worker that is stopped may take to give its task back."""
+"""The time in which a cancelled worker may give the task back."""
 
 Submission = Callable[[Session, str], Awaitable[Task | None]]
-"""The first version of a task that the registry names; None if it names none."""
+"""Returns the first version of a task that the registry names; None if the registry does not name the task."""
 
 
 class Worker:
-    """Works on the tasks of one catalog. A worker that is cancelled gives the task that it was at back to the others
+    """Executes the tasks of one catalog. A worker that is cancelled gives its present task back to other workers
     (docs/design/tasks.md#rule-8)."""
 
     def __init__(
@@ -80,16 +80,16 @@ class Worker:
 
     @property
     def warehouse(self) -> str:
-        """The name of its catalog."""
+        """The name of the worker's catalog."""
         return self._catalog.settings.warehouse
 
     def take_stats(self) -> WorkStats:
-        """What it met and did since it was asked last."""
+        """Returns the statistics since the last call, and resets them."""
         stats, self.stats = self.stats, WorkStats()
         return stats
 
     async def run_until_idle(self) -> int:
-        """Does what is due until a look finds nothing that it could do. Returns and raises as `run_due` does."""
+        """Executes due tasks until none is left that this worker can execute. Returns and raises as `run_due` does."""
         executed = 0
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
@@ -131,8 +131,9 @@ class Worker:
             self._read.pop(hint.task, None)
 
     async def run_task(self, task: str) -> bool:
-        """Does one task now, if it may be done; where what is left has to wait a short while for earlier leases, it is
-        waited for here, without a lease. Returns whether it was executed. Raises `StoreError`, and `CatalogError`."""
+        """Executes one task now, if it is due and has no worker. If the rest of it must wait a short time for earlier
+        leases, this waits without a lease and continues. Returns whether the task was executed. Raises `StoreError`,
+        and `CatalogError`."""
         executed = False
         while True:
             stored = await self._submitted(self._session(task), task)
@@ -144,14 +145,14 @@ class Worker:
             await self._runtime.sleep(max(0, until_ms - self._session(task).now_ms()) / 1000)
 
     async def meet(self, hint: Hint) -> bool:
-        """Does what there is to do for the task of a hint. Returns whether it was executed. Raises `StoreError`, and
-        `CatalogError`."""
+        """Executes the task of a hint if it is due and has no worker, and removes or replaces a hint that is out of
+        date. Returns whether the task was executed. Raises `StoreError`, and `CatalogError`."""
         session = self._session(hint.task)
         stored = await self._submitted(session, hint.task)
         if stored is None:
             if not hint.is_old:
                 return False
-            # The commit that names it may be under way still: after the fence it can't land any more.
+            # A commit that names the task may still be running. After this fence it can't apply any more.
             async with session.lock_registry():
                 await fence_registry(session.state, self._runtime)
             stored = await self._submitted(session, hint.task)
@@ -163,13 +164,14 @@ class Worker:
             if hint.is_of_the_past(stored.task):
                 await remove_hint(session.state, hint.key)
             return False
-        if stored.task.next_run_ms > hint.not_before_ms:  # it was scheduled for later
+        if stored.task.next_run_ms > hint.not_before_ms:  # the task was scheduled for later: replace the hint
             await put_hint(session.state, hint.task, stored.task.next_run_ms)
             await remove_hint(session.state, hint.key)
         return await self._take(stored)
 
     async def _submitted(self, session: Session, task: str) -> StoredTask | None:
-        """A task, with its first version made from what the registry says if need be; None where that names none."""
+        """Reads a task. If it has no version yet, but the registry names it, the first version is saved; None if the
+        registry does not name it."""
         stored = await read_task(session.state, task)
         if stored is not None:
             return stored
@@ -180,14 +182,14 @@ class Worker:
         return await read_task(session.state, task)
 
     async def _take(self, stored: StoredTask) -> bool:
-        """Executes a task, if nobody holds it and its time has come. Returns whether it was."""
+        """Executes a task if it has no worker and the time has come. Returns whether it was executed."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
         self.stats.waits(stored.now_ms - task.next_run_ms)
         executor = self._executors.get(task.kind)
         if executor is None:
-            _LOG.error("%s is of the type %s, which this program can't do", name_in_log(task), task.kind)
+            _LOG.error("%s has the type %s, which this program can't execute", name_in_log(task), task.kind)
             return False
         if not executor.takes(task):
             self._left.add(task)
@@ -222,8 +224,9 @@ class Worker:
         return True
 
     async def _give_back(self, execution: Execution) -> None:
-        """Lets others go on with the task at once, from where it was. If that fails they wait for the lease's end. An
-        attempt that got no further counts as lost, so that a step that no worker has the time for ends in a failure."""
+        """Stores the checkpoint and schedules the task for now, so that another worker can continue it at once. If that
+        fails, the others wait for the end of the lease. An attempt without a new checkpoint counts as failed, so that a
+        task with a step for which no worker has enough time fails at last."""
         if execution.task.status not in LEASED:
             return
         try:
@@ -256,7 +259,7 @@ class Worker:
             await self._end(execution, Status.SUCCESS, finished)
 
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
-        """Schedules the next attempt after a failed one, if there is to be one."""
+        """Schedules the next attempt after a failed one, or ends the task if it has no attempts left."""
         policy = self._policies.of(execution.task.kind)
         counts = isinstance(error, NoProgress)
         failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()
@@ -273,7 +276,7 @@ class Worker:
             await self._notify(pause_ms)
 
     async def _notify(self, in_ms: int) -> None:
-        """Tells other workers when a task is due again: this one may not live that long."""
+        """Notifies other workers when a task is due again, because this process may end before."""
         if (notify := self._catalog.notify_workers) is not None:
             await notify(self._catalog.paths.root, max(0, in_ms))
 
@@ -298,9 +301,11 @@ class Worker:
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
         _LOG.error("%s has failed: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
-        await self._end(execution, Status.FAILURE, Finished(reason, {}), extended)
+        await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
 
-    async def _end(self, execution: Execution, status: Status, finished: Finished, extended: str | None = None) -> None:
+    async def _end(
+        self, execution: Execution, status: Status, finished: TaskResult, extended: str | None = None
+    ) -> None:
         details = dumps(finished.details).decode() if finished.details else extended
         await execution.advance(
             lambda task: task.ended(
@@ -316,7 +321,7 @@ class Worker:
         await self._remove_hint(execution.task)
 
     async def _remove_hint(self, task: Task) -> None:
-        """Removes the hint that a task had, at best effort: whoever meets it does it, too."""
+        """Removes the hint of a task's last scheduled run, at best effort: a worker that finds it later removes it."""
         state = self._session(task.id).state
         with suppress(StoreError):
             await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))
@@ -326,20 +331,22 @@ class Worker:
 
 
 def _quiet_ms(stored: StoredTask) -> int:
-    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way: by what is
-    seen of the last one, and by what its holder said of those before."""
+    """Returns how long the worker of an previous lease may still act on that, or a call of it may still arrive. This
+    follows from the last lease, and from the `quiet_ms` that the worker stored about the leases before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
     passed_ms = max(0, age_ms - ROUNDED_MS)
-    said_ms = task.quiet_ms - passed_ms
-    if task.status in LEASED:  # it looks expired; if that is because a clock was set back, it may last its whole length
-        return max(0, said_ms, task.lease_ms if age_ms < 0 else 0)
-    return max(0, said_ms, MARGIN_MS - passed_ms)
+    stored_ms = task.quiet_ms - passed_ms
+    if task.status in LEASED:
+        # The lease counts as expired. If the reason is a clock that was set back, it may still last its whole length.
+        return max(0, stored_ms, task.lease_ms if age_ms < 0 else 0)
+    return max(0, stored_ms, MARGIN_MS - passed_ms)
 
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:
-    """Does the work while its lease is renewed. Where that fails the work is cancelled, and `LeaseLost` is raised."""
+    """Runs work, and renews the lease concurrently. If the lease is lost, the work is cancelled and `LeaseLost` is
+    raised."""
     try:
         async with asyncio.TaskGroup() as group:
             heartbeat = group.create_task(execution.heartbeat())

@@ -1,2 +1,2 @@
-"""Telemetry of requests: log lines with metrics, and traces. docs/observability.md says what is in them, and what is
-kept out."""
+"""Telemetry of requests: log lines with metrics, and traces. docs/observability.md lists their fields, and the data
+that is never in them."""

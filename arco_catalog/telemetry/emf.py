@@ -55,19 +55,19 @@ _OF_TASKS: Metrics = {
 }
 _OF_TASKS_ANYWHERE: Metrics = {name: _OF_TASKS[name] for name in ("TasksFailed", "LeasesLost", "TasksDueAge")}
 TASKS: Directives = ((("Warehouse",), _OF_TASKS), ((), _OF_TASKS_ANYWHERE))
-"""A worker's, over a while. `TasksDueAge` is how long the task had been due that waited longest. Those without a
-dimension are for alarms on all catalogs of a deployment at once."""
+"""The metrics of a worker over a period. `TasksDueAge` is the longest time for which a task had been due. Metrics
+without a dimension are for alarms on all catalogs of a deployment."""
 
 _OF_A_COLLECTION: Metrics = {"CollectionCompleted": "Count", "ObjectsCollected": "Count", "StateObjects": "Count"}
 COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION), ((), {"StateObjects": "Count"}))
-"""A collection's. `StateObjects` is how many objects of the catalog's state it left."""
+"""The metrics of a collection. `StateObjects` is the number of objects of the catalog's state after it."""
 WATCHED = frozenset({"ReconcileCompleted", "TasksDueAge", "CollectionCompleted", "StateObjects"})
-"""What the clock's runs always tell: alarms judge their silence, or how much they are."""
+"""The metrics that are always written, because alarms depend on their values or their absence."""
 
 
 def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
-    """Without the metrics that are zero and not watched. A metric is billed for each hour in which it is written: a
-    catalog that nobody calls pays for those that say that it is well, and no others."""
+    """Returns the directives without metrics that are zero and not watched. A metric is billed for each hour in which
+    it is written, so a catalog without requests costs only the watched ones."""
     return [
         (dimensions, {name: unit for name, unit in metrics.items() if name in WATCHED or facts[name]})
         for dimensions, metrics in directives
@@ -75,8 +75,8 @@ def worth_telling(directives: Directives, facts: JsonObject) -> Directives:
 
 
 class MetricLine:
-    """Lines of one set of metrics in one namespace, None for lines without metrics. Raises `ValueError` for a namespace
-    that CloudWatch does not take."""
+    """Encodes log lines with one set of metrics in a CloudWatch namespace, or without metrics if that is None. Raises
+    `ValueError` for an invalid namespace."""
 
     def __init__(self, namespace: str | None, directives: Directives) -> None:
         self._directives: bytes | None = None

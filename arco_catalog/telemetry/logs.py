@@ -27,7 +27,8 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
-    """Sends the log to a stream: our own records from this level on, others' from `warning` on at least."""
+    """Writes the log to a stream: this program's records from `level` on, and those of libraries from `warning` or a
+    higher `level` on."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if json else TextFormatter())
     wanted = logging.getLevelNamesMapping()[level.upper()]
@@ -36,7 +37,7 @@ def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
 
 
 def set_levels(level: str) -> None:
-    """Lets our own records pass from this level on, whoever handles them."""
+    """Sets the level of this program's own loggers, for any handler."""
     wanted = logging.getLevelNamesMapping()[level.upper()]
     for name in OURS:
         logging.getLogger(name).setLevel(wanted)

@@ -56,20 +56,20 @@ def metrics_namespace(environment: Mapping[str, str]) -> str | None:
 
 
 def to_stdout(line: str) -> None:
-    """One write, so that a line stays whole: a function's stdout is its log, line by line."""
+    """Writes a line to stdout, which is the log of a function, in one call, so that it is not split."""
     sys.stdout.write(f"{line}\n")
 
 
 def traces_exporter(environment: Mapping[str, str]) -> str | None:
-    """Where the usual OTEL_* variables say that traces go, None for nowhere. Raises `ValueError` for a place that we
-    can't send them to."""
-    asked = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    """Returns the exporter of traces from the standard OTEL_* variables, None for no traces. Raises `ValueError` for an
+    unsupported one."""
+    configured = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or asked == "none":
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or configured == "none":
         return None
-    if not asked and not any(environment.get(name) for name in endpoints):
+    if not configured and not any(environment.get(name) for name in endpoints):
         return None
-    exporter = asked or "otlp"
+    exporter = configured or "otlp"
     if exporter not in EXPORTERS:
         raise ValueError(f"OTEL_TRACES_EXPORTER must be {', '.join(EXPORTERS)} or none, got {exporter!r}")
     protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -1,4 +1,4 @@
-"""A line for what a worker did of a catalog's tasks, with metrics that alarms are made of."""
+"""Log lines about the tasks of a catalog, with metrics for alarms."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from arco_catalog.telemetry.emf import TASKS, MetricLine, worth_telling
 from arco_catalog.telemetry.lines import Write, utc_time
 
 QUIET_MS = 300_000
-"""How long a server says nothing of a catalog in which there is nothing to do."""
+"""The longest time without a line for a catalog without due tasks."""
 
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
-    """The line, without its end. Where the tasks could not be looked for it has no metrics: missing data is what the
-    alarm on the age of tasks treats as a breach."""
+    """Returns the line without a line break. If the tasks could not be listed it has no metrics, because the alarm on
+    the age of tasks treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "error" if stats.error or stats.failed else "info",
@@ -21,7 +21,7 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
         "Operation": "tasks",
     }
     if stats.error is not None:
-        return MetricLine(None, TASKS).encode(at_ms, {**facts, "error": "the tasks could not be looked for"})
+        return MetricLine(None, TASKS).encode(at_ms, {**facts, "error": "the tasks could not be listed"})
     facts |= {
         "TasksExecuted": stats.executed,
         "TasksCompleted": stats.completed,
@@ -36,8 +36,8 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
 
 
 class TaskLines:
-    """The lines of a server that looks for tasks again and again: one after each look that did something, and else one
-    for several. Without `write` there are none."""
+    """Writes the lines of a server that polls for tasks: one after each poll that executed a task, and otherwise one
+    for all polls of `QUIET_MS`. Without `write` it writes none."""
 
     def __init__(self, write: Write | None, namespace: str | None, now_ms: Callable[[], int]) -> None:
         self._write = write
@@ -46,11 +46,11 @@ class TaskLines:
         self._since: dict[str, tuple[int, WorkStats]] = {}
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
-        """Takes note of a look, and writes a line if it is time for one."""
+        """Adds the statistics of a poll, and writes a line if one is due."""
         now_ms = self._now_ms()
-        told_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
+        written_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
         total.add(stats)
-        if self._write is None or not (total.executed or now_ms - told_ms >= QUIET_MS):
+        if self._write is None or not (total.executed or now_ms - written_ms >= QUIET_MS):
             return
         self._since[warehouse] = now_ms, WorkStats()
         self._write(tasks_line(warehouse, total, at_ms=now_ms, namespace=self._namespace))

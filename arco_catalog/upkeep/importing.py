@@ -18,7 +18,7 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import namespace_entry, relation_entry
 from arco_catalog.state.entries import RelationEntry
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import missing_pointer
@@ -216,7 +216,7 @@ class Importer:
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
         """The table's current metadata file, and the one that it was registered from."""
-        followed = Followed.of(entry.json)
+        followed = FollowedTable.of(entry.json)
         if followed is not None:
             return followed.metadata.location, None
         pointer = await session.state.pointer(entry.entity)

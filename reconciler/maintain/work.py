@@ -13,7 +13,7 @@ from typing import Protocol
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.task import Status, Task
-from arco_catalog.tasks.execution import Execution, Finished
+from arco_catalog.tasks.execution import Execution, TaskResult
 from arco_catalog.upkeep.reconcile import reconcile_one
 from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
@@ -71,7 +71,7 @@ class MaintenanceExecutor:
     def takes(self, task: Task) -> bool:
         return True
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()
@@ -81,7 +81,7 @@ class MaintenanceExecutor:
                 await work.do(procedure)
         await self._write_rows(execution, table, work.progress)
         outcomes = [f"{each.procedure.value} {each.outcome}" for each in work.progress.outcomes]
-        return Finished(", ".join(outcomes) or "nothing was due any more", {"procedures": [*outcomes]})
+        return TaskResult(", ".join(outcomes) or "nothing was due any more", {"procedures": [*outcomes]})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         progress = Progress.parse(execution.checkpoint)

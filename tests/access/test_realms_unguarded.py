@@ -11,7 +11,7 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi, Receive, Scope, Send
 from arco_catalog.http.function_app import function_app
-from arco_catalog.http.middleware.realm_guard import BELIEVED_MS, RealmGuard
+from arco_catalog.http.middleware.realm_guard import CHECK_INTERVAL_MS, RealmGuard
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject
@@ -185,7 +185,7 @@ async def test_a_realm_is_guarded_on_every_route_and_by_every_method() -> None:
 
 
 async def test_a_realm_that_is_made_meanwhile_is_seen_at_the_latest_when_belief_ends() -> None:
-    for age_ms in (BELIEVED_MS, BELIEVED_MS + 1, 2 * BELIEVED_MS):
+    for age_ms in (CHECK_INTERVAL_MS, CHECK_INTERVAL_MS + 1, 2 * CHECK_INTERVAL_MS):
         clock = FakeRuntime()
         store = MemoryStore(now_ms=clock.now_ms)
         catalog = build_catalog(Settings("wh"), store, URL, (), clock)
@@ -199,7 +199,7 @@ async def test_a_realm_that_is_made_meanwhile_is_seen_at_the_latest_when_belief_
         while asked_ms + 1_000 < age_ms:  # whoever goes on asking does not prolong what is believed
             await clock.sleep(30)
             asked_ms += 30_000
-            if asked_ms < BELIEVED_MS:
+            if asked_ms < CHECK_INTERVAL_MS:
                 assert (await clients[0].get("/v1/config")).status == 200
         await clock.sleep(max(0, age_ms - asked_ms) / 1_000)
         for client in clients:

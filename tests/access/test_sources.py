@@ -42,7 +42,7 @@ async def test_of_a_principal_that_is_not_registered_it_is_refused(
     ]
 
     assert [(answer.status, answer.error_type) for answer in refused] == [(400, "BadRequestException")] * 5
-    assert all("on whose behalf" in answer.message for answer in refused)
+    assert all("name the source of its changes" in answer.message for answer in refused)
     assert (await client.get(T)).body == before
     assert (await client.post(T, SET)).status == 200
 

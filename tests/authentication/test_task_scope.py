@@ -6,7 +6,7 @@ from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
 from arco_catalog.authentication.oidc import scopes_in
 from arco_catalog.authentication.tokens import EXECUTE_TASKS
-from arco_catalog.http.delegation_service.authentication import ForTasks
+from arco_catalog.http.delegation_service.authentication import TaskAuthenticator
 from arco_catalog.iceberg.errors import Forbidden
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.planning.access import Identity
@@ -88,7 +88,7 @@ async def test_of_whom_an_issuer_vouches_for_it_says_the_scope_too() -> None:
             return AuthenticationResult("r", Identity("https://issuer ada", issued=True), "ada", scopes=self.scopes)
 
     async def admitted(*scopes: str) -> AuthenticationResult | None:
-        return await ForTasks(Authentication((Issued(*scopes),)), {}).authenticate(RequestCredentials({}))
+        return await TaskAuthenticator(Authentication((Issued(*scopes),)), {}).authenticate(RequestCredentials({}))
 
     found = await admitted("openid", EXECUTE_TASKS)
     assert found is not None

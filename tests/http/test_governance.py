@@ -4,7 +4,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.history import history
-from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TEXT, MOST_TAGS
+from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TAGS, MAX_TEXT
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.operation_request import OperationRequest
 from storage_backends import Found
@@ -128,9 +128,9 @@ async def test_nothing_else_is_taken_for_a_patch(client: Client, kind: str) -> N
         ({"arco.owner": ""}, "must not be empty"),
         ({"arco.quality": "x" * (MAX_TEXT + 1)}, "'arco.quality': it may have 1,024 characters"),
         ({"arco.tag.a": "\u0000"}, "'arco.tag.a': it may have"),
-        ({f"arco.tag.{number}": "" for number in range(MOST_TAGS + 1)}, "table db.t would have 51 tags, more than 50"),
+        ({f"arco.tag.{number}": "" for number in range(MAX_TAGS + 1)}, "table db.t would have 51 tags, more than 50"),
         (
-            {f"arco.column.7.tag.{number}": "" for number in range(MOST_TAGS + 1)},
+            {f"arco.column.7.tag.{number}": "" for number in range(MAX_TAGS + 1)},
             "column 7 of table db.t would have 51 tags, more than 50",
         ),
         ({f"arco.tag.{number}": None for number in range(MAX_CHANGES + 1)}, "may change 1,000 names"),

@@ -153,7 +153,7 @@ async def test_a_notification_names_the_table_to_which_it_is_sent(
     answer = await external.client.post(NOTIFICATIONS, told(owned, event, 2, file, "orders"))
 
     assert refused(answer) == (400, "BadRequestException")
-    assert "table-name: it is 'orders', and the path names 't'" in answer.message
+    assert "table-name: it is 'orders', but the path names 't'" in answer.message
     assert await current(external.client) == file
 
 

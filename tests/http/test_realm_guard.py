@@ -1,9 +1,9 @@
-"""A server that was not told to ask who makes a request serves nobody where the store has a realm."""
+"""A server without authentication refuses every request if the store has a realm."""
 
 import pytest
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.middleware.realm_guard import BELIEVED_MS, RealmGuard
+from arco_catalog.http.middleware.realm_guard import CHECK_INTERVAL_MS, RealmGuard
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.paths import REALM_FOLDER, Paths
@@ -49,9 +49,13 @@ async def test_whoever_comes_to_a_store_with_a_realm_is_refused_and_learns_nothi
     answers = [await client.get(target) for target in READS]
 
     assert {(answer.status, answer.message) for answer in answers} == {
-        (403, "The store has a realm, and this server was not told to ask who makes a request: it serves nobody")
+        (
+            403,
+            "The store has a realm, but this server has no authentication to check its grants, so it refuses every "
+            "request: set ARCO_AUTH or ARCO_AUTHORIZATION on the server",
+        )
     }
-    assert "set ARCO_AUTH to say who makes requests, or ARCO_AUTHORIZATION=off" in caplog.text
+    assert "set ARCO_AUTH, or ARCO_AUTHORIZATION=off to ignore the grants" in caplog.text
 
 
 async def test_nothing_is_changed_in_a_store_with_a_realm() -> None:
@@ -111,7 +115,7 @@ async def test_a_realm_that_is_made_meanwhile_is_noticed() -> None:
     assert (await client.get(f"{TABLES}/t")).status == 200
     await bootstrap(store, clock)
 
-    await clock.sleep(BELIEVED_MS / 1000)
+    await clock.sleep(CHECK_INTERVAL_MS / 1000)
 
     assert (await client.get(f"{TABLES}/t")).status == 403
 

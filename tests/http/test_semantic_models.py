@@ -6,7 +6,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.planning.semantic_models import MAX_MODEL_BYTES, MOST_SOURCES, parse_document
+from arco_catalog.planning.semantic_models import MAX_MODEL_BYTES, MAX_SOURCES, parse_document
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
@@ -196,7 +196,7 @@ BAD: dict[str, JsonObject] = {
     "a data set without a source": {"version": "1", "semantic_model": '{"datasets": [{"name": "d"}]}'},
     "a model that is no text": {"version": "1", "semantic_model": {}},
     "a long model": {"version": "1", "semantic_model": " " * MAX_MODEL_BYTES + "{}"},
-    "many data sets": document(*["db.t"] * (MOST_SOURCES + 1)),
+    "many data sets": document(*["db.t"] * (MAX_SOURCES + 1)),
 }
 
 

@@ -288,7 +288,7 @@ async def test_one_run_settles_so_many_and_the_oldest_first(
     clock.ms += LEASE_MS
     all_of_them = await waiting(fixture)
 
-    assert await lapsed.settle_lapsed(fixture.another().session(), most=3) == 3
+    assert await lapsed.settle_lapsed(fixture.another().session(), limit=3) == 3
     assert await waiting(fixture) == all_of_them[3:]
     assert await lapsed.settle_lapsed(fixture.another().session(), should_stop=lambda: True) == 0
     assert await lapsed.settle_lapsed(fixture.another().session()) == 2

@@ -21,7 +21,7 @@ from arco_catalog.operations.notifications import notify
 from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.notifications import Event, Notification
 from arco_catalog.state.entries import find_relation
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import tombstones_of
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.registry import RegistryState
@@ -73,8 +73,8 @@ class Followers:
             return
         index = RegistryState.parse(self.world.snapshot()[MANIFEST], Version(""), "HEAD").index
         live = find_relation(index, NS, NAME)
-        dropped = [Followed.of(stone) for _, stone in index.scan(tombstones_of(NS, NAME))]
-        followed = None if live is None else Followed.of(live.json)
+        dropped = [FollowedTable.of(stone) for _, stone in index.scan(tombstones_of(NS, NAME))]
+        followed = None if live is None else FollowedTable.of(live.json)
         before, file = self.stood[-1]
         times = [each.notified for each in (followed, *dropped) if each is not None]
         last = max(times, default=before)  # what was collected tells nothing any more

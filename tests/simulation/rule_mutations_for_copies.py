@@ -13,7 +13,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.restoration import Restoration
-from arco_catalog.tasks.execution import Finished
+from arco_catalog.tasks.execution import TaskResult
 from arco_catalog.upkeep.collection import collect
 from arco_catalog.upkeep.purge import executor
 from arco_catalog.upkeep.recovery import unpack
@@ -27,7 +27,7 @@ def forget_copies(within: pytest.MonkeyPatch) -> None:
 def forget_copies_in_purges(copies: pytest.MonkeyPatch) -> None:
     run = executor._Purge.run
 
-    async def unaware(purge: "executor._Purge") -> Finished:
+    async def unaware(purge: "executor._Purge") -> TaskResult:
         with pytest.MonkeyPatch.context() as within:
             forget_copies(within)
             return await run(purge)

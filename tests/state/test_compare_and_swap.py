@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from arco_catalog.state.access import Caches, State
-from arco_catalog.state.compare_and_swap import Contended, Stored, update_until_applied
+from arco_catalog.state.compare_and_swap import StoredValue, UpdateContention, update_until_applied
 from arco_catalog.state.paths import Paths
 from storage_backends import ABSENT, ANY, Applied, Found, Missing, ObjectStore, Outcome, Unknown, Version, When
 from storage_backends.memory import MemoryStore
@@ -43,8 +43,8 @@ def encoded(words: frozenset[str]) -> bytes:
 
 
 async def add(
-    state: State, word: str, known: Stored[frozenset[str]] | None = None, tries: int = 64
-) -> Stored[frozenset[str]]:
+    state: State, word: str, known: StoredValue[frozenset[str]] | None = None, tries: int = 64
+) -> StoredValue[frozenset[str]]:
     def mutate(words: frozenset[str]) -> frozenset[str] | None:
         return None if word in words else words | {word}
 
@@ -78,7 +78,7 @@ async def test_a_change_whose_answer_was_lost_is_found_and_not_made_again() -> N
 
 async def test_what_is_known_is_not_read_first_and_read_where_it_is_old() -> None:
     store = CountingStore(MemoryStore())
-    nothing: Stored[frozenset[str]] = Stored(frozenset(), None)
+    nothing: StoredValue[frozenset[str]] = StoredValue(frozenset(), None)
     with store.measure() as measured:
         first = await add(state_over(store), "a", known=nothing)
     assert measured.calls == 1
@@ -113,5 +113,5 @@ class AlwaysLater(MemoryStore):
 
 
 async def test_tries_are_bounded() -> None:
-    with pytest.raises(Contended, match="in each of 3 attempts"):
+    with pytest.raises(UpdateContention, match="in each of 3 attempts"):
         await add(state_over(AlwaysLater()), "ours", tries=3)

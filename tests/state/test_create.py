@@ -9,7 +9,7 @@ from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.writing import writes
-from arco_catalog.state.access import Occupied
+from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, ANY, Applied, Found, PreconditionFailed, When
 from storage_backends.base import Outcome
@@ -78,7 +78,7 @@ async def test_what_another_wrote_is_never_taken_for_an_echo(create: Create) -> 
     theirs = pointer("01KAN0Y7Q2M3C4D5E6F7G8H9JN").body if "pointers" in key else gzip.compress(b"theirs", mtime=0)
     await store.put(key, theirs, ANY)
 
-    with pytest.raises(Occupied, match=key):
+    with pytest.raises(KeyConflict, match=key):
         await create(CatalogFixture(store, FakeRuntime()))
 
     found = await store.get(key)
@@ -142,7 +142,7 @@ async def test_a_commit_is_not_made_where_its_metadata_file_would_be_anothers() 
     before = await fixture.table("t")
     forestall(store, "/metadata/")
 
-    with pytest.raises(Occupied):
+    with pytest.raises(KeyConflict):
         await fixture.commit(set_property("p", "1"))
 
     after = await load_table(fixture.another().session(), NS, "t")

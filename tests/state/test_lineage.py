@@ -127,10 +127,10 @@ def test_times_are_those_of_rfc_3339(time: str, ms: int) -> None:
         (["job"], None, "missing required field 'job'"),
         (["job", "name"], "x" * (MAX_NAME + 1), "Invalid event.job.name: it has 4,097 characters"),
         (["inputs"], {}, "Invalid event.inputs: expected an array"),
-        (["inputs"], [{}] * (MAX_DATASETS + 1), "Invalid event.inputs: 10,001 are given"),
+        (["inputs"], [{}] * (MAX_DATASETS + 1), "Invalid event.inputs: it has 10,001 items"),
         (["inputs", 0, "namespace"], None, "Invalid event.inputs[0]: missing required field 'namespace'"),
         (["inputs", 0, "facets", "version", "datasetVersion"], 7, "facets.version.datasetVersion: expected a string"),
-        (["inputs", 0, "facets", "symlinks", "identifiers"], [{}] * 101, "identifiers: 101 are given"),
+        (["inputs", 0, "facets", "symlinks", "identifiers"], [{}] * 101, "identifiers: it has 101 items"),
         (["inputs", 0, "facets", "symlinks", "identifiers"], [7], "identifiers[0]: expected an object"),
     ],
 )

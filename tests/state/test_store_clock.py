@@ -24,15 +24,15 @@ def test_the_time_is_the_machines_but_for_what_the_store_proves_wrong(
     clock = StoreClock()
     assert clock.now_ms(NOW) == NOW
 
-    clock.told(sent_ms, received_ms, store_ms)
+    clock.update(sent_ms, received_ms, store_ms)
 
     assert clock.now_ms(NOW) == now_ms
 
 
 def test_a_clock_that_was_set_right_is_believed_again() -> None:
     clock = StoreClock()
-    clock.told(NOW + 600_000, NOW + 600_000, NOW)
+    clock.update(NOW + 600_000, NOW + 600_000, NOW)
 
-    clock.told(NOW, NOW, NOW)
+    clock.update(NOW, NOW, NOW)
 
     assert clock.now_ms(NOW) == NOW

@@ -84,7 +84,7 @@ def test_a_failed_task_is_submitted_again_with_its_checkpoint() -> None:
     assert (again.status, again.attempts, again.checkpoint) == (Status.SUBMITTED, 0, {"phase": "data"})
     assert again.summary is None
     assert again.document["result_extended"] is None
-    with pytest.raises(InternalError, match="only a failed one"):
+    with pytest.raises(InternalError, match="only a failed task"):
         again.resubmitted(record="x", at_ms=21)
 
 

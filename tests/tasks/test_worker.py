@@ -11,7 +11,7 @@ from arco_catalog.operations.tasks import retry_task
 from arco_catalog.protocol.catalog import NotifyWorkers, Session
 from arco_catalog.state.task import TABLE_MAINTENANCE, Status, Task
 from arco_catalog.state.task_log import all_hints, append_task, put_hint, read_task
-from arco_catalog.tasks.execution import Execution, Finished, NotYet, TaskFailed
+from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed, TaskResult
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import TASKS_AT_ONCE, Worker
@@ -38,12 +38,12 @@ class Scripted:
     def takes(self, task: Task) -> bool:
         return self.can
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         self.executed.append(execution.number)
         await execution.start()
         if self.steps:
             await self.steps.pop(0)(execution)
-        return Finished("done", {"files": 3})
+        return TaskResult("done", {"files": 3})
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         self.abandoned.append(reason)

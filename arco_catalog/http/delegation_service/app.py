@@ -1,4 +1,4 @@
-"""The delegation service's app: its routes, and what serves them."""
+"""The delegation service's app: its routes and their handlers."""
 
 import re
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ def create_delegation_app(
     telemetry: Telemetry | None = None,
     authentication: Authentication | None = None,
 ) -> App:
-    """An app that serves this service's tasks to those whom `authentication` knows, and without it to anybody who
-    reaches it. The caller closes the service."""
+    """Returns an app that serves the API of tasks of this `service`. Callers must pass `authentication`; without it the
+    app serves every caller that reaches it. The caller of this function closes the service."""
     options = options or HttpOptions()
     tasks = Tasks(service)
     routes = (
@@ -52,22 +52,22 @@ def create_delegation_app(
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The handlers."""
+    """The handlers of the task routes of one service."""
 
     service: DelegationService
 
     async def execute(self, context: RequestContext) -> Response:
-        """Executes a task, and answers when it has ended."""
+        """Submits a task, waits for the end, and returns the result."""
         submitted = await self._submitted(context)
         return ended(await self.service.ended(submitted.id))
 
     async def submit(self, context: RequestContext) -> Response:
-        """Takes a task in."""
+        """Submits a task, and returns 202 with the id and the URL of the status."""
         task = await self._submitted(context)
         return json_response(accepted(task, context.options.base_path.decode()), 202)
 
     async def show(self, context: RequestContext) -> Response:
-        """One task, of the caller's own."""
+        """Returns one task of the caller. Raises `NotFound` for any other id."""
         task = context.params["task"]
         if not _TASK.fullmatch(task):
             raise NotFound("Task does not exist")
@@ -75,7 +75,7 @@ class Tasks:
         return json_response(record(stored.task, whole=True))
 
     async def list(self, context: RequestContext) -> Response:
-        """The caller's tasks, a page at a time."""
+        """Returns one page of the caller's tasks."""
         after = context.query.one("page_token") or ""
         found, following = await self.service.tasks(self._session(context), context.caller.principal, after)
         body: JsonObject = {"tasks": [record(stored.task, whole=False) for stored in found]}
@@ -91,7 +91,8 @@ class Tasks:
         return await self.service.submit(self._session(context, purge), purge, context.caller.principal)
 
     def _session(self, context: RequestContext, purge: DelegatedPurge | None = None) -> Session:
-        """The request, without the credentials in its body. Raises `BadRequest` for a malformed key."""
+        """Opens a session for the request. Its body there is the content of the purge, without credentials, so that
+        none are saved. Raises `BadRequest` for a malformed idempotency key."""
         state, route = self.service.state, context.endpoint
         key = context.headers.get("idempotency-key")
         parsed = None if key is None or purge is None else IdempotencyKey.parse(key, context.options.dialect)

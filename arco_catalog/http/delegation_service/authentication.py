@@ -1,5 +1,5 @@
-"""Who may use the delegation service: bearers of tokens with the scope `execute_tasks`, or clients with a certificate
-(docs/delegation.md#who-may-call)."""
+"""Authentication of the delegation service's callers: by tokens with the scope `execute_tasks`, or by client
+certificates (docs/delegation.md#who-may-call)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +15,16 @@ from arco_catalog.operations.realms import Realm
 
 
 @dataclass(frozen=True, slots=True)
-class ForTasks:
-    """Authenticates as `tokens` does, those whose token is for tasks. A principal of a realm must still have the role
-    by which it got the scope; of whom an issuer vouches for, the issuer says whether."""
+class TaskAuthenticator:
+    """Authenticates callers by `tokens`, and accepts only tokens with the scope `execute_tasks`. A principal of one of
+    the `realms` must also still have the role of that name. For a token of an external issuer the scope is enough."""
 
     tokens: Authentication
     realms: Mapping[str, Realm]
 
     async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
-        """See `Authenticator.authenticate`. Raises `Forbidden` for a token of another scope."""
+        """See `Authenticator.authenticate`. Raises `Forbidden` for a token without the scope, and for a principal
+        without the role."""
         found = await self.tokens.authenticate(presented)
         if EXECUTE_TASKS not in found.scopes:
             raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}")
@@ -36,13 +37,14 @@ class ForTasks:
 
 @dataclass(frozen=True, slots=True)
 class CertificateCallers:
-    """Lets callers be known by their certificates. Without one, nobody passes."""
+    """An ASGI app that identifies each caller by the subject of its client certificate before the `inner` app. The
+    caller of a request without one is unidentified, and the inner app rejects it."""
 
     inner: Asgi
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             subject = scope.get("state", {}).get(CLIENT_CERTIFICATE)
-            nobody = Caller("", unidentified_because="The client has shown no certificate with a subject")
-            scope = {**scope, AUTHENTICATED_CALLER: Caller(subject) if subject else nobody}
+            unidentified = Caller("", unidentified_because="The client sent no certificate with a subject")
+            scope = {**scope, AUTHENTICATED_CALLER: Caller(subject) if subject else unidentified}
         await self.inner(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Errors in the shape of the delegation service's API: the one table from class to status and code."""
+"""Error responses of the delegation service's API: the one table from the class of an error to status and code."""
 
 import logging
 from collections.abc import Mapping
@@ -37,36 +37,38 @@ _INTERNAL = (500, "INTERNAL_ERROR")
 
 
 class TaskErrors:
-    """Answers whatever is raised inside, but `ClientGone`."""
+    """The layer that turns exceptions of the layers inside it into error responses."""
 
     def __init__(self, inner: Handle) -> None:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on. Raises `ClientGone`."""
+        """Returns the response of the inner layer, or an error response for what it raised. Raises only
+        `ClientGone`."""
         try:
             return await self._inner(request)
         except ClientGone:
             raise
-        except Exception as error:  # whatever it is, the client is told in a shape that it can read
+        except Exception as error:  # the client gets every failure in the API's form
             request.error = type(error).__name__
             return error_response(error)
 
 
 def error_response(error: Exception) -> Response:
-    """The answer to a request that failed. An exception that nobody foresaw says nothing of our insides."""
+    """Returns the error response for a request that raised `error`. An exception that is not in the table is logged,
+    and its response contains nothing of it."""
     found = next((TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in TABLE), None)
     if found is None:
         _LOG.error("a request failed unexpectedly", exc_info=error)
-        return _described(*_INTERNAL, "The server failed unexpectedly; its log says how", NO_HEADERS)
-    return _described(*found, str(error), _told_besides(error))
+        return _described(*_INTERNAL, "The server failed unexpectedly: see its log", NO_HEADERS)
+    return _described(*found, str(error), _error_headers(error))
 
 
 def _described(status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:
     return Response(status, dumps({"error_code": code, "message": message}), headers, error_type=code)
 
 
-def _told_besides(error: Exception) -> Mapping[str, str]:
+def _error_headers(error: Exception) -> Mapping[str, str]:
     match error:
         case e.NotAuthorized() | e.UnknownPrincipal():
             return {"WWW-Authenticate": "Bearer"}

@@ -1,4 +1,4 @@
-"""Tasks as the API shows them: the one table from stored statuses to its words, and the bodies of answers."""
+"""Tasks in the form of the API: the one table from stored statuses to the API's, and the bodies of responses."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,17 +21,18 @@ WORDS: Mapping[Status, str] = {
 }
 _TIMES = ("received_timestamp", "last_status_change_ts", "created_ts", "lease_acquired_ts", "next_run_ts")
 _OF_STORES = ("StoreUnavailable", "StoreDenied")
-"""How the summary of a task begins whose attempts failed at the table's store."""
+"""The beginnings of the summary of a task that failed because the table's store did."""
 
 
 def accepted(task: Task, base_path: str) -> JsonObject:
-    """A task that was taken in."""
+    """Returns the response to a submission: the task's id, the status, and the URL of the status."""
     url = f"{base_path}{BASE}/tasks/{task.id}"
     return {"delegation_task_id": task.id, "status": WORDS[task.status], "status_query_url": url}
 
 
 def ended(task: Task) -> Response:
-    """The answer to who waited for a task's end."""
+    """Returns the response to a synchronous execution: the result of a successful task, or the error of a failed
+    one."""
     if task.status is Status.SUCCESS:
         body: JsonObject = {
             "delegation_task_id": task.id,
@@ -51,7 +52,7 @@ def ended(task: Task) -> Response:
 
 
 def failure_of(task: Task) -> tuple[int, str]:
-    """The status and the code of an answer that tells of a failed task."""
+    """Returns the HTTP status and the error code of a failed task."""
     if lacks_credentials(task):
         return 502, "CREDENTIALS_NEEDED"
     if (task.summary or "").startswith(_OF_STORES):
@@ -60,7 +61,8 @@ def failure_of(task: Task) -> tuple[int, str]:
 
 
 def record(task: Task, *, whole: bool) -> JsonObject:
-    """A task as it is stored, without its lease; in lists without its payload and details."""
+    """Returns a stored task in the form of the API, without the lease, and unless `whole` without payload and
+    details."""
     document = task.document
     times: JsonObject = {name: _time(document.get(name)) for name in _TIMES}
     shown: JsonObject = {
@@ -84,7 +86,7 @@ def record(task: Task, *, whole: bool) -> JsonObject:
 
 
 def execution_result(task: Task) -> JsonObject:
-    """What a task that succeeded has done."""
+    """Returns the stored details of a successful task; empty if they are missing or malformed."""
     try:
         details = loads((optional_text(task.document, "result_extended") or "{}").encode())
     except MalformedJson:

@@ -1,4 +1,4 @@
-"""What bodies of the management API say."""
+"""Reads the bodies of the management API."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,15 +13,16 @@ from arco_catalog.planning.privileges import GRANTABLE
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A body whose one value stands in the field `name`, or is the body itself: Polaris reads both, and its Java
-    client sends the second. `fields` are those of the value, `beside` those that only the first form has."""
+    """A body with one value, either in the field `name` or as the body itself: Polaris accepts both forms, and its Java
+    client sends the second. `fields` are the fields of the value; `beside` are the other fields of the first form."""
 
     name: str
     fields: frozenset[str]
     beside: frozenset[str] = frozenset()
 
     def value(self, body: Fields) -> Fields:
-        """The value, in whichever form it was sent. Raises `BadRequest` for a mixture of both."""
+        """Returns the fields of the value from either form. Raises `BadRequest` for a mixture of both, and for
+        neither."""
         sent = {name for name, value in body.values.items() if value is not None}
         bare = self.fields & sent
         if self.name in sent:
@@ -57,7 +58,7 @@ class Entity:
 
 
 def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
-    """The entity to make. Raises `BadRequest`."""
+    """Reads the entity that the body describes. Raises `BadRequest`."""
     fields = _entity(context, wrapper)
     return Entity(
         fields.required("name", STRING),
@@ -67,12 +68,13 @@ def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
 
 
 def read_name_of(context: DecodedRequest, wrapper: Wrapper) -> str:
-    """The name of an entity that a body only refers to. Raises `BadRequest`."""
+    """Reads the name of the entity to which the body refers. Raises `BadRequest`."""
     return _entity(context, wrapper).required("name", STRING)
 
 
 def _entity(context: DecodedRequest, wrapper: Wrapper) -> Fields:
-    """An entity of the body. Clients may send back the fields that only answers have."""
+    """Returns the fields of the entity in the body. Fields that only responses have may be there, and are only
+    verified."""
     fields = wrapper.value(context.fields)
     for answered in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
         fields.optional(answered, LONG)
@@ -89,7 +91,7 @@ class GrantBody:
 
 
 def read_grant(context: DecodedRequest) -> GrantBody:
-    """The grant in the body. Raises `BadRequest`."""
+    """Reads the grant in the body. Raises `BadRequest`."""
     fields = GRANT.value(context.fields)
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
@@ -107,10 +109,10 @@ _KINDS: Mapping[str, SecurableKind] = {"table": "table", "view": "view", "policy
 
 
 def granted_on(context: DecodedRequest) -> Securable:
-    """What the privilege in the body is on. Raises `BadRequest`."""
+    """Returns the securable of the grant in the body. Raises `BadRequest`."""
     return read_grant(context).securable
 
 
 def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:
-    """The version that a change is meant for, and the properties. Raises `BadRequest`."""
+    """Reads the entity version that a change expects, and the new properties. Raises `BadRequest`."""
     return context.fields.required("currentEntityVersion", INT), context.fields.required("properties", STRINGS)

@@ -1,4 +1,4 @@
-"""Handlers of catalog roles, and of what they hold."""
+"""Handlers of catalog roles and of their grants."""
 
 from arco_catalog.http.management.bodies import CATALOG_ROLE, read_entity, read_grant, read_update
 from arco_catalog.http.management.principals import CREATED
@@ -15,63 +15,63 @@ async def _session(context: RequestContext) -> Session:
 
 
 async def list_(context: RequestContext) -> Response:
-    """All catalog roles of a catalog."""
+    """Returns all catalog roles of a catalog."""
     return json_response(await catalog_roles.list_catalog_roles(await _session(context)))
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a catalog role."""
+    """Creates a catalog role."""
     entity = read_entity(context, CATALOG_ROLE)
     made = await catalog_roles.create_catalog_role(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
 
 
 async def get(context: RequestContext) -> Response:
-    """One catalog role."""
+    """Returns one catalog role."""
     return json_response(await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"]))
 
 
 async def update(context: RequestContext) -> Response:
-    """Gives a catalog role other properties."""
+    """Replaces the properties of a catalog role."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
     return json_response(await catalog_roles.update_catalog_role(await _session(context), name, version, properties))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a catalog role with all that it holds."""
+    """Drops a catalog role with all the grants."""
     await catalog_roles.drop_catalog_role(await _session(context), context.params["catalog-role"])
     return NO_CONTENT
 
 
 async def principal_roles_of(context: RequestContext) -> Response:
-    """The principal roles that have a catalog role."""
+    """Returns the principal roles that have a catalog role."""
     roles = await catalog_roles.principal_roles_using(await _session(context), context.params["catalog-role"])
     return json_response(await principal_roles.roles_by_id(context.sessions.open_authorized_realm(), roles))
 
 
 async def grants(context: RequestContext) -> Response:
-    """What a catalog role holds."""
+    """Returns the grants of a catalog role."""
     return json_response(await granting.list_grants(await _session(context), context.params["catalog-role"]))
 
 
 async def grant(context: RequestContext) -> Response:
-    """Gives a catalog role a privilege."""
-    session, asked = await _granting(context)
-    await granting.add_grant(session, context.params["catalog-role"], asked)
+    """Grants a catalog role the privilege in the body."""
+    session, added = await _granting(context)
+    await granting.add_grant(session, context.params["catalog-role"], added)
     return CREATED
 
 
 async def revoke(context: RequestContext) -> Response:
-    """Takes a privilege from a catalog role; with `cascade` also on all that lies inside."""
+    """Revokes the privilege in the body from a catalog role; with `cascade` also on everything inside the securable."""
     cascade = context.query.flag("cascade")
-    session, asked = await _granting(context)
-    await granting.revoke_grant(session, context.params["catalog-role"], asked, cascade)
+    session, revoked = await _granting(context)
+    await granting.revoke_grant(session, context.params["catalog-role"], revoked, cascade)
     return CREATED
 
 
 async def _granting(context: RequestContext) -> tuple[Session, Grant]:
-    """A session, and the grant in the body. Raises `BadRequest`."""
+    """Returns a session with the catalog of the path, and the grant in the body. Raises `BadRequest`."""
     body = read_grant(context)
     grant = Grant.of(body.kind, body.securable, body.privilege)
     return await _session(context), grant

@@ -18,12 +18,12 @@ TYPES = ("INTERNAL", "EXTERNAL")
 
 
 async def list_(context: RequestContext) -> Response:
-    """All catalogs."""
+    """Returns all catalogs of the realm."""
     return json_response(catalogs.shown_catalogs(await catalogs.list_catalogs(context.sessions.open_realm())))
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a catalog, empty but for the role that manages it, which the administrators of the realm have."""
+    """Creates an empty catalog with one catalog role that manages it; the realm's administrators get that role."""
     fields = CATALOG.value(context.fields)
     if fields.optional("connectionConfigInfo", OBJECT) is not None:
         raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not stand in for others")
@@ -34,7 +34,7 @@ async def create(context: RequestContext) -> Response:
         fields.required("storageConfigInfo", OBJECT),
     )
     session = context.sessions.open_realm()
-    await session.head()  # judged, before anybody is told what the operator allows
+    await session.head()  # rights first: an error about the storage reveals what the operator allows
     _check_storage(context, request.storage)
     key_policy = context.options.key_policy
     made = await make_catalog(context.sessions.required_realm, session, request, key_policy=key_policy)
@@ -42,7 +42,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """One catalog."""
+    """Returns one catalog."""
     entity = await _judged_entity(context)
     found = await catalogs.find_entry(context.sessions.open_authorized_realm(), context.params["catalog"], entity)
     return json_response(shown_catalog(found))
@@ -62,16 +62,16 @@ async def update(context: RequestContext) -> Response:
 
 
 def _check_storage(context: RequestContext, storage: JsonObject) -> None:
-    """Raises `BadRequest` for a storage configuration that can't be read, or that this server may not be used with."""
+    """Raises `BadRequest` for a storage configuration that is invalid, or that the operator's policy does not allow."""
     policy = context.sessions.required_realm.deployment.storage_policy
     (StoragePolicy() if policy is None else policy()).check(parse_storage_config(storage))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops an empty catalog, all of whose purges have ended."""
+    """Drops a catalog that is empty and whose purges have ended."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
-    await session.head()  # judged before anything of the realm is read
+    await session.head()  # checks the caller's rights before anything of the realm is read
     entry = await catalogs.find_entry(context.sessions.open_authorized_realm(), name, _entity_of(session))
     await end_catalog(session, entry)
     await remove_catalog(context.sessions.open_authorized_realm(), entry)
@@ -79,7 +79,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def _judged_entity(context: RequestContext) -> str:
-    """The id of the catalog that the path names, whose registry allows the request. Raises as `Session.head` does."""
+    """Checks the caller's rights on the catalog in the path and returns its entity id. Raises what `Session.head`
+    raises."""
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()
     return _entity_of(session)

@@ -1,4 +1,4 @@
-"""Handlers of principal roles, and of the catalog roles that they have."""
+"""Handlers of principal roles and of their catalog roles."""
 
 from arco_catalog.http.management.bodies import CATALOG_ROLE, PRINCIPAL_ROLE, read_entity, read_name_of, read_update
 from arco_catalog.http.management.principals import CREATED
@@ -10,12 +10,12 @@ from arco_catalog.state.roles import RoleEntry
 
 
 async def list_(context: RequestContext) -> Response:
-    """All principal roles."""
+    """Returns all principal roles."""
     return json_response(await principal_roles.list_principal_roles(context.sessions.open_realm()))
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a principal role."""
+    """Creates a principal role."""
     entity = read_entity(context, PRINCIPAL_ROLE)
     made = await principal_roles.create_principal_role(
         context.sessions.open_realm(), entity.name, entity.properties, entity.federated
@@ -24,13 +24,13 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """One principal role."""
+    """Returns one principal role."""
     name = context.params["principal-role"]
     return json_response(await principal_roles.get_principal_role(context.sessions.open_realm(), name))
 
 
 async def update(context: RequestContext) -> Response:
-    """Gives a principal role other properties."""
+    """Replaces the properties of a principal role."""
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(
@@ -45,13 +45,13 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def principals(context: RequestContext) -> Response:
-    """The principals that have a principal role."""
+    """Returns the principals that have a principal role."""
     name = context.params["principal-role"]
     return json_response(await principal_roles.principals_with_role(context.sessions.open_realm(), name))
 
 
 async def catalog_roles(context: RequestContext) -> Response:
-    """The catalog roles that a principal role has in a catalog."""
+    """Returns the catalog roles that a principal role has in a catalog."""
     session = context.sessions.open_realm()
     role = await principal_roles.PRINCIPAL_ROLE.find(session, context.params["principal-role"])
     catalog = await context.sessions.open_catalog(context.params["catalog"], is_authorized=True)
@@ -59,10 +59,10 @@ async def catalog_roles(context: RequestContext) -> Response:
 
 
 async def assign(context: RequestContext) -> Response:
-    """Gives a principal role a catalog role."""
+    """Assigns the catalog role in the body to a principal role."""
     name = read_name_of(context, CATALOG_ROLE)
     session = await context.sessions.open_catalog(context.params["catalog"])
-    await session.head()  # before anything of the realm is told
+    await session.head()  # rights first: an error about the principal role reveals a part of the realm
     await used.assign_catalog_role(session, await _principal_role(context), name)
     return CREATED
 
@@ -70,7 +70,7 @@ async def assign(context: RequestContext) -> Response:
 async def revoke(context: RequestContext) -> Response:
     """Takes a catalog role from a principal role."""
     session = await context.sessions.open_catalog(context.params["catalog"])
-    await session.head()  # before anything of the realm is told
+    await session.head()  # rights first: an error about the principal role reveals a part of the realm
     await used.revoke_catalog_role(session, await _principal_role(context), context.params["catalog-role"])
     return NO_CONTENT
 

@@ -15,12 +15,12 @@ CREATED = Response(201)
 
 
 async def list_(context: RequestContext) -> Response:
-    """All principals."""
+    """Returns all principals."""
     return json_response(await principals.list_principals(context.sessions.open_realm()))
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a principal, and shows its secret, once."""
+    """Creates a principal, and returns the secret; no later answer contains it."""
     entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
     service = context.sessions.realm_service
@@ -32,12 +32,12 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """One principal."""
+    """Returns one principal."""
     return json_response(await principals.get_principal(context.sessions.open_realm(), context.params["principal"]))
 
 
 async def update(context: RequestContext) -> Response:
-    """Gives a principal other properties."""
+    """Replaces the properties of a principal."""
     version, properties = read_update(context)
     session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
@@ -50,13 +50,14 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def rotate(context: RequestContext) -> Response:
-    """Gives a principal another secret, at its own wish; the one that it has stays valid until the next rotation."""
+    """Gives a principal a new secret, at the principal's own request. Its present secret stays valid until the next
+    rotation."""
     name = context.params["principal"]
     return await _with_new_credentials(context, context.sessions.open_realm(itself=name), None, None, rotate=True)
 
 
 async def reset(context: RequestContext) -> Response:
-    """Gives a principal another secret, and perhaps another client id; those that it had end."""
+    """Gives a principal a new secret, and a new client id if the body has one. Its present secrets become invalid."""
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
     return await _with_new_credentials(context, context.sessions.open_realm(), client_id, secret, rotate=False)
@@ -66,7 +67,7 @@ async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
     service = context.sessions.realm_service
-    await session.head()  # nobody else makes this server work on a secret
+    await session.head()  # rights first: the hash of a secret costs much time
     if client_id is not None:
         check_client_id(client_id)
     secret = new_secret(service.entropy) if secret is None else secret
@@ -81,14 +82,14 @@ async def _with_new_credentials(
 
 
 async def roles(context: RequestContext) -> Response:
-    """The principal roles that a principal has."""
+    """Returns the principal roles of a principal."""
     return json_response(
         await principal_roles.roles_of_principal(context.sessions.open_realm(), context.params["principal"])
     )
 
 
 async def assign(context: RequestContext) -> Response:
-    """Gives a principal a principal role."""
+    """Assigns the principal role in the body to a principal."""
     role = read_name_of(context, PRINCIPAL_ROLE)
     await principal_roles.assign_principal_role(context.sessions.open_realm(), context.params["principal"], role)
     return CREATED
@@ -105,5 +106,5 @@ async def revoke(context: RequestContext) -> Response:
 def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
     principal = shown.get("principal")
     if not isinstance(principal, dict):
-        raise InternalError("a principal was made, and the answer does not have it")
+        raise InternalError("The answer about a created or changed principal does not contain it")
     return {"principal": principal, "credentials": {"clientId": principal["clientId"], "clientSecret": secret}}

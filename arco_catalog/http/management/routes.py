@@ -1,6 +1,6 @@
-"""The routes of the management API (`polaris-management-service.yml`), and of governance beside them. What is done to
-principals, roles and catalogs is judged by the realm's registry; what is done to catalog roles, grants and governance
-by the catalog's."""
+"""The routes of the management API (`polaris-management-service.yml`), and the governance routes next to it. Rights to
+change principals, principal roles and catalogs are verified in the realm's registry; those to change catalog roles,
+grants and governance in the catalog's."""
 
 from collections.abc import Sequence
 
@@ -63,7 +63,7 @@ TOKENS = Route(
     takes_form=True,
     public=True,
 )
-"""In the place of the route that refuses to give tokens."""
+"""The route of tokens on a server with realms, in place of the one that rejects to issue any."""
 
 SPECIFIED: Sequence[Route] = (
     _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),
@@ -132,4 +132,4 @@ MANAGEMENT: Sequence[Route] = (
     *SPECIFIED,
     *governance_of(f"{CATALOG}/namespaces/{{namespace}}", advertised=False),
 )
-"""Those, and governance, which no specification has."""
+"""The specified routes, and those of governance, which no specification has."""

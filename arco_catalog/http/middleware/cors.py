@@ -9,24 +9,24 @@ from arco_catalog.http.responses import Response
 
 METHODS = "GET, HEAD, POST, PUT, DELETE"
 READABLE = "ETag, Retry-After, WWW-Authenticate, X-Request-Id"
-"""Headers of answers that a page may read besides those that every page may."""
+"""The response headers that a page may read in addition to the CORS-safelisted ones."""
 PREFLIGHT_SECONDS = 600
-"""How long a browser remembers what it may send."""
+"""How long a browser may cache the response to a preflight."""
 
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+([ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
 
 
 class Cors:
-    """Answers preflights of pages of these origins, and tells browsers that such pages may read answers. A page sends
-    its token itself: no cookie is ever asked for, so none is allowed."""
+    """Answers preflights from these origins, and adds the headers by which browsers let their pages read responses. It
+    does not allow credentials (cookies): a page sends its token in a header."""
 
     def __init__(self, inner: Handle, origins: tuple[str, ...]) -> None:
         self._inner = inner
         self._origins = origins
 
     async def handle(self, request: Request) -> Response:
-        """Passes on whatever is no preflight."""
+        """Answers an allowed preflight; passes every other request on, and adds the CORS headers to its response."""
         origin = request.headers.get("origin")
         allowed = origin is not None and origin in self._origins
         if allowed and request.method == "OPTIONS" and "access-control-request-method" in request.headers:
@@ -40,7 +40,8 @@ class Cors:
 
 
 def parse_origin(text: str) -> str:
-    """An origin as browsers send it: scheme, host, and port if it is not the scheme's own. Raises `ValueError`."""
+    """Returns an origin as browsers send it, in lower case: scheme, host, and a port unless it is the scheme's default.
+    Raises `ValueError` for any other text."""
     origin = text.lower()
     if not _ORIGIN.fullmatch(origin):
         raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
@@ -48,8 +49,8 @@ def parse_origin(text: str) -> str:
 
 
 def _preflight(headers: Mapping[str, str]) -> Mapping[str, str]:
-    asked = headers.get("access-control-request-headers", "").strip()
+    requested = headers.get("access-control-request-headers", "").strip()
     answer = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": str(PREFLIGHT_SECONDS)}
-    if _HEADER_NAMES.fullmatch(asked):
-        answer["Access-Control-Allow-Headers"] = asked
+    if _HEADER_NAMES.fullmatch(requested):
+        answer["Access-Control-Allow-Headers"] = requested
     return answer

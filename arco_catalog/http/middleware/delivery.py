@@ -5,7 +5,7 @@ from arco_catalog.http.responses import Response
 
 
 class Delivery:
-    """Sends each response, with the request's id if it has one."""
+    """The layer that sends each response to the client, with the request's id if it has one."""
 
     def __init__(self, inner: Handle) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Encodes answers: compressed if the client accepts that and it pays, and never larger than the host can carry."""
+"""Compresses large responses for clients that accept it, and rejects responses larger than the host can carry."""
 
 import asyncio
 from dataclasses import replace
@@ -13,18 +13,19 @@ from arco_catalog.planning.answer_limit import AnswerLimit, pack
 
 
 class Encoding:
-    """Packs large answers for clients that read packed ones."""
+    """The layer that compresses large responses and enforces the host's limit of their size."""
 
     def __init__(self, inner: Handle, options: HttpOptions) -> None:
         self._inner = inner
         self._options = options
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, and returns the response as it is sent.
+        """Passes the request on, and returns its response as it is sent.
 
-        Raises `AnswerTooLarge` for a read whose answer the host cannot carry. Of a change it must not be said that it
-        failed: that one raises `CommitStateUnknown` on a commit, else `InternalError`. It takes a client that accepts
-        less on its retry than it did at first, because changes are checked before they are made.
+        If the host cannot carry the response, a read raises `AnswerTooLarge`. A change was already made, so it must not
+        be reported as failed: a commit raises `CommitStateUnknown`, any other change `InternalError`. The latter two
+        only happen to a retry that accepts no gzip where the first request did: a change checks the size of the answer
+        before it is made.
         """
         response = await self._inner(request)
         size = len(response.body)
@@ -57,7 +58,8 @@ def _too_large(
 
 
 def _smaller(template: str) -> list[str]:
-    """How to ask for less of what a route answers with."""
+    """Returns the ways in which a client gets a smaller answer from the route of a template, as parts of an error
+    message."""
     if template.endswith("/tables/{table}"):
         return ["load the table with snapshots=refs", "expire its snapshots"]
     if template.endswith(("/namespaces", "/tables", "/views")):

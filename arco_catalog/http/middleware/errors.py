@@ -1,4 +1,4 @@
-"""Turns every failure into an error in Iceberg's shape."""
+"""Turns every failure into an error response in Iceberg's form."""
 
 from arco_catalog.http.errors import UNKNOWN_TYPE, error_response, unknown_reason
 from arco_catalog.http.requests import ClientGone, Handle, Request
@@ -9,19 +9,20 @@ from arco_catalog.state.key_settings import KeyPolicy
 
 
 class Errors:
-    """Answers whatever is raised inside, but `ClientGone`, which nobody is left to read."""
+    """The layer that turns exceptions of the layers inside it into error responses."""
 
     def __init__(self, inner: Handle, policy: KeyPolicy) -> None:
         self._inner = inner
         self._policy = policy
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on. Raises `ClientGone`."""
+        """Returns the response of the inner layer, or an error response for what it raised. Raises only `ClientGone`:
+        then no client is left to read a response."""
         try:
             return await self._inner(request)
         except ClientGone:
             raise
-        except Exception as error:  # whatever it is, the client is told in a shape that it can read
+        except Exception as error:  # the client gets every failure in the specification's form
             request.error = type(error).__name__
             if isinstance(error, Refusal):
                 current_stats().denied = error.denied

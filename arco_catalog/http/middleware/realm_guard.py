@@ -1,5 +1,5 @@
-"""Refuses everybody where the store has a realm, but nobody was told to ask who makes a request: whoever answers then
-ignores the realm's grants (docs/design/access.md#without-a-realm)."""
+"""Refuses all requests to a server without authentication if the store has a realm: without callers the server cannot
+check the realm's grants (docs/design/access.md#without-a-realm)."""
 
 import asyncio
 import logging
@@ -17,24 +17,25 @@ from storage_backends import ObjectStore, StoreDenied, StoreError
 from storage_backends.base import Found
 from storage_backends.wrappers.request import RequestStore
 
-BELIEVED_MS = 5 * 60_000
-"""How long a store is believed to have no realm, as it had none."""
+CHECK_INTERVAL_MS = 5 * 60_000
+"""How long the result of a check counts that found no realm in the store."""
 _READS = frozenset({"GET", "HEAD"})
 _LOG = logging.getLogger(__name__)
 
 
 class RealmGuard:
-    """Lets requests pass while the store of `catalog` has no realm: at its root, or under these names. It is looked up
-    with the first request, and now and then: beside what reads, and before anything is changed."""
+    """The layer that passes requests on while the store of `catalog` has no realm, neither at its root nor under the
+    names in `realms`. The first request checks the store, and later the first one after each `CHECK_INTERVAL_MS`: a
+    read runs concurrently with the check, and a change waits for it."""
 
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner
         self._catalog = catalog
         self._realms = [Paths(name, REALM_FOLDER) for name in ("", *realms)]
-        self._looked_ms: int | None = None
+        self._checked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on. Raises `Forbidden` if there is a realm, `Unavailable` if the store does not say."""
+        """Passes the request on. Raises `Forbidden` if there is a realm, and `Unavailable` if the store fails."""
         if self._is_known():
             return await self._inner(request)
         if request.method not in _READS:
@@ -44,11 +45,11 @@ class RealmGuard:
         try:
             return await self._inner(request)
         finally:
-            await checking  # its refusal comes before whatever the request would be answered with
+            await checking  # if it raises, its error replaces the response or error of the request
 
     def _is_known(self) -> bool:
-        age_ms = None if self._looked_ms is None else self._catalog.runtime.now_ms() - self._looked_ms
-        return age_ms is not None and 0 <= age_ms < BELIEVED_MS
+        age_ms = None if self._checked_ms is None else self._catalog.runtime.now_ms() - self._checked_ms
+        return age_ms is not None and 0 <= age_ms < CHECK_INTERVAL_MS
 
     async def _check(self) -> None:
         catalog = self._catalog
@@ -57,22 +58,24 @@ class RealmGuard:
         try:
             found = [await _is_there(store, realm) for realm in self._realms]
         except StoreError as error:
-            raise Unavailable(f"Whether the store has a realm cannot be said now: {error}") from error
+            raise Unavailable(f"The check whether the store has a realm failed: {error}") from error
         if any(found):
             _LOG.error(
-                "the store has a realm, whose grants nobody would ask for: set %s to say who makes requests, or %s=off",
+                "the store has a realm, but this server has no authentication to check the grants: set %s, or %s=off "
+                "to ignore the grants",
                 AUTH.name,
                 AUTHORIZATION.name,
             )
             raise Forbidden(
-                "The store has a realm, and this server was not told to ask who makes a request: it serves nobody"
+                "The store has a realm, but this server has no authentication to check the grants, so it refuses every "
+                f"request: set {AUTH.name} or {AUTHORIZATION.name} on the server"
             )
-        self._looked_ms = catalog.runtime.now_ms()
+        self._checked_ms = catalog.runtime.now_ms()
 
 
 async def _is_there(store: ObjectStore, realm: Paths) -> bool:
-    """Whether there is a realm. One whose HEAD is lost has its grants still: its commits tell of it to whoever may list
-    them."""
+    """Whether the store has this realm. A realm whose HEAD is lost counts, because the grants still exist: its commits
+    reveal it, if this server may list them."""
     if isinstance(await store.get(realm.manifest), Found):
         return True
     try:

@@ -1,4 +1,4 @@
-"""The outermost layer: opens the log of each request, fills it, and exports it when the answer has gone."""
+"""The outermost layer: opens the log of each request, fills it, and exports it after the response was sent."""
 
 from arco_catalog.http.clients import client_info, invocation, method, path, request_id, trace_parent
 from arco_catalog.http.requests import Handle, Request
@@ -10,7 +10,7 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 
 class RequestTelemetry:
-    """Reports requests. One that names no warehouse is reported as of the `usual_warehouse`."""
+    """Reports each request to `telemetry`. A request that names no warehouse is reported under `usual_warehouse`."""
 
     def __init__(self, inner: Handle, telemetry: Telemetry, usual_warehouse: str) -> None:
         self._inner = inner
@@ -18,7 +18,7 @@ class RequestTelemetry:
         self._usual_warehouse = usual_warehouse
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, with an id. An exception is logged by its class and raised again."""
+        """Gives the request an id and passes it on. An exception is logged by its class and raised again."""
         log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
         try:
@@ -45,7 +45,8 @@ def _request_summary(request: Request) -> RequestSummary:
 
 
 def _fill(log: RequestLog, request: Request) -> None:
-    """Notes how far the request came: any step may have been the last."""
+    """Copies the result of each step that the request reached into its log. A request that failed early has none of the
+    later ones."""
     log.error = request.error
     if request.warehouse is not None:
         log.warehouse = request.warehouse

@@ -1,4 +1,4 @@
-"""The header by which a client asks for access to the files of a generic table."""
+"""The header by which a client requests access to the files of a generic table."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,8 @@ HEADER = "polaris-generic-table-access-delegation"
 
 
 def wants_credentials(headers: Mapping[str, str]) -> bool:
-    """Whether a client asks for credentials. Raises `BadRequest` for any other way of access: it is provided, or the
-    request fails."""
+    """Whether the client's header requests vended credentials. Raises `BadRequest` for any other value, because the
+    server must provide the requested way of access or fail."""
     way = headers.get(HEADER)
     if way is None:
         return False

@@ -17,20 +17,20 @@ from arco_catalog.planning.answers import Document
 from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
 
-if TYPE_CHECKING:  # a request without delegation does not pay for it
+if TYPE_CHECKING:  # importing it takes time, which a request without delegation saves
     from arco_catalog.vending.service import Vending
 
 _LOG = logging.getLogger(__name__)
 
 
 async def list_(context: RequestContext) -> Response:
-    """The generic tables of a namespace."""
+    """Returns a page of the generic tables of a namespace."""
     listed = await list_relations(context.sessions.open(), context.namespace, KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a generic table."""
+    """Creates a generic table, and returns it and, if the client requests them, credentials for the files."""
     fields = context.fields
     table = GenericTable(
         context.new_name(),
@@ -45,13 +45,13 @@ async def create(context: RequestContext) -> Response:
         return answer_response(answer)
     try:
         return await _with_credentials(context, session, vending, table.name, answer.body or {})
-    except (CatalogError, StoreError) as error:  # a client that is told of a failure would not know of the table
-        _LOG.warning("a generic table was made, and its files not delegated: %s", error)
+    except (CatalogError, StoreError) as error:  # an error would hide from the client that the table exists
+        _LOG.warning("a generic table was created, but access to its files could not be delegated: %s", error)
         return answer_response(answer)
 
 
 async def load(context: RequestContext) -> Response:
-    """What was said of a generic table when it was created."""
+    """Returns the description of a generic table and, if the client requests them, credentials for the files."""
     name, vending, session = context.path_name("generic-table"), _vending(context), context.sessions.open()
     body: JsonObject = {"table": await load_generic_table(session, context.namespace, name)}
     return json_response(body) if vending is None else await _with_credentials(context, session, vending, name, body)
@@ -64,8 +64,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 def _vending(context: RequestContext) -> "Vending | None":
-    """What makes credentials for a client that asks for them; None for one that does not. Raises `Unsupported` where
-    there are none to be had."""
+    """Returns the service that makes credentials, or None if the client requests none. Raises `Unsupported` if it
+    requests them and this catalog vends none."""
     if not wants_credentials(context.headers):
         return None
     made = None if context.sessions.realm is None else context.sessions.realm.deployment.vending
@@ -77,8 +77,8 @@ def _vending(context: RequestContext) -> "Vending | None":
 async def _with_credentials(
     context: RequestContext, session: Session, vending: "Vending", name: str, body: JsonObject
 ) -> Response:
-    """An answer with access to the files that the caller may open now. Raises `Forbidden` if there are none: the client
-    is to learn that it has no access."""
+    """Returns the response with credentials for the table's files. Raises `Forbidden` if the caller may not open them,
+    because a client that requests access must get it or an error."""
     from arco_catalog.operations.delegation import credentials, generic_table_access
 
     access = await generic_table_access(session, context.namespace, name)

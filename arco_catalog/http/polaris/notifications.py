@@ -9,20 +9,21 @@ from arco_catalog.planning.notifications import Event, Notification
 
 
 async def send(context: RequestContext) -> Response:
-    """Has a table follow another catalog's. Metadata that the body brings along is not believed: the file is read."""
+    """Applies a notification about a table that another catalog owns. The `metadata` in the body is ignored: the
+    catalog reads the metadata file itself."""
     event = Event(context.fields.required("notification-type", one_of(*Event)))
     payload = Fields(context.fields.required("payload", OBJECT), "request.payload")
     named = payload.required("table-name", STRING)
     if named != context.table:
         raise BadRequest(
-            f"Invalid request.payload.table-name: it is {quoted(named)}, and the path names {quoted(context.table)}"
+            f"Invalid request.payload.table-name: it is {quoted(named)}, but the path names {quoted(context.table)}"
         )
     payload.optional("metadata", OBJECT)
-    said = Notification(
+    notification = Notification(
         event,
         payload.required("timestamp", LONG),
         payload.required("table-uuid", STRING),
         payload.required("metadata-location", NAME),
     )
     name = context.table if event is Event.DROP else context.check_new(context.table, "table")
-    return answer_response(await notify(context.sessions.open(), context.namespace, name, said))
+    return answer_response(await notify(context.sessions.open(), context.namespace, name, notification))

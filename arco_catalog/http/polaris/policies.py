@@ -13,34 +13,34 @@ from arco_catalog.planning.policy_types import canonical_type
 
 
 async def list_(context: RequestContext) -> Response:
-    """The policies of a namespace, of one type if it is asked for."""
+    """Returns a page of the policies of a namespace; if the query has a `policyType`, only of this type."""
     listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a policy."""
+    """Creates a policy."""
     name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
-    said, namespace = _said(context), context.namespace
-    return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, said))
+    text, namespace = _policy_text(context), context.namespace
+    return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, text))
 
 
 async def load(context: RequestContext) -> Response:
-    """What a policy says."""
+    """Returns a policy."""
     shown = await policies.load_policy(context.sessions.open(), context.namespace, policy_name(context))
     return json_response({"policy": shown})
 
 
 async def update(context: RequestContext) -> Response:
-    """Has a policy say something else."""
-    expected, said = context.fields.optional("current-policy-version", INT), _said(context)
+    """Changes the description and content of a policy."""
+    expected, text = context.fields.optional("current-policy-version", INT), _policy_text(context)
     return answer_response(
-        await policies.update_policy(context.sessions.open(), context.namespace, policy_name(context), expected, said)
+        await policies.update_policy(context.sessions.open(), context.namespace, policy_name(context), expected, text)
     )
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a policy; with `detach-all` also one that is attached to something."""
+    """Drops a policy. With `detach-all` it may be attached to something; its attachments are then removed, too."""
     detach_all = context.query.flag("detach-all")
     name = policy_name(context)
     return answer_response(
@@ -49,7 +49,7 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def attach(context: RequestContext) -> Response:
-    """Attaches a policy."""
+    """Attaches a policy to the target in the body."""
     target, parameters = read_target(context), context.fields.optional("parameters", STRINGS) or {}
     name = policy_name(context)
     return answer_response(
@@ -58,23 +58,23 @@ async def attach(context: RequestContext) -> Response:
 
 
 async def detach(context: RequestContext) -> Response:
-    """Detaches a policy."""
+    """Detaches a policy from the target in the body."""
     target, name = read_target(context), policy_name(context)
     return answer_response(await attachments.detach_policy(context.sessions.open(), context.namespace, name, target))
 
 
 async def applicable(context: RequestContext) -> Response:
-    """The policies that apply to what the query names."""
+    """Returns a page of the policies that apply to the target in the query."""
     target = applicable_to(context)
     listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
 
 
-def _said(context: RequestContext) -> PolicyText:
+def _policy_text(context: RequestContext) -> PolicyText:
     return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
 
 
 def _type(context: RequestContext) -> str | None:
-    """The type that is asked for; an empty one is none."""
+    """Returns the canonical name of the query's `policyType`; None if it is missing or empty."""
     name = context.query.one("policyType")
     return canonical_type(name) if name else None

@@ -1,4 +1,4 @@
-"""What the routes of Polaris's own API need of whoever asks (docs/design/access.md#routes)."""
+"""The privileges that a caller needs for the routes of Polaris's own API (docs/design/access.md#routes)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,11 +17,11 @@ NOTIFIES = (
     Privilege.NAMESPACE_CREATE,
     Privilege.NAMESPACE_DROP,
 )
-"""What it takes, on the catalog, to tell it of another one's tables."""
+"""The privileges on the catalog that a notification needs."""
 
 
 def notify(context: DecodedRequest) -> Sequence[Requirement]:
-    """News of another catalog's table."""
+    """The requirements of a notification about a table of another catalog."""
     return [Requirement(privilege, writes_to=context.namespace) for privilege in NOTIFIES]
 
 
@@ -31,7 +31,8 @@ def generic_table(context: DecodedRequest) -> Securable:
 
 
 def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
-    """What is said of a generic table; its files, too, for a client that wants access to them."""
+    """The requirement of loading a generic table: reading its data if the client requests credentials, otherwise only
+    the properties."""
     wants = wants_credentials(context.headers)
     return (
         Requirement(Privilege.TABLE_READ_DATA if wants else Privilege.TABLE_READ_PROPERTIES, generic_table(context)),
@@ -49,7 +50,7 @@ def policy(context: DecodedRequest) -> Securable:
 
 
 def policy_name(context: DecodedRequest) -> str:
-    """Its name. Raises `BadRequest`."""
+    """The name of the policy in the path. Raises `BadRequest`."""
     return context.path_name("policy-name")
 
 
@@ -66,13 +67,13 @@ DETACH: Mapping[str, Privilege] = {
 
 
 def attach(context: DecodedRequest) -> Sequence[Requirement]:
-    """A policy, and what it is attached to."""
+    """The requirements of attaching a policy: on the policy, and on the target."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_ATTACH, policy(context)), Requirement(ATTACH[_type(target)], target)
 
 
 def detach(context: DecodedRequest) -> Sequence[Requirement]:
-    """A policy, and what it is detached from."""
+    """The requirements of detaching a policy: on the policy, and on the target."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_DETACH, policy(context)), Requirement(DETACH[_type(target)], target)
 
@@ -84,7 +85,8 @@ def _type(target: Securable) -> str:
 
 
 def read_target(context: DecodedRequest) -> Securable:
-    """What the body says that a policy is attached to. Raises `BadRequest`."""
+    """Reads the target of an attachment from the body: the catalog, a namespace, or a table or view. Raises
+    `BadRequest`."""
     at = "request.target"
     fields = Fields(context.fields.required("target", OBJECT), at)
     kind, path = fields.required("type", one_of(*ATTACH)), fields.optional("path", list_of(STRING)) or []
@@ -102,7 +104,7 @@ def read_target(context: DecodedRequest) -> Securable:
 
 
 def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
-    """What the query names, and its properties."""
+    """The requirement of listing the policies that apply to a target: reading the target's properties."""
     target = applicable_to(context)
     if target.name is not None:
         properties, of_view = Privilege.TABLE_READ_PROPERTIES, Privilege.VIEW_READ_PROPERTIES
@@ -112,11 +114,11 @@ def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def applicable_to(context: DecodedRequest) -> Securable:
-    """What the query names: the catalog, a namespace, or something in one. Raises `BadRequest`."""
+    """Reads the target from the query: the catalog, a namespace, or a table or view in one. Raises `BadRequest`."""
     joined, name = context.query.one("namespace"), context.query.one("target-name")
     if not joined:
         if name:
-            raise BadRequest("Query parameter 'target-name' needs 'namespace', in which the target lies")
+            raise BadRequest("Query parameter 'target-name' needs 'namespace': send the namespace of the target, too")
         return Securable()
     namespace = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator)
     if not name:

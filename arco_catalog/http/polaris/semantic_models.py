@@ -11,13 +11,13 @@ NAME = "semantic-model-name"
 
 
 async def list_(context: RequestContext) -> Response:
-    """The semantic models of a namespace."""
+    """Returns a page of the semantic models of a namespace."""
     listed = await list_relations(context.sessions.open(), context.namespace, semantic_models.KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a semantic model."""
+    """Creates a semantic model."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
         await semantic_models.create_semantic_model(context.sessions.open(), context.namespace, name, document)
@@ -25,13 +25,13 @@ async def create(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """The document of a semantic model, and its version."""
+    """Returns the document of a semantic model and the version."""
     name = context.path_name(NAME)
     return json_response(await semantic_models.load_semantic_model(context.sessions.open(), context.namespace, name))
 
 
 async def replace(context: RequestContext) -> Response:
-    """Gives a semantic model another document."""
+    """Replaces the document of a semantic model, if it has the version that the body expects."""
     name, fields = context.path_name(NAME), context.fields
     expected, document = fields.required("entity-version", STRING), fields.required("document", OBJECT)
     return answer_response(

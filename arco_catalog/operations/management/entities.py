@@ -17,7 +17,7 @@ from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.paths import REALM_FOLDER
 from arco_catalog.state.realm import REALM_STATE, is_dropped
-from arco_catalog.state.roles import Described
+from arco_catalog.state.roles import DescribedEntry
 from arco_catalog.state.stored_fields import keep_stored_fields
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def grant_not_found(why: str) -> BadRequest:
     return BadRequest(f"Operation failed: GRANT_NOT_FOUND: {why}")
 
 
-def check_version(entry: Described, expected: int | None, what: str) -> None:
+def check_version(entry: DescribedEntry, expected: int | None, what: str) -> None:
     """Raises `CommitFailed` if the entity has changed since the caller read it."""
     if expected is not None and expected != entry.version:
         raise CommitFailed(
@@ -98,7 +98,7 @@ def check_version(entry: Described, expected: int | None, what: str) -> None:
         )
 
 
-def described(entry: Described) -> JsonObject:
+def described(entry: DescribedEntry) -> JsonObject:
     """What an answer shows of every entity."""
     return {
         "name": entry.name,

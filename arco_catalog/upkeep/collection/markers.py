@@ -11,7 +11,7 @@ from arco_catalog.protocol.concurrency import batches
 from arco_catalog.protocol.decisions import abort_if_undecided
 from arco_catalog.protocol.evidence import fence_pointer, fence_registry
 from arco_catalog.protocol.internal_commits import try_to_settle
-from arco_catalog.state.access import Occupied
+from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.marker import COLLECTED, Slot, WriteSet
 from arco_catalog.upkeep.collection.batch_runner import Batch, BatchRunner
 from arco_catalog.upkeep.collection.entities import Entities
@@ -168,7 +168,7 @@ async def _close(run: Run, marker: Marker) -> Marker | None:
     slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)
     try:
         await run.session.state.create(marker.key(len(marker.slots)), slot.body)
-    except Occupied:
+    except KeyConflict:
         return None
     return replace(marker, slots=[*marker.slots, slot])
 

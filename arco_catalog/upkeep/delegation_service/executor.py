@@ -14,7 +14,7 @@ from arco_catalog.state.files import OtherObjects
 from arco_catalog.state.locations import Location, outermost
 from arco_catalog.state.purge_progress import Phase, Progress
 from arco_catalog.state.task import Task
-from arco_catalog.tasks.execution import Execution, Finished, TaskFailed
+from arco_catalog.tasks.execution import Execution, TaskFailed, TaskResult
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.places import LocationHeld, Places
@@ -38,7 +38,7 @@ class DelegatedPurgeExecutor:
         """Takes any task."""
         return True
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         """Purges the table. Raises as `Executor.execute` does, with errors that contain no credentials."""
         try:
             return await self._purge(execution)
@@ -52,7 +52,7 @@ class DelegatedPurgeExecutor:
     async def abandon(self, execution: Execution, reason: str) -> None:
         """Does nothing: the next submission continues from the checkpoint."""
 
-    async def _purge(self, execution: Execution) -> Finished:
+    async def _purge(self, execution: Execution) -> TaskResult:
         progress = Progress.parse(execution.checkpoint)
         locations = await self._locations(execution, progress)
         await self._check(execution.session(), locations)
@@ -87,7 +87,7 @@ class DelegatedPurgeExecutor:
             "outside": done.outside,
             "left_behind": left,
         }
-        return Finished(f"Purged {done.files} files", details)
+        return TaskResult(f"Purged {done.files} files", details)
 
     async def _locations(self, execution: Execution, progress: Progress) -> list[Location]:
         """The table's own locations, from the metadata file, which is deleted last. Raises `TaskFailed` if the file is
@@ -129,7 +129,7 @@ class WithoutCredentials:
         """Takes any task."""
         return True
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         """Raises `TaskFailed`."""
         raise TaskFailed(f"{CREDENTIALS_NEEDED}: submit the task again")
 

@@ -9,10 +9,10 @@ from typing import Protocol
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.purge import (
     ClosedCatalog,
-    Fenced,
     InTheWay,
+    LeaseFenced,
+    NothingToPurge,
     TooEarly,
-    Undone,
     begin,
     give_up,
     purge_of,
@@ -34,7 +34,7 @@ from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.task import Task
 from arco_catalog.state.tombstone import DROPPED, Tombstone
-from arco_catalog.tasks.execution import Execution, Finished, Guard, NotYet, TaskFailed
+from arco_catalog.tasks.execution import Execution, Guard, NotYet, TaskFailed, TaskResult
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.upkeep.purge.conflict import describe_overlap, describe_sharer
 from arco_catalog.upkeep.purge.delegate import Delegate, wait_for_delegate
@@ -72,15 +72,15 @@ class PurgeExecutor:
         progress = Progress.parse(task.checkpoint)
         return self._anti_join is not None or not progress.anti_join or progress.phase is Phase.DONE
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         """Executes one attempt of a purge. Returns the result, or raises what `Executor.execute` documents."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()
-        except Undone as undone:
-            return Finished(f"Nothing was deleted: {undone}", {})
+        except NothingToPurge as undone:
+            return TaskResult(f"Nothing was deleted: {undone}", {})
         except TooEarly as early:
             raise NotYet(execution.taken_ms + WAIT_MS, str(early)) from early
-        except Fenced as fenced:
+        except LeaseFenced as fenced:
             raise LeaseLost(str(fenced)) from fenced
         except ClosedCatalog as closed:
             raise TaskFailed(f"The purge ends: {closed}") from closed
@@ -100,9 +100,9 @@ class PurgeExecutor:
             await _change(
                 session, "give-up-purge", tombstone, lambda head: give_up(head.index, tombstone, execution.number)
             )
-        except Undone:
+        except NothingToPurge:
             return
-        except Fenced as fenced:
+        except LeaseFenced as fenced:
             raise LeaseLost(str(fenced)) from fenced
 
 
@@ -115,7 +115,7 @@ class _Purge:
         self._anti_join = anti_join
         self._task = execution.task.id
 
-    async def run(self) -> Finished:
+    async def run(self) -> TaskResult:
         """Prepares, begins, deletes, audits and releases. Raises the refusals of `planning.purge` besides `NotYet`,
         `TaskFailed` and `LeaseLost`."""
         execution = self._execution
@@ -129,7 +129,7 @@ class _Purge:
             if done.phase is Phase.DONE:  # another lease released it, and died before it recorded the end
                 require_all_addressable(done)
                 return _finished(done, {})
-            raise Undone("the drop was undone, or the table is purged already")
+            raise NothingToPurge("the drop was undone, or the table is purged already")
         if tombstone.state == DROPPED:
             await self._prepare(tombstone)
         await execution.start()
@@ -209,7 +209,7 @@ class _Purge:
                 await carry_out(session.state, index, require_open(index))
                 now = await carry_out(session.state, index, purge_of(index, self._task))
                 require_fence(now, self._execution.number)
-            except (Fenced, ClosedCatalog) as fenced:
+            except (LeaseFenced, ClosedCatalog) as fenced:
                 raise LeaseLost(str(fenced)) from fenced
 
         return guard
@@ -267,7 +267,7 @@ class _Purge:
         return progress, left
 
 
-def _finished(progress: Progress, left: JsonObject) -> Finished:
+def _finished(progress: Progress, left: JsonObject) -> TaskResult:
     """The result of a purge: its counts, and those of the files that are `left`."""
     result: JsonObject = {
         "files_deleted": progress.files,
@@ -285,7 +285,7 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
         summary += f", and kept {progress.kept} that other tables refer to"
     if isinstance(left_behind := left.get("left_behind"), int) and left_behind > progress.kept:
         summary += f"; {left_behind - progress.kept} other objects are left at the locations"
-    return Finished(summary, {**result, **left})
+    return TaskResult(summary, {**result, **left})
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:

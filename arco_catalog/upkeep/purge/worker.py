@@ -8,7 +8,7 @@ from arco_catalog.operations.tasks import submitted_purge
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import TABLE_MAINTENANCE, TABLE_PURGE, Task
-from arco_catalog.tasks.execution import Execution, Executor, Finished
+from arco_catalog.tasks.execution import Execution, Executor, TaskResult
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge.delegate import Delegate
@@ -21,7 +21,7 @@ class LeftToThePipeline:
     def takes(self, task: Task) -> bool:
         return False
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         raise NotImplementedError
 
     async def abandon(self, execution: Execution, reason: str) -> None:

@@ -31,7 +31,7 @@ UNKNOWN_PLACE = "an unknown place"
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
     """Restores an archive as the catalog of the session, or as the realm whose registry the session has. Returns a
     report. Raises `BadRequest` for an archive of another kind or place, `AlreadyExists` if there is such a catalog,
-    `Occupied` if another object has one of the keys, and `StoreError`.
+    `KeyConflict` if another object has one of the keys, and `StoreError`.
 
     Objects are created, none is overwritten, and HEADs are created last. So a run that is stopped leaves no catalog,
     and the next run continues.

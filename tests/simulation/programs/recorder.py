@@ -12,7 +12,7 @@ from arco_catalog.operations.history import OWN
 from arco_catalog.planning.governance import governance_of
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
-from arco_catalog.state.followed import Followed
+from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.policies import PolicyEntry
@@ -339,7 +339,7 @@ class Recorder:
                 governance[entity] = RelationEntry(entry).governance
                 if names[_name(key)].kind == "semantic-model":
                     models[entity] = text(entry, "value")
-                if (followed := Followed.of(entry)) is not None:
+                if (followed := FollowedTable.of(entry)) is not None:
                     files[entity] = followed.metadata.location
                     self.document(files[entity])
                 elif entity not in files and entity in self._pointers:

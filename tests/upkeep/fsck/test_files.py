@@ -5,7 +5,7 @@ import pytest
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES, Hold, Taken, background_memory
+from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES, Allocation, Hold, background_memory
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
@@ -253,7 +253,7 @@ async def test_metadata_is_read_within_the_memory_for_background_work(
     taken: list[int] = []
     take = Hold.take
 
-    async def recorded(self: Hold, size: int) -> Taken:
+    async def recorded(self: Hold, size: int) -> Allocation:
         assert self.counts
         taken.append(size)
         return await take(self, size)

@@ -14,7 +14,7 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.purge_chunks import Chunk
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.task import TABLE_PURGE, Status, Task
-from arco_catalog.tasks.execution import Execution, Finished
+from arco_catalog.tasks.execution import Execution, TaskResult
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
 from arco_catalog.upkeep.purge import take_inventory as taking
@@ -159,9 +159,9 @@ class Probe(LeftToThePipeline):
     def takes(self, task: Task) -> bool:
         return True
 
-    async def execute(self, execution: Execution) -> Finished:
+    async def execute(self, execution: Execution) -> TaskResult:
         await self._step(execution)
-        return Finished("done", {})
+        return TaskResult("done", {})
 
 
 async def with_a_lease(purges: Purges, step: Callable[[Execution], Awaitable[None]]) -> None:
