@@ -43,7 +43,7 @@ from arco_catalog.telemetry.tasks_line import tasks_line
 from arco_catalog.upkeep.collection.collect import collect, collect_all
 from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.invocation import Invocation, Until
-from arco_catalog.upkeep.reconcile import Deadline, reconcile
+from arco_catalog.upkeep.reconcile import TimeLimit, reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
 from arco_catalog.upkeep.run_tasks import run_tasks
 
@@ -128,7 +128,7 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
     invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
 
     async def collection(session: Session) -> CollectionStats:
-        return await collect(session, delete=True, should_stop=Deadline(session, invocation.should_stop))
+        return await collect(session, delete=True, should_stop=TimeLimit(session, invocation.should_stop))
 
     async with opened(os.environ, _runtime) as inventory:
         request = invocation.request("SCHEDULE", "collect", _runtime)
