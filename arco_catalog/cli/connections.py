@@ -28,7 +28,7 @@ HEAD_TOO_LARGE = dumps(
     }
 )
 LINGER_SECONDS = 2.0
-"""How long a connection stays open behind a refusal of a head that is still being sent. Closed at once, it would be
+"""How long a connection stays open after status 431 for a head that is still being sent. Closed at once, it would be
 reset, and the client would lose the answer with what it has not read."""
 HEAD_SECONDS = 75.0
 """How long a client may take from opening a connection, or beginning a request, to the end of the head: as long as an
@@ -139,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers 400 to bytes that are not a request, and closes. Closes without an answer if an earlier request has
+        """Answers 400 to bytes that are not a request, and closes. Closes without a response if an earlier request has
         none yet: the client would take the 400 for that answer, which may be a commit's."""
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)

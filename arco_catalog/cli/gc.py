@@ -43,12 +43,12 @@ def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: 
         async with open_session(options, "gc", find_inventory, writes=delete) as inventory:
             return [each async for each in collect_all(inventory, request, runtime, collection)]
 
-    collected = carry_out(work)
+    results = carry_out(work)
     if as_json:
-        print(json_text(as_document(collected, delete=delete)))
+        print(json_text(as_document(results, delete=delete)))
     else:
-        print("\n\n".join(_sections(collected, delete=delete)))
-    return 1 if any(stats.unreadable_count for _, stats in collected) else 0
+        print("\n\n".join(_sections(results, delete=delete)))
+    return 1 if any(stats.unreadable_count for _, stats in results) else 0
 
 
 class Progress:
@@ -67,9 +67,9 @@ class Progress:
             )
 
 
-def _sections(collected: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
-    for each, stats in collected:
-        yield _heading(each, alone=len(collected) == 1) + as_text(stats, delete=delete)
+def _sections(results: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
+    for each, stats in results:
+        yield _heading(each, alone=len(results) == 1) + as_text(stats, delete=delete)
 
 
 def _heading(each: DeployedCatalog, *, alone: bool) -> str:

@@ -40,7 +40,7 @@ examples:
   arco history --limit 1000 --json --store s3://bucket/catalog
 """
 SHOW_EXAMPLES = """\
-Shows the catalog's records of a table or view: its pointer and recent commits,
+Shows the catalog's records of a table or view: its pointer and last commits,
 a transaction's intent on it, and the idempotency keys of requests on it that
 are in progress or were left unfinished. With --at it shows what the name meant
 at a time, and which metadata file was current. Writes nothing.

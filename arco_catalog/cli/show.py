@@ -1,4 +1,4 @@
-"""`arco show`: prints the records of one table: pointer, recent commits, open intent and idempotency markers."""
+"""`arco show`: prints the records of one table: pointer, last commits, open intent and idempotency markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time

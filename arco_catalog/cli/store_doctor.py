@@ -99,9 +99,9 @@ async def report(
     examined: dict[str, ExaminationReport] = {}
     not_run: dict[str, str] = {}
     unreached: dict[str, str] = {}
-    refused = needs_sdk(url, environment)
+    sdk_reason = needs_sdk(url, environment)
     for client in clients:
-        reason = client.missing() or (refused if client.name == "wire" else None)
+        reason = client.missing() or (sdk_reason if client.name == "wire" else None)
         if reason is not None:
             not_run[client.name] = reason
             continue

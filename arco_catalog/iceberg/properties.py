@@ -65,12 +65,12 @@ def may_be_set(name: str) -> bool:
 
 def refuse_reserved(names: Iterable[str]) -> None:
     """Raises `BadRequest` if a name is nothing that clients set."""
-    refused = sorted(name for name in names if not may_be_set(name))
-    reserved = [name for name in refused if is_reserved(name)]
+    invalid = sorted(name for name in names if not may_be_set(name))
+    reserved = [name for name in invalid if is_reserved(name)]
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
-    if refused:
-        raise BadRequest(f"Properties with the reserved prefix {_POLARIS_PREFIX!r} are not taken: {', '.join(refused)}")
+    if invalid:
+        raise BadRequest(f"Properties with the reserved prefix {_POLARIS_PREFIX!r} are not taken: {', '.join(invalid)}")
 
 
 def refuse_too_many(properties: object) -> None:

@@ -242,18 +242,18 @@ def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
 def _check_identifier(column_id: int, column: Column | None) -> None:
     if column is None:
         raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
-    refused = f"Cannot add field {column.name} as an identifier field: "
+    message = f"Cannot add field {column.name} as an identifier field: "
     if not column.is_primitive:
-        raise BadRequest(f"{refused}not a primitive type field")
+        raise BadRequest(f"{message}not a primitive type field")
     if not column.required:
-        raise BadRequest(f"{refused}not a required field")
+        raise BadRequest(f"{message}not a required field")
     if column.type in ("float", "double"):
-        raise BadRequest(f"{refused}must not be float or double field")
+        raise BadRequest(f"{message}must not be float or double field")
     for outer in reversed(list(column.ancestors)):
         if type_name(outer.type) != "struct":
-            raise BadRequest(f"{refused}must not be nested in {outer.name}")
+            raise BadRequest(f"{message}must not be nested in {outer.name}")
         if not outer.required:
-            raise BadRequest(f"{refused}must not be nested in an optional field {outer.name}")
+            raise BadRequest(f"{message}must not be nested in an optional field {outer.name}")
 
 
 def _check_defaults(column: Column) -> None:

@@ -51,7 +51,7 @@ class RelationCommitter:
         )
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        """Reads the base into the read set, and takes memory for changing it; a refusal that this meets is kept there
+        """Reads the base into the read set, and takes memory for changing it; an error that this meets is kept there
         for `plan`. Raises `OutOfMemory`."""
         if read_set.base is None and read_set.pointer is not None:
             try:

@@ -18,7 +18,7 @@ Walk = Generator[Listed | str, None, None]
 
 class PausedWalks:
     """Walks paused at the end of a page, by prefix and cursor, so that the next page need not read a folder of 100,000
-    names again. Keeps the `PAUSED_WALKS` most recent; any other page starts a new walk."""
+    names again. Keeps the newest `PAUSED_WALKS`; any other page starts a new walk."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -9,18 +9,18 @@ from arco_catalog.upkeep.collection.stats import CollectionStats
 CollectedCatalogs = Sequence[tuple[DeployedCatalog, CollectionStats]]
 
 
-def as_document(collected: CollectedCatalogs, *, delete: bool) -> JsonObject:
+def as_document(results: CollectedCatalogs, *, delete: bool) -> JsonObject:
     """The counts of all collections together. In a realm, and with a delegation service, also those of each catalog,
     and under `beside` those of the realm's registry and of the service."""
     total = CollectionStats()
-    for _, stats in collected:
+    for _, stats in results:
         total.add(stats)
     document: JsonObject = {"deleted": delete, **total.to_json()}
-    if len(collected) == 1 and collected[0][0].realm is None:
+    if len(results) == 1 and results[0][0].realm is None:
         return document
     catalogs: list[JsonValue] = []
     beside: list[JsonValue] = []
-    for each, stats in collected:
+    for each, stats in results:
         if each.owner is Owner.CATALOG:
             catalogs.append({"name": each.name, **stats.to_json()})
         else:

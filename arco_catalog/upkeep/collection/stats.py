@@ -59,8 +59,8 @@ class CollectionStats:
 
     def add(self, other: "CollectionStats") -> None:
         """Adds the counts of another run, and its examples up to the maximum."""
-        for kind, collected in other.kinds.items():
-            self.kinds.setdefault(kind, KindStats()).add(collected)
+        for kind, counts in other.kinds.items():
+            self.kinds.setdefault(kind, KindStats()).add(counts)
         self.listed += other.listed
         self.hints_put += other.hints_put
         self.stopped |= other.stopped
