@@ -60,11 +60,11 @@ examples:
 """
 TASKS_EXAMPLES = """\
 Lists the catalog's tasks: purges of dropped tables that wait, are under way or
-have ended. `show` shows the progress of one, with --follow until it ends; `run`
-does what is due, or one task, in this process, as `arco serve` does beside
-requests, or with --spark on Spark, which also purges a table that others are in
-the way of, and keeps what they lead to. `retry` submits a failed task again,
-which goes on where it was.
+have ended. `show` has the progress of one, with --follow until it ends. `run`
+executes the tasks that are due, or one task, in this process, as `arco serve`
+does beside requests; or with --spark on Spark, which also purges a table whose
+files other tables refer to, and keeps those files. `retry` submits a failed
+task again, which continues where it was.
 
 examples:
   arco tasks --store s3://bucket/catalog
