@@ -24,6 +24,9 @@ class Waiting(Generic[T]):
         while True:
             try:
                 sent = yield future
+            except GeneratorExit:  # nothing awaits this any more, and the coroutine may be closed already
+                self._coroutine.close()
+                raise
             except BaseException as error:  # a cancellation, mostly: it is the coroutine's to take
                 try:
                     future = self._coroutine.throw(error)

@@ -93,3 +93,20 @@ async def test_a_timeout_around_it_is_a_timeout() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
             await begun
+
+
+def test_closing_what_waits_closes_a_coroutine_that_is_closed_already() -> None:
+    """As garbage collection does, in any order."""
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    async def rest() -> None:
+        await waiting
+
+    coroutine = waits()
+    waiting = Waiting(coroutine, coroutine.send(None))
+    outer = rest()
+    outer.send(None)
+    coroutine.close()
+    outer.close()
