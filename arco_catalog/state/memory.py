@@ -227,7 +227,7 @@ class Hold:
         mine = sum(taken.size for taken in self._taken if taken.share is share) if self._taken else 0
         size = max(0, min(size, share.limit - mine))
         owner, starts = self.owner, mine == 0
-        if not share.take_now(size, owner, starts=starts):
+        if size and not share.take_now(size, owner, starts=starts):  # whoever has all there is waits for nothing more
             await self._memory.take(share, size, owner, starts=starts)
         taken = Allocation(share, size, owner)
         self._taken.append(taken)

@@ -218,3 +218,19 @@ async def test_principals_are_forgotten_with_their_requests() -> None:
             await hold.take(2 * MB)
             await hold.take(100)
     assert all(not share._of_owners for share in (memory.share_of(1), memory.share_of(2 * MB)))
+
+
+async def test_a_request_that_has_all_memory_takes_more_though_another_waits_for_it() -> None:
+    memory = Memory(64 << 20, timeout_seconds=10)
+    first, second = memory.hold(), memory.hold()
+    await first.take(1 << 40)
+    waiting = asyncio.create_task(second.take(1 << 40))
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(1):
+        await first.take(1 << 40)
+
+    first.close()
+    await waiting
+    second.close()
+    assert memory.used == 0
