@@ -84,9 +84,7 @@ def error_response(
             unavailable = e.Unavailable(f"The object store failed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.InternalError():
-            _LOG.error(
-                "a request failed for a reason that an operator has to examine: %s", error.message, exc_info=error
-            )
+            _LOG.error("a request failed for a reason that an operator has to fix: %s", error.message, exc_info=error)
             return _failure(error.message, commits)
         case e.CatalogError():
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):

@@ -23,7 +23,7 @@ async def function_app(
     """Returns the app of a function, with the stores that `catalog` has open.
 
     With `ARCO_AUTH` it serves the realms of the store to authenticated callers. Without it, the app serves `catalog` to
-    every caller that the gateway lets in, but rejects all requests once it finds a realm in the store; with
+    every caller that the gateway lets in, but rejects all requests once it has read that the store has a realm; with
     `ARCO_AUTHORIZATION=off` it does not look for one. Raises `ValueError` for an invalid variable, and `StoreError` if
     the store does not answer.
     """

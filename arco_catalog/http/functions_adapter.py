@@ -152,7 +152,7 @@ def _claim(claim: JsonValue) -> tuple[str, str] | None:
 
 
 class _BufferedExchange:
-    """The ASGI `receive` and `send` of one request, with the whole body at once and the response collected in
+    """The ASGI `receive` and `send` of one request, with all of the body at once and the response collected in
     memory."""
 
     def __init__(self, body: bytes) -> None:

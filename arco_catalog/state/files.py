@@ -399,7 +399,7 @@ class Files:
 
 
 async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
-    """Deletes objects, and returns those that may be left. A store rejects the whole call if one key is invalid, so the
+    """Deletes objects, and returns those that may be left. A store rejects a call if one key is invalid, so the
     keys are halved until the invalid ones are found."""
     try:
         return (await store.delete_many(keys)).left

@@ -1,4 +1,4 @@
-"""Locations of tables and files: parses them, compares them, and checks that the operator allows them.
+"""Locations of tables and files: reads them, compares them, and checks that the operator allows them.
 
 Engines get a location as text, and only some of them decode it. So the catalog uses it as written to find the object,
 and decoded to find overlaps. It rejects a location for which the two could be different folders, with an encoded slash

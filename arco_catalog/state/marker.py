@@ -90,7 +90,7 @@ class WriteSet:
         """Whether an attempt that declared this write set may make a commit with the write set `other`.
 
         Sequence numbers are not compared: evidence is searched from the declared ones on, and a later plan can only
-        have higher ones. Marks must be equal, because a process that finds evidence of the attempt marks every declared
+        have higher ones. Marks must be equal, because a process with evidence of the attempt marks every declared
         entity.
         """
         return (

@@ -50,7 +50,7 @@ class Limits:
     def buffer(self, segments: int) -> int:
         """Returns the bytes of edits at which a range with this number of segments flushes some.
 
-        Every registry commit writes the whole buffer, so a small buffer saves bytes with each commit. A flush rewrites
+        Every registry commit writes all of the buffer, so a small buffer saves bytes with each commit. A flush rewrites
         one segment for the edits that belong to it; with a small buffer and many segments these are few. The sum of
         both costs is least if the buffer grows with the square root of the number of segments.
         """

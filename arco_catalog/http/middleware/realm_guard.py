@@ -61,13 +61,13 @@ class RealmGuard:
             raise Unavailable(f"The check whether the store has a realm failed: {error}") from error
         if any(found):
             _LOG.error(
-                "the store has a realm, but this server has no authentication to check the grants: set %s, or %s=off "
+                "the store has a realm, but this server has no authentication to check its grants: set %s, or %s=off "
                 "to ignore the grants",
                 AUTH.name,
                 AUTHORIZATION.name,
             )
             raise Forbidden(
-                "The store has a realm, but this server has no authentication to check the grants, so it refuses every "
+                "The store has a realm, but this server has no authentication to check its grants, so it refuses every "
                 f"request: set {AUTH.name} or {AUTHORIZATION.name} on the server"
             )
         self._checked_ms = catalog.runtime.now_ms()
