@@ -25,7 +25,7 @@ class LoggedService(HttpService):
         return Client(create_app({"wh": self.catalog(**settings)}, self.options, telemetry))
 
     @property
-    def told(self) -> list[JsonObject]:
+    def parsed_lines(self) -> list[JsonObject]:
         """Each line, parsed."""
         parsed = [loads(line.encode()) for line in self.lines]
         return [line for line in parsed if isinstance(line, dict)]
@@ -33,7 +33,7 @@ class LoggedService(HttpService):
     @property
     def last(self) -> JsonObject:
         """The line of the last request."""
-        return self.told[-1]
+        return self.parsed_lines[-1]
 
     def cost(self) -> tuple[object, object]:
         """(depth, calls) of the last request."""

@@ -34,7 +34,7 @@ class Naming:
         return document
 
     def refused(self, target: str, body: object) -> str:
-        """What is said of a request that must be refused as a bad one."""
+        """The message of a request that must be refused as a bad one."""
         status, document = self.ask("POST", target, body)
         assert status == 400, (target, document)
         return str(cast(JsonObject, document["error"])["message"])
@@ -106,7 +106,7 @@ class Naming:
             self.works(name)
 
     def is_refused(self, name: str, why: str) -> None:
-        """Nothing new gets the name, and whoever asks is told why."""
+        """No new object gets the name, and the refusal has the reason."""
         self.make("top")
         renaming = {
             "source": {"namespace": ["top"], "name": "plain"},

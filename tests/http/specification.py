@@ -1,4 +1,4 @@
-"""What the Iceberg REST specification says of each endpoint, as far as tests ask.
+"""The parts of the Iceberg REST specification of each endpoint that tests use.
 
 `endpoints.json` is an extract of the specification that this code was written against, kept so that tests need nothing
 else. `python -m tests.http.specification SPEC.yaml` writes it anew.

@@ -107,7 +107,7 @@ NAMES = (
     *("🧊", "é", "e\u0301", "שלום עולם", "a;b,c", "a=b&c", "a:b@c", "$*~-_", "{x}|^<y>", "[a]!()"),
     *("x" * 255, "ü" * 127, "表" * 85, "tables", "register", "\u200f", "\u00a0"),
 )
-"""Names that a catalog may be asked to make."""
+"""Names that clients may try to create."""
 
 NEVER = (
     *(("", "empty"), (".", "must not be '.'"), ("..", "must not be '..'")),

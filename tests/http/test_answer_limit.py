@@ -16,7 +16,7 @@ from tools.support.request_bodies import schema, set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 LIMIT = ENVELOPE_BYTES + 100_000
-MOST = "x" * 200_000
+LARGE = "x" * 200_000
 
 
 def noise(characters: int) -> str:
@@ -57,7 +57,7 @@ def test_what_is_no_text_is_measured_as_base64(body: bytes, room: int) -> None:
 async def test_a_commit_that_could_not_be_answered_is_refused_before_it_is_made(service: HttpService) -> None:
     before = await service.client.get(TABLE)
 
-    answer = await service.client.post(TABLE, set_property("a", MOST))
+    answer = await service.client.post(TABLE, set_property("a", LARGE))
 
     assert answer.status == 400
     assert answer.error_type == "AnswerTooLargeException"
@@ -66,7 +66,7 @@ async def test_a_commit_that_could_not_be_answered_is_refused_before_it_is_made(
 
 
 async def test_the_same_commit_goes_through_for_a_client_that_accepts_gzip(service: HttpService) -> None:
-    answer = await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+    answer = await service.client.post(TABLE, set_property("a", LARGE), accept_encoding="gzip")
 
     assert answer.status == 200
     assert answer.headers["Content-Encoding"] == "gzip"
@@ -86,7 +86,7 @@ async def test_a_table_that_grows_to_the_limit_is_refused_before_an_answer_about
 ) -> None:
     """What an answer holds beside the metadata counts too: no commit is made that can't be answered."""
     await service.client.post(TABLE, set_property("write.metadata.previous-versions-max", "1"))
-    text = noise(140_000) if accepted == "gzip" else MOST
+    text = noise(140_000) if accepted == "gzip" else LARGE
     fits, too_many = 0, len(text)
     while too_many - fits > 1:  # the limit lies between them
         characters = (fits + too_many) // 2
@@ -100,7 +100,7 @@ async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_
     await service.table("u")
     changes: list[JsonValue] = [
         {"identifier": {"namespace": ["db"], "name": name}, **set_property("a", text)}
-        for name, text in (("t", "small"), ("u", MOST))
+        for name, text in (("t", "small"), ("u", LARGE))
     ]
 
     answer = await service.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
@@ -112,7 +112,7 @@ async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_
 
 
 async def test_a_create_that_could_not_be_answered_makes_nothing(service: HttpService) -> None:
-    wanted: JsonObject = {"name": "u", "schema": schema("x"), "properties": {"a": MOST}}
+    wanted: JsonObject = {"name": "u", "schema": schema("x"), "properties": {"a": LARGE}}
 
     answer = await service.client.post("/v1/wh/namespaces/db/tables", wanted)
 
@@ -121,7 +121,7 @@ async def test_a_create_that_could_not_be_answered_makes_nothing(service: HttpSe
 
 
 async def test_a_register_that_could_not_be_answered_makes_nothing(service: HttpService) -> None:
-    file = await service.keep_metadata("elsewhere", properties={"a": MOST})
+    file = await service.keep_metadata("elsewhere", properties={"a": LARGE})
 
     answer = await service.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": file})
 
@@ -130,7 +130,7 @@ async def test_a_register_that_could_not_be_answered_makes_nothing(service: Http
 
 
 async def test_a_load_that_does_not_fit_is_an_error_that_names_the_ways_out(service: HttpService) -> None:
-    await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+    await service.client.post(TABLE, set_property("a", LARGE), accept_encoding="gzip")
 
     answer = await service.client.get(TABLE)
 
@@ -141,14 +141,14 @@ async def test_a_load_that_does_not_fit_is_an_error_that_names_the_ways_out(serv
 
 async def test_a_change_that_was_made_is_never_answered_as_refused(service: HttpService) -> None:
     key = service.key()
-    await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip", idempotency_key=key)
+    await service.client.post(TABLE, set_property("a", LARGE), accept_encoding="gzip", idempotency_key=key)
 
-    answer = await service.client.post(TABLE, set_property("a", MOST), idempotency_key=key)
+    answer = await service.client.post(TABLE, set_property("a", LARGE), idempotency_key=key)
 
     assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
 
 
-async def test_a_list_that_does_not_fit_asks_for_pages(service: HttpService) -> None:
+async def test_the_refusal_of_a_list_that_does_not_fit_suggests_pages(service: HttpService) -> None:
     parent = ["n" * 250 for _ in range(5)]
     for levels in range(1, 6):
         await service.client.post("/v1/wh/namespaces", {"namespace": parent[:levels]})
@@ -164,7 +164,7 @@ async def test_a_list_that_does_not_fit_asks_for_pages(service: HttpService) -> 
 
 
 async def test_properties_of_a_namespace_that_could_not_be_read_back_are_refused(service: HttpService) -> None:
-    properties: JsonObject = dict.fromkeys("abc", MOST[:60000])  # as long as a namespace's may be
+    properties: JsonObject = dict.fromkeys("abc", LARGE[:60000])  # as long as a namespace's may be
 
     made = await service.client.post("/v1/wh/namespaces", {"namespace": ["other"], "properties": properties})
     changed = await service.client.post("/v1/wh/namespaces/db/properties", {"updates": properties, "removals": []})
@@ -199,8 +199,8 @@ def test_a_body_counts_as_the_string_that_it_becomes_in_the_hosts_json(body: str
 
 
 async def test_labels_are_left_out_where_the_host_could_not_carry_them(service: HttpService) -> None:
-    said: JsonObject = {f"arco.tag.{number}": noise(1_000) for number in range(15)}
-    assert (await service.client.post(f"{TABLE}/governance", said)).status == 200
+    tags: JsonObject = {f"arco.tag.{number}": noise(1_000) for number in range(15)}
+    assert (await service.client.post(f"{TABLE}/governance", tags)).status == 200
     small = await service.client.get(TABLE)
     assert (await service.client.post(TABLE, set_property("a", noise(90_000)))).status == 200
 

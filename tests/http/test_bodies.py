@@ -152,7 +152,7 @@ async def test_a_body_that_never_ends_is_given_up(service_with: Callable[..., Ht
         ("/v1/wh/transactions/commit", True),
     ],
 )
-async def test_a_body_that_never_ends_says_nothing_of_what_an_earlier_sending_did(
+async def test_a_body_that_never_ends_does_not_decide_the_outcome_of_an_earlier_sending(
     service_with: Callable[..., HttpService], target: str, keyed: bool
 ) -> None:
     service = service_with(body_seconds=0.01)
@@ -173,7 +173,7 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
         return incoming.pop(0)
 
     async def send(message: Message) -> None:
-        raise AssertionError("nobody is there")
+        raise AssertionError("no request must be sent")
 
     await client.app(scope_of("POST", "/v1/wh/namespaces", {"content-type": "application/json"}), receive, send)
 

@@ -38,7 +38,7 @@ def local(service: HttpService, *hosts: str) -> Client:
     return service.serve()
 
 
-async def asked(
+async def send_page_request(
     client: Client, method: str, target: str, headers: dict[str, str], server: tuple[str, int] | None = ("127.0.0.1", 1)
 ) -> Answer:
     """The answer to a request that arrived at an address."""
@@ -52,7 +52,7 @@ async def asked(
 async def test_no_page_of_another_origin_reaches_a_route(
     service: HttpService, route: Route, page: dict[str, str]
 ) -> None:
-    answer = await asked(local(service), route.method, path_of(route.template), {"host": HERE, **page})
+    answer = await send_page_request(local(service), route.method, path_of(route.template), {"host": HERE, **page})
 
     assert answer.status == 403
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
@@ -66,7 +66,7 @@ async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(
     """To the browser it is of the same origin: it may send JSON, and read answers."""
     headers = {"host": "evil.example:8181", "origin": "http://evil.example:8181", "sec-fetch-site": "same-origin"}
 
-    answer = await asked(local(service), route.method, path_of(route.template), headers)
+    answer = await send_page_request(local(service), route.method, path_of(route.template), headers)
 
     assert answer.status == 403
     if route.method != "HEAD":
@@ -75,9 +75,9 @@ async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(
 
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT", "TRACE"])
 async def test_a_preflight_is_answered_without_leave(service: HttpService, method: str) -> None:
-    asks = {"host": HERE, "origin": EVIL, "access-control-request-method": "POST"}
+    preflight = {"host": HERE, "origin": EVIL, "access-control-request-method": "POST"}
 
-    answer = await asked(local(service), method, TABLE, asks)
+    answer = await send_page_request(local(service), method, TABLE, preflight)
 
     assert answer.status == 403
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
@@ -101,8 +101,8 @@ async def test_a_preflight_is_answered_without_leave(service: HttpService, metho
     ids=str,
 )
 async def test_engines_and_the_address_bar_are_let_in(service: HttpService, headers: dict[str, str]) -> None:
-    assert (await asked(local(service), "GET", TABLE, headers)).status == 200
-    assert (await asked(local(service), "DELETE", TABLE, headers)).status == 204
+    assert (await send_page_request(local(service), "GET", TABLE, headers)).status == 200
+    assert (await send_page_request(local(service), "DELETE", TABLE, headers)).status == 204
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_engines_and_the_address_bar_are_let_in(service: HttpService, head
 )
 @pytest.mark.parametrize("server", ["127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"])
 async def test_over_loopback_only_loopback_s_names_are_served(service: HttpService, server: str, host: str) -> None:
-    answer = await asked(local(service), "GET", TABLE, {"host": host}, (server, 8181))
+    answer = await send_page_request(local(service), "GET", TABLE, {"host": host}, (server, 8181))
 
     assert (answer.status, answer.error_type) == (403, "NotAuthorizedException")
 
@@ -137,14 +137,16 @@ async def test_over_loopback_only_loopback_s_names_are_served(service: HttpServi
 async def test_elsewhere_any_name_is_served_until_some_are_allowed(
     service: HttpService, allowed: tuple[str, ...], server: str, host: str, status: int
 ) -> None:
-    assert (await asked(local(service, *allowed), "GET", TABLE, {"host": host}, (server, 8181))).status == status
+    assert (
+        await send_page_request(local(service, *allowed), "GET", TABLE, {"host": host}, (server, 8181))
+    ).status == status
 
 
 async def test_a_page_is_foreign_under_an_allowed_name_too(service: HttpService) -> None:
     client = local(service, "lake.example")
     for origin, status in (("https://lake.example", 200), (EVIL, 403)):
         headers = {"host": "lake.example", "origin": origin}
-        assert (await asked(client, "GET", TABLE, headers)).status == status
+        assert (await send_page_request(client, "GET", TABLE, headers)).status == status
 
 
 async def test_behind_a_gateway_its_own_name_and_a_page_of_the_account_s_are_none_of_our_business(
@@ -152,7 +154,7 @@ async def test_behind_a_gateway_its_own_name_and_a_page_of_the_account_s_are_non
 ) -> None:
     headers = {"host": "a1b2.execute-api.us-east-1.amazonaws.com", "origin": EVIL}
 
-    assert (await asked(service.client, "GET", TABLE, headers)).status == 200
+    assert (await send_page_request(service.client, "GET", TABLE, headers)).status == 200
 
 
 SIMPLE = [

@@ -24,7 +24,7 @@ def test_gzip_is_not_wanted(header: str) -> None:
     assert not accepts_gzip({"accept-encoding": header})
 
 
-def test_gzip_is_not_wanted_unless_it_is_asked_for() -> None:
+def test_gzip_is_accepted_only_if_the_header_lists_it() -> None:
     assert not accepts_gzip({})
 
 
@@ -61,7 +61,7 @@ async def test_a_large_answer_is_compressed_and_its_tag_made_weak(service_with: 
     assert (await client.get(TABLE, if_none_match=packed.headers["ETag"])).status == 304
 
 
-async def test_nothing_is_compressed_unless_the_operator_says_so(service_with: Callable[..., HttpService]) -> None:
+async def test_nothing_is_compressed_without_the_option(service_with: Callable[..., HttpService]) -> None:
     client = (await big_table(service_with())).client
 
     answer = await client.get(TABLE, accept_encoding="gzip")

@@ -1,4 +1,4 @@
-"""What a client is told first, and that it is true."""
+"""The configuration that a client requests first."""
 
 from collections.abc import Callable, Mapping
 
@@ -23,7 +23,7 @@ SPELT_BY_POLARIS = [
     "GET polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
     "DELETE polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
 ]
-"""As Polaris's own server tells them, and its plugin for Spark looks for them."""
+"""The endpoints in the spelling of Polaris's own server, which its plugin for Spark expects."""
 ADVERTISED = [route for route in ROUTES if route.advertised]
 OURS = GOVERNANCE
 OF_ICEBERG = [route for route in ADVERTISED if route.endpoint not in polaris_endpoints() and route not in OURS]
@@ -102,25 +102,27 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
     }
 
 
-async def test_the_polaris_dialect_says_that_keys_are_taken(service_with: Callable[..., HttpService]) -> None:
-    told = (await service_with(dialect=Dialect.POLARIS).client.get("/v1/config?warehouse=wh")).json
+async def test_the_polaris_dialect_has_a_property_for_the_support_of_keys(
+    service_with: Callable[..., HttpService],
+) -> None:
+    config = (await service_with(dialect=Dialect.POLARIS).client.get("/v1/config?warehouse=wh")).json
 
-    assert told["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
-    assert told["idempotency-key-lifetime"] == "PT30M"
+    assert config["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
+    assert config["idempotency-key-lifetime"] == "PT30M"
 
 
-@pytest.mark.parametrize(("milliseconds", "told"), [(1_000, "PT1S"), (5_400_000, "PT1H30M"), (86_400_000, "PT24H")])
+@pytest.mark.parametrize(("milliseconds", "lifetime"), [(1_000, "PT1S"), (5_400_000, "PT1H30M"), (86_400_000, "PT24H")])
 async def test_the_lifetime_of_keys_is_the_operators(
-    milliseconds: int, told: str, service_with: Callable[..., HttpService]
+    milliseconds: int, lifetime: str, service_with: Callable[..., HttpService]
 ) -> None:
     client = service_with(dialect=Dialect.POLARIS, key_lifetime_ms=milliseconds).client
     answer = (await client.get("/v1/config?warehouse=wh")).json
 
-    assert answer["idempotency-key-lifetime"] == told
-    assert answer["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": told}
+    assert answer["idempotency-key-lifetime"] == lifetime
+    assert answer["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": lifetime}
 
 
-async def test_where_keys_are_not_taken_clients_are_told_so(service_with: Callable[..., HttpService]) -> None:
+async def test_a_server_without_keys_advertises_no_lifetime(service_with: Callable[..., HttpService]) -> None:
     for dialect in Dialect:
         answer = (await service_with(dialect=dialect, keys_enabled=False).client.get("/v1/config?warehouse=wh")).json
 
@@ -140,16 +142,20 @@ class TestAgainstTheSpecification:
     def test_every_advertised_route_is_in_it(self, specified: Mapping[str, Endpoint]) -> None:
         assert {route.endpoint for route in OF_ICEBERG} <= set(specified)
 
-    def test_the_kept_extract_is_what_it_says(self, specified: Mapping[str, Endpoint]) -> None:
+    def test_the_stored_extract_equals_the_specification(self, specified: Mapping[str, Endpoint]) -> None:
         assert specified == sources()["extract"]
 
     @pytest.mark.parametrize("route", OF_ICEBERG, ids=lambda route: route.endpoint)
-    def test_a_route_takes_a_key_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
+    def test_a_route_takes_a_key_if_the_specification_has_one(
+        self, route: Route, specified: Mapping[str, Endpoint]
+    ) -> None:
         takes_key = specified[route.endpoint].takes_key or route.endpoint in KEYED_ALL_THE_SAME
         assert (route.effect is not Effect.READS) == takes_key
 
     @pytest.mark.parametrize("route", OF_ICEBERG, ids=lambda route: route.endpoint)
-    def test_an_outcome_may_be_unknown_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
+    def test_an_outcome_may_be_unknown_if_the_specification_has_that_error(
+        self, route: Route, specified: Mapping[str, Endpoint]
+    ) -> None:
         assert route.commits == specified[route.endpoint].may_be_unknown
 
     async def test_what_is_not_advertised_is_not_served(
@@ -182,7 +188,7 @@ async def test_an_unknown_warehouse_is_not_found(client: Client) -> None:
     assert answer.message == "Warehouse does not exist: s3://bucket/other"
 
 
-async def test_several_warehouses_are_told_apart_by_prefix(empty_service: HttpService) -> None:
+async def test_several_warehouses_have_different_prefixes(empty_service: HttpService) -> None:
     client = Client(create_app({"one": HttpService().catalog(), "two/%": HttpService().catalog()}))
 
     answer = await client.get("/v1/config?warehouse=two%2F%25")
@@ -207,9 +213,9 @@ async def test_an_unknown_prefix_is_an_unknown_warehouse(client: Client) -> None
     assert (answer.status, answer.error_type) == (404, "NoSuchWarehouseException")
 
 
-async def test_health_is_told_without_asking_the_store(service_with: Callable[..., HttpService]) -> None:
+async def test_health_sends_no_request_to_the_store(service_with: Callable[..., HttpService]) -> None:
     service = service_with(health=True)
-    service.store.get = None  # type: ignore[method-assign,assignment]  # whoever asks fails
+    service.store.get = None  # type: ignore[method-assign,assignment]  # a request to the store would fail
     client = service.serve(read_only_because="the store ignores If-Match")
 
     answer, head = await client.get("/health"), await client.head("/health")
@@ -219,5 +225,5 @@ async def test_health_is_told_without_asking_the_store(service_with: Callable[..
     assert (head.status, head.body) == (200, b"")
 
 
-async def test_health_is_told_only_where_somebody_watches(client: Client) -> None:
+async def test_health_is_served_only_if_the_option_is_set(client: Client) -> None:
     assert (await client.get("/health")).status == 404

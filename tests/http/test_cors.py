@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.http.compression import WORTHWHILE_BYTES
 from arco_catalog.http.middleware.cors import parse_origin
-from tests.http.test_browsers import EVIL, FOREIGN, HERE, TABLE, asked
+from tests.http.test_browsers import EVIL, FOREIGN, HERE, TABLE, send_page_request
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import set_property
@@ -22,8 +22,8 @@ def client(service: HttpService) -> Client:
     return service.serve()
 
 
-def told(answer: Answer) -> dict[str, str]:
-    """What an answer says to browsers about other origins."""
+def cors_headers(answer: Answer) -> dict[str, str]:
+    """The CORS headers of an answer."""
     return {name.lower(): value for name, value in answer.headers.items() if name.lower().startswith(CORS)}
 
 
@@ -35,72 +35,74 @@ def header(answer: Answer, name: str) -> str | None:
 async def test_a_page_of_an_allowed_origin_reads_answers_and_errors(client: Client) -> None:
     page = {"host": HERE, "origin": CONSOLE, "sec-fetch-site": "cross-site"}
 
-    found = await asked(client, "GET", "/v1/wh/namespaces/db", page)
-    missing = await asked(client, "GET", f"{TABLE}_absent", page)
+    found = await send_page_request(client, "GET", "/v1/wh/namespaces/db", page)
+    missing = await send_page_request(client, "GET", f"{TABLE}_absent", page)
 
     assert (found.status, missing.status) == (200, 404)
     for answer in (found, missing):
-        assert told(answer)["access-control-allow-origin"] == CONSOLE
-        assert "ETag" in told(answer)["access-control-expose-headers"]
-        assert "access-control-allow-credentials" not in told(answer)
+        assert cors_headers(answer)["access-control-allow-origin"] == CONSOLE
+        assert "ETag" in cors_headers(answer)["access-control-expose-headers"]
+        assert "access-control-allow-credentials" not in cors_headers(answer)
         assert header(answer, "vary") == "Origin"
 
 
-async def test_a_preflight_of_an_allowed_origin_says_what_may_be_sent(client: Client) -> None:
-    asks = {
+async def test_a_preflight_of_an_allowed_origin_lists_what_may_be_sent(client: Client) -> None:
+    preflight = {
         "host": HERE,
         "origin": CONSOLE,
         "access-control-request-method": "DELETE",
         "access-control-request-headers": "authorization,content-type, idempotency-key",
     }
 
-    answer = await asked(client, "OPTIONS", TABLE, asks)
+    answer = await send_page_request(client, "OPTIONS", TABLE, preflight)
 
     assert (answer.status, answer.body) == (204, b"")
-    assert told(answer)["access-control-allow-origin"] == CONSOLE
-    assert "DELETE" in told(answer)["access-control-allow-methods"]
-    assert told(answer)["access-control-allow-headers"] == "authorization,content-type, idempotency-key"
+    assert cors_headers(answer)["access-control-allow-origin"] == CONSOLE
+    assert "DELETE" in cors_headers(answer)["access-control-allow-methods"]
+    assert cors_headers(answer)["access-control-allow-headers"] == "authorization,content-type, idempotency-key"
 
 
-async def test_no_header_is_split_by_what_a_preflight_asks_for(client: Client) -> None:
-    asks = {"host": HERE, "origin": CONSOLE, "access-control-request-method": "GET"}
-    answer = await asked(client, "OPTIONS", TABLE, {**asks, "access-control-request-headers": "a\r\nset-cookie: x=1"})
+async def test_no_header_is_split_by_the_headers_of_a_preflight(client: Client) -> None:
+    preflight = {"host": HERE, "origin": CONSOLE, "access-control-request-method": "GET"}
+    answer = await send_page_request(
+        client, "OPTIONS", TABLE, {**preflight, "access-control-request-headers": "a\r\nset-cookie: x=1"}
+    )
 
-    assert "access-control-allow-headers" not in told(answer)
+    assert "access-control-allow-headers" not in cors_headers(answer)
 
 
 @pytest.mark.parametrize("page", FOREIGN, ids=str)
 async def test_a_page_of_any_other_origin_is_still_refused(client: Client, page: dict[str, str]) -> None:
-    answer = await asked(client, "GET", TABLE, {"host": HERE, **page})
+    answer = await send_page_request(client, "GET", TABLE, {"host": HERE, **page})
 
     assert answer.status == 403
-    assert not told(answer)
+    assert not cors_headers(answer)
 
 
 async def test_a_preflight_of_another_origin_is_no_leave(client: Client) -> None:
-    asks = {"host": HERE, "origin": EVIL, "access-control-request-method": "POST"}
+    preflight = {"host": HERE, "origin": EVIL, "access-control-request-method": "POST"}
 
-    answer = await asked(client, "OPTIONS", TABLE, asks)
+    answer = await send_page_request(client, "OPTIONS", TABLE, preflight)
 
     assert answer.status == 403
-    assert not told(answer)
+    assert not cors_headers(answer)
 
 
 async def test_an_allowed_origin_does_not_lift_the_check_of_the_host(client: Client) -> None:
-    answer = await asked(client, "GET", TABLE, {"host": "evil.example:8181", "origin": CONSOLE})
+    answer = await send_page_request(client, "GET", TABLE, {"host": "evil.example:8181", "origin": CONSOLE})
 
     assert answer.status == 403
 
 
 async def test_caches_keep_answers_apart_by_origin_and_encoding(service: HttpService, client: Client) -> None:
-    """Without `Origin` among them a shared cache gives a page the answer that somebody else got, without leave."""
+    """Without `Origin` among them a shared cache gives a page the answer of another client, without permission."""
     large = await service.client.post("/v1/wh/namespaces/db/tables/t", set_property("note", "x" * WORTHWHILE_BYTES))
     assert large.status == 200
 
-    answer = await asked(client, "GET", TABLE, {"host": HERE, "accept-encoding": "gzip"})
+    answer = await send_page_request(client, "GET", TABLE, {"host": HERE, "accept-encoding": "gzip"})
 
     assert header(answer, "vary") == "Accept-Encoding, Origin"
-    assert not told(answer)
+    assert not cors_headers(answer)
 
 
 @pytest.mark.parametrize(

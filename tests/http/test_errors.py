@@ -1,4 +1,4 @@
-"""Every failure is told in Iceberg's shape, with a type that clients know."""
+"""Every failure has a response in Iceberg's form, with a type that clients know."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,9 @@ def descendants(root: type[e.CatalogError]) -> Iterator[type[e.CatalogError]]:
             yield from descendants(child)
 
 
-def told(error: Exception, *, commits: bool = False, dialect: Dialect = Dialect.ICEBERG) -> tuple[int, str, str | None]:
+def error_answer(
+    error: Exception, *, commits: bool = False, dialect: Dialect = Dialect.ICEBERG
+) -> tuple[int, str, str | None]:
     """Status, type and Retry-After of the answer to a failure."""
     response = error_response(error, commits=commits, dialect=dialect)
     document = loads(response.body)
@@ -65,14 +67,14 @@ def test_every_error_is_in_the_table() -> None:
 def test_the_specifications_types_are_used(
     kind: type[e.CatalogError], status: int, type_name: str, commits: bool
 ) -> None:
-    assert told(kind("why"), commits=commits) == (status, type_name, None)
+    assert error_answer(kind("why"), commits=commits) == (status, type_name, None)
 
 
-def test_a_kind_of_error_without_a_line_of_its_own_is_told_as_its_parent() -> None:
+def test_an_error_without_an_entry_in_the_table_has_the_response_of_its_parent() -> None:
     class Particular(e.AlreadyExists):
         pass
 
-    assert told(Particular("why")) == (409, "AlreadyExistsException", None)
+    assert error_answer(Particular("why")) == (409, "AlreadyExistsException", None)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_kind_of_error_without_a_line_of_its_own_is_told_as_its_parent() -> No
 def test_what_is_no_verdict_depends_on_route_and_dialect(
     error: Exception, commits: bool, dialect: Dialect, expected: tuple[int, str, str | None]
 ) -> None:
-    assert told(error, commits=commits, dialect=dialect) == expected
+    assert error_answer(error, commits=commits, dialect=dialect) == expected
 
 
 def test_a_message_is_cut_where_it_quotes_too_much() -> None:
@@ -116,7 +118,7 @@ def test_a_message_is_cut_where_it_quotes_too_much() -> None:
     assert b'xxx...","type":"BadRequestException"' in body
 
 
-async def test_an_unknown_route_is_told_as_an_error(client: Client) -> None:
+async def test_an_unknown_route_has_an_error_response(client: Client) -> None:
     answer = await client.get("/v2/anything")
 
     assert (answer.status, answer.error_type) == (404, "NotFoundException")
@@ -134,7 +136,9 @@ async def test_an_unknown_route_is_told_as_an_error(client: Client) -> None:
         ("OPTIONS", "/v1/wh/namespaces", "GET, HEAD, POST"),
     ],
 )
-async def test_a_wrong_method_is_told_which_are_right(client: Client, method: str, path: str, allowed: str) -> None:
+async def test_the_error_for_a_wrong_method_lists_the_right_ones(
+    client: Client, method: str, path: str, allowed: str
+) -> None:
     answer = await client.send(method, path)
 
     assert (answer.status, answer.error_type) == (405, "UnsupportedOperationException")
@@ -177,7 +181,7 @@ async def test_errors_are_json_with_a_length(client: Client) -> None:
         (Effect.COMMITS, "CommitStateUnknownException"),
     ],
 )
-async def test_what_nobody_foresaw_is_logged_and_not_told(
+async def test_an_unexpected_error_is_logged_and_not_sent(
     caplog: pytest.LogCaptureFixture, effect: Effect, type_name: str
 ) -> None:
     async def explode(_: RequestContext) -> Response:
@@ -218,7 +222,7 @@ async def test_a_store_that_is_down_means_try_again(service: HttpService, method
 LINEAGE = "POST /api/v1/{prefix}/lineage"  # takes no key, and is kept all the same
 
 
-async def test_a_read_only_catalog_refuses_every_change_and_says_why(service: HttpService) -> None:
+async def test_a_read_only_catalog_refuses_every_change_with_the_reason(service: HttpService) -> None:
     client = service.serve(read_only_because="the store ignores If-Match")
     body = b'{"name": "x"}'
 

@@ -27,7 +27,7 @@ async def made(client: Client, name: str = "g", **more: object) -> Answer:
 
 
 async def test_a_generic_table_comes_back_as_it_was_created(service: HttpService) -> None:
-    said: JsonObject = {
+    created_body: JsonObject = {
         "name": "g",
         "format": "delta",
         "base-location": BASE,
@@ -35,15 +35,15 @@ async def test_a_generic_table_comes_back_as_it_was_created(service: HttpService
         "properties": {"a": "b"},
     }
 
-    created = await service.client.post(GENERIC, said)
+    created = await service.client.post(GENERIC, created_body)
     loaded = await service.client.get(f"{GENERIC}/g")
     elsewhere = await service.serve().get(f"{GENERIC}/g")
 
-    assert (created.status, created.json) == (200, {"table": said})
-    assert (loaded.status, loaded.json) == (elsewhere.status, elsewhere.json) == (200, {"table": said})
+    assert (created.status, created.json) == (200, {"table": created_body})
+    assert (loaded.status, loaded.json) == (elsewhere.status, elsewhere.json) == (200, {"table": created_body})
 
 
-async def test_only_name_and_format_must_be_said(client: Client) -> None:
+async def test_only_name_and_format_are_required(client: Client) -> None:
     created = await made(client)
 
     assert created.json == {"table": {"name": "g", "format": "delta", "properties": {}}}
@@ -179,12 +179,12 @@ async def test_operators_see_it(service: HttpService) -> None:
     shown = await inspect_relation(operator(service), ("db",), "g")
     await service.client.delete(f"{GENERIC}/g")
     dropped = await inspect_relation(operator(service), ("db",), "g")
-    told = [entry async for entry in history(operator(service))]
+    entries = [entry async for entry in history(operator(service))]
 
     assert (shown["type"], shown["state"], shown["format"]) == ("generic-table", "live", "delta")
     assert shown["locations"] == [BASE]
     assert dropped["state"] == "dropped"
-    assert [entry["kind"] for entry in told[:2]] == ["drop-generic-table", "create-generic-table"]
+    assert [entry["kind"] for entry in entries[:2]] == ["drop-generic-table", "create-generic-table"]
 
 
 async def test_what_users_say_is_kept_out_of_the_registry(service: HttpService) -> None:
@@ -209,7 +209,7 @@ async def test_properties_are_bounded(client: Client, properties: JsonObject) ->
     assert "generic table db.g" in refused.message
 
 
-async def test_where_no_credentials_are_vended_whoever_asks_for_them_is_refused(client: Client) -> None:
+async def test_a_request_for_credentials_is_refused_if_none_are_vended(client: Client) -> None:
     await made(client)
     header = {"polaris-generic-table-access-delegation": "vended-credentials"}
 

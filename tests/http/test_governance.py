@@ -62,7 +62,7 @@ async def labels(client: Client, of: str) -> object:
 
 
 @pytest.mark.parametrize("of", [T, V])
-async def test_what_is_said_is_shown_and_served_as_labels(views: HttpService, of: str) -> None:
+async def test_governance_is_returned_and_served_as_labels(views: HttpService, of: str) -> None:
     client = views.client
     assert (await governed(client, of), await labels(client, of)) == ({}, None)
 
@@ -91,7 +91,7 @@ async def test_a_patch_changes_what_it_names_and_null_removes(client: Client) ->
 @pytest.mark.parametrize(
     "kind", ["application/merge-patch+json", "application/json", "application/json; charset=utf-8"]
 )
-async def test_a_patch_may_be_said_to_be_one(client: Client, kind: str) -> None:
+async def test_a_patch_may_have_the_type_of_a_merge_patch(client: Client, kind: str) -> None:
     answer = await client.send("POST", f"{T}/governance", dumps(OWNED), {"content-type": kind})
 
     assert (answer.status, answer.json) == (200, OWNED)
@@ -108,7 +108,7 @@ async def test_nothing_else_is_taken_for_a_patch(client: Client, kind: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("patch", "says"),
+    ("patch", "reason"),
     [
         ({"owner": "ada"}, "'owner': governance has the names"),
         ({"arco.Owner": "ada"}, "'arco.Owner': governance has the names"),
@@ -137,11 +137,11 @@ async def test_nothing_else_is_taken_for_a_patch(client: Client, kind: str) -> N
         ({f"arco.column.{number}.tag.a": "x" * 1_000 for number in range(20)}, "more than 16,384; the longest of it"),
     ],
 )
-async def test_what_is_no_governance_is_refused_by_its_name(client: Client, patch: JsonObject, says: str) -> None:
+async def test_what_is_no_governance_is_refused_by_its_name(client: Client, patch: JsonObject, reason: str) -> None:
     answer = await govern(client, T, {**OWNED, **patch})
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
-    assert says in answer.message
+    assert reason in answer.message
     assert await governed(client, T) == {}
 
 
@@ -217,7 +217,7 @@ async def test_labels_change_the_tag_of_a_load_and_nothing_else_does(client: Cli
 
 
 @pytest.mark.parametrize("snapshots", ["all", "refs"])
-async def test_labels_are_there_however_much_of_the_metadata_is_asked_for(client: Client, snapshots: str) -> None:
+async def test_loads_of_all_snapshots_or_of_refs_have_labels(client: Client, snapshots: str) -> None:
     await govern(client, T, GOVERNED)
 
     assert await labels(client, f"{T}?snapshots={snapshots}") == LABELS
@@ -273,7 +273,9 @@ class TestNamespaces:
         assert answer.status == 200
         assert (await client.get(DB)).json["properties"] == {**shown, "comment": "mine"}
 
-    async def test_a_replay_of_what_left_nothing_says_so(self, service: HttpService) -> None:
+    async def test_a_replay_of_a_change_that_removed_all_answers_with_an_empty_document(
+        self, service: HttpService
+    ) -> None:
         key = service.key()
         await govern(service.client, DB, OWNED)
 
@@ -286,10 +288,10 @@ class TestNamespaces:
 @pytest.mark.parametrize("update", ["set-properties", "remove-properties"])
 @pytest.mark.parametrize("of", [T, V])
 async def test_no_commit_sets_or_removes_what_is_reserved(views: HttpService, of: str, update: str) -> None:
-    said: JsonObject = {"updates": OWNED} if update == "set-properties" else {"removals": ["arco.owner"]}
+    change: JsonObject = {"updates": OWNED} if update == "set-properties" else {"removals": ["arco.owner"]}
     await govern(views.client, of, OWNED)
 
-    answer = await views.client.post(of, {"requirements": [], "updates": [{"action": update, **said}]})
+    answer = await views.client.post(of, {"requirements": [], "updates": [{"action": update, **change}]})
 
     assert (answer.status, "'arco.' are reserved: arco.owner" in answer.message) == (400, True)
     assert await governed(views.client, of) == OWNED
@@ -331,7 +333,7 @@ async def test_a_generic_table_takes_no_name_that_is_reserved(client: Client) ->
 
 
 async def test_properties_of_a_registered_file_govern_nothing(service: HttpService) -> None:
-    """They are another catalog's words: they stay where they are, in the file, and no label says them."""
+    """They are another catalog's words: they stay where they are, in the file, and they do not become labels."""
     location = await service.keep_metadata("kept", properties={"arco.owner": "mallory"})
 
     answer = await service.client.post(f"{DB}/register", {"name": "u", "metadata-location": location})
@@ -348,11 +350,11 @@ async def test_the_history_names_what_was_changed_and_no_values(views: HttpServi
         assert (await govern(views.client, of, OWNED)).status == 200  # which changes nothing
 
     request = OperationRequest("POST", "", "", None, "operator", {}, views.clock.now_ms() + 20_000)
-    told = [each async for each in history(views.catalog().session(request, ALLOW_ALL))][:3]
+    entries = [each async for each in history(views.catalog().session(request, ALLOW_ALL))][:3]
 
-    assert [(each["kind"], each["governance"]) for each in told] == [
+    assert [(each["kind"], each["governance"]) for each in entries] == [
         ("govern-view", ["arco.owner"]),
         ("govern-table", ["arco.owner"]),
         ("govern-namespace", ["arco.owner"]),
     ]
-    assert b"ada" not in dumps([*told])
+    assert b"ada" not in dumps([*entries])

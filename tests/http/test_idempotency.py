@@ -250,9 +250,7 @@ async def test_a_retry_learns_what_became_of_an_unknown_outcome(dialect: Dialect
     ("dialect", "status", "type_name"),
     [(Dialect.ICEBERG, 503, "SlowDownException"), (Dialect.POLARIS, 409, "request_in_progress")],
 )
-async def test_a_duplicate_of_a_request_under_way_is_told_to_wait(
-    dialect: Dialect, status: int, type_name: str
-) -> None:
+async def test_a_duplicate_of_a_request_in_progress_must_wait(dialect: Dialect, status: int, type_name: str) -> None:
     key = HttpService().key()
     service = await cut_short(dialect, key, deaf=True)
 
@@ -281,7 +279,7 @@ async def test_the_polaris_dialect_takes_its_own_keys(service_with: Callable[...
 
 
 @pytest.mark.parametrize("key", ["", "-x", ".x", "_x", "a b", "x" * 256, "\xfc"])
-async def test_the_polaris_dialect_says_which_keys_it_takes(service_with: Callable[..., HttpService], key: str) -> None:
+async def test_the_polaris_dialect_refuses_other_keys(service_with: Callable[..., HttpService], key: str) -> None:
     service = service_with(dialect=Dialect.POLARIS)
 
     answer = await make(service, CREATE_NAMESPACE, key)

@@ -51,7 +51,7 @@ async def test_a_catalog_is_named_in_the_path_or_is_the_usual_one(service: HttpS
 
 
 async def test_the_event_of_a_union_of_five_wide_tables_is_kept(service: HttpService) -> None:
-    """As Spark sends it, which tells of columns where the output has no more than 1,000."""
+    """An event as Spark sends it, with the columns of outputs that have at most 1,000."""
     how: JsonObject = {"type": "DIRECT", "subtype": "IDENTITY", "description": "", "masking": False}
     fields: JsonObject = {
         f"customer_attribute_{column}": {

@@ -33,25 +33,25 @@ def failed(error: BaseException) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
-def test_what_nobody_foresaw_is_told_by_its_class_and_frames_alone(formatter: logging.Formatter) -> None:
-    told = formatter.format(failed(ValueError("hunter2")))
+def test_an_unexpected_error_is_logged_by_its_class_and_frames_alone(formatter: logging.Formatter) -> None:
+    text = formatter.format(failed(ValueError("hunter2")))
 
-    assert "builtins.ValueError" in told
-    assert "builtins.KeyError" in told
-    assert f"{__file__}:" in told
-    assert "hunter2" not in told
+    assert "builtins.ValueError" in text
+    assert "builtins.KeyError" in text
+    assert f"{__file__}:" in text
+    assert "hunter2" not in text
 
 
-def test_a_group_is_told_with_what_it_holds() -> None:
-    told = JsonFormatter().format(failed(ExceptionGroup("hunter2", [OSError("hunter2"), TypeError("hunter2")])))
+def test_a_group_is_logged_with_its_exceptions() -> None:
+    text = JsonFormatter().format(failed(ExceptionGroup("hunter2", [OSError("hunter2"), TypeError("hunter2")])))
 
-    assert "builtins.OSError" in told
-    assert "builtins.TypeError" in told
-    assert "hunter2" not in told
+    assert "builtins.OSError" in text
+    assert "builtins.TypeError" in text
+    assert "hunter2" not in text
 
 
 @pytest.mark.parametrize("error", [InternalError("the manifest is gone"), StoreUnavailable("the manifest is gone")])
-def test_what_we_raise_ourselves_is_told_with_its_text(error: Exception) -> None:
+def test_an_error_of_the_catalog_is_logged_with_its_text(error: Exception) -> None:
     assert "the manifest is gone" in JsonFormatter().format(failed(error))
 
 

@@ -45,7 +45,7 @@ async def arriving(service: HttpService, declared: int, principal: str | None = 
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        raise AssertionError("nobody is there")
+        raise AssertionError("no request must be sent")
 
     headers = {"content-length": str(declared), "content-type": "application/json"}
     scope = scope_of("POST", NAMESPACES, headers)
@@ -54,16 +54,14 @@ async def arriving(service: HttpService, declared: int, principal: str | None = 
     task = asyncio.ensure_future(service.client.app(scope, receive, send))
     begins = asyncio.create_task(reading.wait())
     await asyncio.wait((task, begins), return_when=asyncio.FIRST_COMPLETED)
-    assert begins.done(), "it was answered before its body was asked for"
+    assert begins.done(), "it was answered before its body was read"
     yield
     gone.set()
     await task
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_a_body_that_finds_no_memory_is_answered_503_and_told_when_to_come_again(
-    small_site: HttpService, declared: bool
-) -> None:
+async def test_a_body_without_memory_is_answered_503_with_retry_after(small_site: HttpService, declared: bool) -> None:
     body = body_of(LARGEST - 1_000)
     headers = {"content-length": str(len(body))} if declared else {}
     async with arriving(small_site, LARGEST // 2):

@@ -45,7 +45,7 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture
 async def service() -> LoggedService:
-    """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
+    """A catalog with the namespace `db` and in it the table `t`, and no lines so far."""
     made = LoggedService()
     await made.namespace("db", "db")
     await made.table("t")
@@ -71,21 +71,21 @@ async def commit(client: Client, value: str, **headers: str) -> Answer:
 
 
 class TestALoad:
-    async def test_is_told_whole(self, service: LoggedService) -> None:
+    async def test_has_a_line_with_all_fields(self, service: LoggedService) -> None:
         began = time.perf_counter()
         answer = await service.client.get(
             T, user_agent="Trino/476 (a secret)", x_request_id="req-1", traceparent=f"00-{'a' * 32}-{'b' * 16}-01"
         )
         passed_ms = 1_000 * (time.perf_counter() - began)
 
-        told = service.last
-        latency, entity = told.pop("Latency"), told.pop("entity")
+        line = service.last
+        latency, entity = line.pop("Latency"), line.pop("entity")
         assert isinstance(latency, float)
         assert 0 < latency <= passed_ms + 0.001  # it is rounded
         assert isinstance(entity, str)
         assert pointer(service, entity)["entity"] == entity
-        assert isinstance(told.pop("_aws"), dict)
-        assert told == {
+        assert isinstance(line.pop("_aws"), dict)
+        assert line == {
             "time": "2026-01-01T00:00:00.000Z",
             "level": "info",
             "Warehouse": "wh",
@@ -124,10 +124,10 @@ class TestALoad:
     async def test_of_what_is_not_there_is_an_error_of_the_clients(self, service: LoggedService) -> None:
         await service.client.get(f"{DB}/tables/none")
 
-        told = service.last
-        assert (told["status"], told["error_type"], told["error"]) == (404, "NoSuchTableException", "NoSuchTable")
-        assert (told["level"], told["ServerErrors"], service.cost()) == ("info", 0, (1, 1))
-        assert "entity" not in told
+        line = service.last
+        assert (line["status"], line["error_type"], line["error"]) == (404, "NoSuchTableException", "NoSuchTable")
+        assert (line["level"], line["ServerErrors"], service.cost()) == ("info", 0, (1, 1))
+        assert "entity" not in line
 
     async def test_that_the_store_does_not_answer_is_an_error_of_ours(self, service: LoggedService) -> None:
         async def get(key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
@@ -137,14 +137,14 @@ class TestALoad:
 
         assert (await service.client.get(T)).status == 503
 
-        told = service.last
-        assert (told["error_type"], told["error"]) == ("ServiceUnavailableException", "StoreUnavailable")
-        assert (told["level"], told["ServerErrors"]) == ("error", 1)
-        calls = told["StoreCalls"]
+        line = service.last
+        assert (line["error_type"], line["error"]) == ("ServiceUnavailableException", "StoreUnavailable")
+        assert (line["level"], line["ServerErrors"]) == ("error", 1)
+        calls = line["StoreCalls"]
         assert isinstance(calls, int)
         assert calls >= 1
 
-    async def test_that_fails_unexpectedly_tells_the_class_of_the_failure(
+    async def test_that_fails_unexpectedly_logs_the_class_of_the_failure(
         self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def get(key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
@@ -172,42 +172,42 @@ class TestACommit:
 
         assert answer.status == 200
         assert service.cost() == (depth, calls)
-        told = service.last
-        assert (told["Operation"], told["outcome"], told["tries"], told["Conflicts"]) == ("updateTable", "moved", 1, 0)
-        written = told["StoreBytesWritten"]
+        line = service.last
+        assert (line["Operation"], line["outcome"], line["tries"], line["Conflicts"]) == ("updateTable", "moved", 1, 0)
+        written = line["StoreBytesWritten"]
         assert isinstance(written, int)
         assert written > len(answer.body) / 2
-        assert pointer(service, told["entity"])["id"] == told["attempt"]
-        assert told["table_uuid"] == table_uuid(answer)
+        assert pointer(service, line["entity"])["id"] == line["attempt"]
+        assert line["table_uuid"] == table_uuid(answer)
 
-    async def test_that_lost_its_compare_and_swap_tells_the_conflict(self, service: LoggedService) -> None:
+    async def test_that_lost_its_compare_and_swap_logs_the_conflict(self, service: LoggedService) -> None:
         await commit(service.client, "1")
         await commit(service.serve(), "2")
         await commit(service.client, "3")
 
-        assert [told["Conflicts"] for told in service.told] == [0, 0, 1]
+        assert [line["Conflicts"] for line in service.parsed_lines] == [0, 0, 1]
         assert (service.last["outcome"], service.last["status"]) == ("moved", 200)
 
-    async def test_whose_requirement_fails_tells_the_refusal(self, service: LoggedService) -> None:
+    async def test_whose_requirement_fails_logs_the_refusal(self, service: LoggedService) -> None:
         requirement = {"type": "assert-table-uuid", "uuid": "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c01"}
         await service.client.post(T, {**set_property("a", "1"), "requirements": [requirement]})
 
-        told = service.last
-        assert (told["status"], told["error_type"], told["error"]) == (409, "CommitFailedException", "CommitFailed")
-        assert "outcome" not in told
+        line = service.last
+        assert (line["status"], line["error_type"], line["error"]) == (409, "CommitFailedException", "CommitFailed")
+        assert "outcome" not in line
 
-    async def test_that_changes_nothing_says_so(self, service: LoggedService) -> None:
+    async def test_that_changes_nothing_is_logged_as_unchanged(self, service: LoggedService) -> None:
         await commit(service.client, "1")
         await commit(service.client, "1")
 
-        assert [told["outcome"] for told in service.told] == ["moved", "unchanged"]
+        assert [line["outcome"] for line in service.parsed_lines] == ["moved", "unchanged"]
 
-    async def test_again_under_its_key_is_told_as_a_replay(self, service: LoggedService) -> None:
+    async def test_again_under_its_key_is_logged_as_a_replay(self, service: LoggedService) -> None:
         key = service.key()
         await commit(service.client, "1", idempotency_key=key)
         await commit(service.client, "1", idempotency_key=key)
 
-        first, second = service.told
+        first, second = service.parsed_lines
         assert (first["outcome"], second["outcome"]) == ("moved", "replayed")
         assert (first["entity"], first["key"]) == (second["entity"], second["key"])
         assert [name for name in service.store.keys("wh/_catalog/iceberg_idempotency/") if f"/{first['key']}" in name]
@@ -257,7 +257,7 @@ class TestACommit:
         assert service.last["UnknownOutcomes"] == 0
         assert "unknown_outcome" not in service.last
 
-    async def test_whose_answer_was_lost_is_told_as_found_by_its_evidence(self, service: LoggedService) -> None:
+    async def test_whose_answer_was_lost_is_logged_as_found_by_its_evidence(self, service: LoggedService) -> None:
         key = service.key()
         await commit(service.client, "1", idempotency_key=key)
         [final] = [name for name in service.store.keys("wh/_catalog/iceberg_idempotency/") if name.endswith("/1.json")]
@@ -352,16 +352,18 @@ class TestRequestsThatGoNowhere:
         assert (service.last["Warehouse"], service.last["error"]) == ("wh", "NoSuchWarehouse")
         assert "hunter2" not in service.lines[-1]
 
-    async def test_a_request_to_one_of_several_warehouses_is_told_as_its_own(self, service: LoggedService) -> None:
+    async def test_a_request_to_one_of_several_warehouses_is_logged_under_its_name(
+        self, service: LoggedService
+    ) -> None:
         telemetry = Telemetry([JsonLines(service.lines.append)], service.clock)
         client = Client(create_app({"wh": service.catalog(), "two": service.catalog()}, telemetry=telemetry))
 
         await client.get(T)
         await client.get("/v1/config")
 
-        assert [told["Warehouse"] for told in service.told] == ["wh", "-"]
+        assert [line["Warehouse"] for line in service.parsed_lines] == ["wh", "-"]
 
-    async def test_a_client_that_hangs_up_is_told_of(self, service: LoggedService) -> None:
+    async def test_a_client_that_hangs_up_is_logged(self, service: LoggedService) -> None:
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -380,7 +382,7 @@ class TestRequestsThatGoNowhere:
         )
         assert "error_type" not in service.last
 
-    async def test_a_request_that_is_cancelled_is_told_of(self, service: LoggedService) -> None:
+    async def test_a_request_that_is_cancelled_is_logged(self, service: LoggedService) -> None:
         waiting = asyncio.Event()
 
         async def receive() -> Message:
@@ -414,7 +416,7 @@ class TestIds:
 
         assert own.headers["X-Request-Id"] == "abc-1"
         ids = [answer.headers["X-Request-Id"] for answer in given]
-        assert ids == [told["request_id"] for told in service.told[1:]]
+        assert ids == [line["request_id"] for line in service.parsed_lines[1:]]
         assert len({*ids}) == 2
 
     @pytest.mark.parametrize("sent", ["a b", "x" * 129, "é", "a\tb", "", "{"])
@@ -442,7 +444,7 @@ class TestIds:
         assert "trace_id" not in service.last
 
     @pytest.mark.parametrize(
-        ("sent", "told"),
+        ("sent", "logged"),
         [
             ("PyIceberg/0.12.0", "PyIceberg/0.12.0"),
             ("Apache-HttpClient/5.4.3 (Java/17.0.9)", "Apache-HttpClient/5.4.3 Java/17.0.9"),
@@ -452,15 +454,15 @@ class TestIds:
             ("\x1b[31m", None),
         ],
     )
-    async def test_of_a_user_agent_its_products_are_told(
-        self, service: LoggedService, sent: str, told: str | None
+    async def test_the_products_of_a_user_agent_are_logged(
+        self, service: LoggedService, sent: str, logged: str | None
     ) -> None:
         await service.client.get(T, user_agent=sent)
 
-        assert service.last.get("agent") == told
+        assert service.last.get("agent") == logged
 
 
-class TestWhoTells:
+class TestExporters:
     async def test_a_teller_that_fails_costs_no_answer_and_silences_no_other(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -475,7 +477,7 @@ class TestWhoTells:
         assert service.last["Operation"] == "getConfig"
         assert "could not be reported" in caplog.text
 
-    async def test_nobody_listens_unless_asked(self, service: LoggedService) -> None:
+    async def test_no_request_is_logged_without_an_exporter(self, service: LoggedService) -> None:
         quiet = Client(create_app({"wh": service.catalog()}))
 
         answer = await quiet.get(T)
@@ -494,9 +496,9 @@ class TestWhoTells:
         answers = await asyncio.gather(*(service.client.get(T) for _ in range(8)), commit(service.client, "1"))
 
         assert [answer.status for answer in answers] == [200] * 9
-        loads = [told for told in service.told if told["Operation"] == "loadTable"]
+        loads = [line for line in service.parsed_lines if line["Operation"] == "loadTable"]
         assert len(loads) == 8
-        calls = [told["StoreCalls"] for told in loads]
+        calls = [line["StoreCalls"] for line in loads]
         assert all(isinstance(count, int) and 2 <= count <= 4 for count in calls)
 
     async def test_people_get_a_line_of_text(self, service: LoggedService) -> None:
@@ -559,15 +561,15 @@ class TestMetrics:
         await service.client.get("/nowhere")
         await service.client.get("/v1/config")
 
-        for told in service.told:
-            found = metrics(told)
+        for line in service.parsed_lines:
+            found = metrics(line)
             assert found == {
                 ("Warehouse",): METRICS,
                 ("Operation", "Warehouse"): OF_AN_OPERATION,
                 (): {"StaleKeys": "Count"},
             }
-            assert namespaces(told) == {NAMESPACE}
-            timestamp = told["_aws"]["Timestamp"]  # type: ignore[index,call-overload]
+            assert namespaces(line) == {NAMESPACE}
+            timestamp = line["_aws"]["Timestamp"]  # type: ignore[index,call-overload]
             assert timestamp == service.clock.now_ms()
 
     @pytest.mark.parametrize("name", ["", "AWS/Lambda", ":x", "a\nb", "x" * 256, "é"])
@@ -608,10 +610,10 @@ class TestMetrics:
         line = loads(tasks_line("wh", stats, at_ms=0, namespace=NAMESPACE).encode())
 
         assert isinstance(line, dict)
-        told = {"TasksExecuted": 5, "TasksCompleted": 2, "TasksFailed": 1, "TasksRetried": 1, "LeasesLost": 3}
-        assert {name: line[name] for name in told} == told
+        counts = {"TasksExecuted": 5, "TasksCompleted": 2, "TasksFailed": 1, "TasksRetried": 1, "LeasesLost": 3}
+        assert {name: line[name] for name in counts} == counts
         assert (line["TasksDueAge"], line["given_back"], line["level"]) == (7, 1, "error")
-        units = dict.fromkeys(told, "Count")
+        units = dict.fromkeys(counts, "Count")
         assert metrics(line) == {
             ("Warehouse",): {**units, "TasksDueAge": "Seconds"},
             (): {"TasksFailed": "Count", "LeasesLost": "Count", "TasksDueAge": "Seconds"},
@@ -622,15 +624,15 @@ class TestMetrics:
         look = tasks_line("wh", WorkStats(), at_ms=0, namespace=NAMESPACE)
         collection = collection_line("wh", completed=True, listed=0, collected=0, at_ms=0, namespace=NAMESPACE)
 
-        told = [loads(line.encode()) for line in (walk, look, collection)]
+        parsed = [loads(line.encode()) for line in (walk, look, collection)]
 
-        assert [metrics(line) for line in told if isinstance(line, dict)] == [
+        assert [metrics(line) for line in parsed if isinstance(line, dict)] == [
             {("Warehouse",): {"ReconcileCompleted": "Count"}},
             {("Warehouse",): {"TasksDueAge": "Seconds"}, (): {"TasksDueAge": "Seconds"}},
             {("Warehouse",): {"CollectionCompleted": "Count", "StateObjects": "Count"}, (): {"StateObjects": "Count"}},
         ]
 
-    def test_a_catalog_whose_tasks_could_not_be_looked_for_has_no_metrics_of_them(self) -> None:
+    def test_a_catalog_whose_tasks_could_not_be_listed_has_no_metrics_of_them(self) -> None:
         """Missing data is what the alarm on their age waits for."""
         line = loads(tasks_line("wh", WorkStats(error="hunter2"), at_ms=0, namespace=NAMESPACE).encode())
 
@@ -639,7 +641,7 @@ class TestMetrics:
         assert "hunter2" not in str(line)
         assert not {"_aws", "TasksDueAge"} & {*line}
 
-    def test_the_line_of_a_collection_tells_how_large_the_state_is_if_all_of_it_was_seen(self) -> None:
+    def test_the_line_of_a_collection_has_the_size_of_the_state_if_all_of_it_was_listed(self) -> None:
         done, stopped = (
             loads(
                 collection_line(
@@ -658,18 +660,18 @@ class TestMetrics:
         }
         assert (stopped["CollectionCompleted"], "_aws" in stopped) == (0, False)
 
-    def test_a_server_tells_of_a_look_that_did_something_and_else_now_and_then(self) -> None:
+    def test_a_server_logs_each_poll_that_executed_a_task_and_otherwise_one_in_a_while(self) -> None:
         lines, clock = list[str](), FakeRuntime()
-        told = TaskLines(lines.append, None, clock.now_ms)
+        task_lines = TaskLines(lines.append, None, clock.now_ms)
 
-        told.tell("wh", WorkStats(oldest_due_ms=4_000))
+        task_lines.tell("wh", WorkStats(oldest_due_ms=4_000))
         assert lines == []
-        told.tell("wh", WorkStats(executed=1, completed=1))
+        task_lines.tell("wh", WorkStats(executed=1, completed=1))
         assert [loads(line.encode())["TasksDueAge"] for line in lines] == [4]  # type: ignore[index,call-overload]
-        told.tell("wh", WorkStats())
+        task_lines.tell("wh", WorkStats())
         assert len(lines) == 1
         clock.ms += 300_000
-        told.tell("wh", WorkStats())
+        task_lines.tell("wh", WorkStats())
         assert len(lines) == 2
 
 
@@ -690,19 +692,19 @@ OF_AN_OPERATION = {name: METRICS[name] for name in ("Requests", "ServerErrors", 
 UNITS = {"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Percent", "Count", "None"}
 
 
-def namespaces(told: JsonObject) -> set[JsonValue]:
-    aws = told["_aws"]
+def namespaces(line: JsonObject) -> set[JsonValue]:
+    aws = line["_aws"]
     assert isinstance(aws, dict)
     directives = aws["CloudWatchMetrics"]
     assert isinstance(directives, list)
     return {directive["Namespace"] for directive in directives if isinstance(directive, dict)}
 
 
-def metrics(told: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
+def metrics(line: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
     """The metrics with their units, by set of dimensions, of a document that obeys the specification of the Embedded
     Metric Format: what must be there, of which type, and how much of it at most."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
-    aws = told["_aws"]
+    aws = line["_aws"]
     assert isinstance(aws, dict)
     assert set(aws) == {"Timestamp", "CloudWatchMetrics"}
     assert isinstance(aws["Timestamp"], int)
@@ -722,7 +724,7 @@ def metrics(told: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
             assert set(definition) <= {"Name", "Unit", "StorageResolution"}
             metric, unit = str(definition["Name"]), str(definition["Unit"])
             assert unit in UNITS
-            value = told[metric]  # a target member at the root, a number
+            value = line[metric]  # a target member at the root, a number
             assert isinstance(value, int | float)
             assert not isinstance(value, bool)
             units[metric] = unit
@@ -732,11 +734,11 @@ def metrics(told: JsonObject) -> Mapping[tuple[str, ...], Mapping[str, str]]:
             assert isinstance(dimension, list)
             assert len(dimension) <= 30
             for member in dimension:
-                value = told[str(member)]
+                value = line[str(member)]
                 assert isinstance(value, str)
                 assert 1 <= len(value) <= 1024
             found[tuple(sorted(map(str, dimension)))] = units
-    assert len(str(told)) < 4096
+    assert len(str(line)) < 4096
     return found
 
 
@@ -756,7 +758,7 @@ class TestNames:
             f"{method.upper()} {path}": item[method]["operationId"]
             for path, item in documents()[0]["paths"].items()
             for method in set(item) & {"get", "head", "post", "delete"}
-        } | {endpoint: said["operation"] for endpoint, said in polaris_endpoints().items()}
+        } | {endpoint: specified["operation"] for endpoint, specified in polaris_endpoints().items()}
         assert {name: ids[name] for name in OPERATIONS if name in ids} == {
             name: operation
             for name, operation in OPERATIONS.items()
@@ -766,9 +768,9 @@ class TestNames:
 
     def test_names_of_management_are_those_of_its_specification(self) -> None:
         ids = {
-            nameless(f"{method.upper()} {path}"): said["operationId"]
+            nameless(f"{method.upper()} {path}"): operation["operationId"]
             for path, item in read(EXTRACT)["paths"].items()
-            for method, said in item.items()
+            for method, operation in item.items()
             if method in METHODS
         }
         assert {nameless(route.endpoint): operation(route.endpoint) for route in SPECIFIED} == ids

@@ -1,5 +1,5 @@
-"""The document that tells what is served: made of the routes, and different from the specifications only where a
-decision says so (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
+"""The document of the served endpoints: it is generated from the routes, and differs from the specifications only by
+decision (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ DEVIATIONS = {
     "takes Idempotency-Key",
     "takes deleted",
     "takes staged-location",
-    "tells labels",
+    "has labels",
     "must have a body",
     "takes a bare body, too",
     *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
@@ -59,7 +59,7 @@ DEVIATIONS = {
 
 
 def described(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document says of each operation, by its nameless endpoint."""
+    """The operations of a document, by their endpoints without names of parameters."""
     return {
         nameless(f"{method.upper()} {path}"): item[method]
         for path, item in whole["paths"].items()
@@ -122,7 +122,7 @@ class Comparison:
                     self._compared.add(mine)
                     yield from self._parts(resolved(ours, WHOLE["components"]), resolved(theirs, components()), mine)
             case {"$ref": "#/components/schemas/Labels"}, None:
-                yield "tells labels"
+                yield "has labels"
             case {"anyOf": [mine, _]}, {"$ref": str()} if at == "body/application/json/schema":
                 yield "takes a bare body, too"
                 yield from self._parts(mine, theirs, at)
@@ -176,23 +176,23 @@ def test_an_operation_is_called_as_telemetry_calls_it(route: Route) -> None:
 
 @pytest.mark.parametrize("route", EVERY_ROUTE, ids=lambda route: route.endpoint)
 def test_an_idempotency_key_is_taken_by_what_changes_something_in_a_catalog(route: Route) -> None:
-    told = described(WHOLE)[nameless(route.endpoint)]
+    documented = described(WHOLE)[nameless(route.endpoint)]
 
-    takes = "Idempotency-Key" in _parameters(told, WHOLE["components"])
+    takes = "Idempotency-Key" in _parameters(documented, WHOLE["components"])
     assert takes == (route.effect is not Effect.READS and route.has_prefix)
-    assert not takes or {"409", "422"} <= told["responses"].keys()
-    assert ("security" in told) == route.public
+    assert not takes or {"409", "422"} <= documented["responses"].keys()
+    assert ("security" in documented) == route.public
 
 
 def test_the_difference_to_the_specifications_is_what_the_decision_names() -> None:
-    told = described(WHOLE)
+    documented = described(WHOLE)
     found: set[str] = set()
     for endpoint, specified in operations().items():
-        if endpoint in told:
-            found |= {*Comparison().of(told[endpoint], specified.described, to_head=endpoint.startswith("HEAD "))}
+        if endpoint in documented:
+            found |= {*Comparison().of(documented[endpoint], specified.described, to_head=endpoint.startswith("HEAD "))}
 
     assert found == DEVIATIONS
-    assert {nameless(endpoint) for endpoint in ours.OPERATIONS} == told.keys() - operations().keys()
+    assert {nameless(endpoint) for endpoint in ours.OPERATIONS} == documented.keys() - operations().keys()
 
 
 def test_every_operation_of_the_specifications_is_served_but_what_the_decision_names() -> None:
@@ -213,11 +213,11 @@ def test_a_body_that_may_be_bare_is_described_in_both_forms() -> None:
 
 def test_a_comparison_finds_what_lies_deep_in_a_schema() -> None:
     specified = operations()["POST /v1/{}/namespaces/{}/tables/{}"].described
-    told = described(WHOLE)["POST /v1/{}/namespaces/{}/tables/{}"]
-    other = {**told, "responses": {**told["responses"], "200": {"description": "another"}}}
+    documented = described(WHOLE)["POST /v1/{}/namespaces/{}/tables/{}"]
+    other = {**documented, "responses": {**documented["responses"], "200": {"description": "another"}}}
 
     assert any("answer 200" in each for each in Comparison().of(other, specified, to_head=False))
-    assert not any("answer 200" in each for each in Comparison().of(told, specified, to_head=False))
+    assert not any("answer 200" in each for each in Comparison().of(documented, specified, to_head=False))
 
 
 def test_the_extracts_are_of_the_specifications_where_those_are_at_hand() -> None:
@@ -240,11 +240,11 @@ class TestServed:
         assert described(answer.json).keys() == {nameless(route.endpoint) for route in ROUTES}
         assert not any(name.startswith("PrincipalRole") for name in answer.json["components"]["schemas"])  # type: ignore[index,call-overload,union-attr]
 
-    async def test_where_nobody_is_authenticated_no_security_is_asked_for(self, client: Client) -> None:
-        told = (await client.get("/openapi.json")).json
+    async def test_a_server_without_authentication_has_no_security_in_its_document(self, client: Client) -> None:
+        documented = (await client.get("/openapi.json")).json
 
-        assert "security" not in told
-        assert "securitySchemes" not in told["components"]  # type: ignore[operator]
+        assert "security" not in documented
+        assert "securitySchemes" not in documented["components"]  # type: ignore[operator]
 
     async def test_a_client_that_holds_it_is_not_sent_it_again(self, client: Client) -> None:
         first = await client.get("/openapi.json")
@@ -260,19 +260,19 @@ class TestServed:
         assert (await client.get("/iceberg/openapi.json")).json["servers"] == [{"url": "/iceberg"}]
 
     async def test_where_keys_are_not_taken_they_are_not_listed(self, service_with: Callable[..., HttpService]) -> None:
-        told: Any = (await service_with(keys_enabled=False).client.get("/openapi.json")).json
+        documented: Any = (await service_with(keys_enabled=False).client.get("/openapi.json")).json
 
-        assert "idempotency-key" not in json.dumps(told["paths"]).lower()
-        assert "idempotency-key" not in told["components"]["parameters"]
-        assert "put" in told["paths"]["/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"]
+        assert "idempotency-key" not in json.dumps(documented["paths"]).lower()
+        assert "idempotency-key" not in documented["components"]["parameters"]
+        assert "put" in documented["paths"]["/polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}"]
 
     @pytest.mark.parametrize("dialect", Dialect)
     async def test_keys_are_described_as_the_dialect_has_them(
         self, dialect: Dialect, service_with: Callable[..., HttpService]
     ) -> None:
-        told: Any = (await service_with(dialect=dialect).client.get("/openapi.json")).json
+        documented: Any = (await service_with(dialect=dialect).client.get("/openapi.json")).json
 
-        schema = told["components"]["parameters"]["idempotency-key"]["schema"]
+        schema = documented["components"]["parameters"]["idempotency-key"]["schema"]
         assert (schema.get("format"), schema["maxLength"]) == (
             (None, 255) if dialect is Dialect.POLARIS else ("uuid", 36)
         )

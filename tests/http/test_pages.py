@@ -45,7 +45,7 @@ async def test_without_a_page_token_everything_is_listed(pages: Client, listing:
 
 @LISTINGS
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 8, 999_999_999_999_999_999])
-async def test_pages_add_up_to_the_whole_and_the_last_says_so(pages: Client, listing: str, size: int) -> None:
+async def test_pages_add_up_to_the_whole_and_the_last_has_no_token(pages: Client, listing: str, size: int) -> None:
     found: list[JsonValue] = []
     token: JsonValue = ""
     for _ in range(len(NAMES) + 1):

@@ -263,7 +263,7 @@ async def test_nothing_is_deleted_by_a_name_that_is_empty(client: Client) -> Non
 UNROUTABLE = ["a/b", "?", "x#", "100%", "%2F"]
 
 
-def asks_to_make(name: str) -> list[tuple[str, object]]:
+def creating_requests(name: str) -> list[tuple[str, object]]:
     """Every request that would give something this name."""
     new: dict[str, object] = {"name": name, "schema": schema("x")}
     elsewhere = {
@@ -295,7 +295,7 @@ async def test_behind_an_endpoint_that_decodes_paths_nothing_new_gets_a_name_tha
     await service.namespace("db", "db")
     await service.table("t")
 
-    for target, body in asks_to_make(name):
+    for target, body in creating_requests(name):
         answer = await service.client.post(target, body)
         assert (answer.status, answer.error_type) == (400, "BadRequestException"), target
         assert "must not contain" in answer.message
@@ -324,11 +324,11 @@ async def test_what_has_such_a_name_already_keeps_it(service: HttpService, name:
 
 @pytest.mark.parametrize("name", ["\u2028", "\u202edb", "a\u2066b", "a\u202c"])
 async def test_nothing_new_gets_a_name_that_turns_the_direction_of_writing(service: HttpService, name: str) -> None:
-    for target, body in asks_to_make(name):
+    for target, body in creating_requests(name):
         answer = await service.client.post(target, body)
         assert (answer.status, answer.error_type) == (400, "BadRequestException"), target
         assert "must not contain the character U+20" in answer.message
-    # What an earlier version let somebody make is still found.
+    # A name that an earlier version allowed is still found.
     assert (await service.client.get(f"/v1/wh/namespaces/db/tables/{encoded(name)}")).status == 404
 
 

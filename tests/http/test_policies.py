@@ -36,7 +36,7 @@ async def detach(client: Client, name: str, target: JsonObject) -> Answer:
     return await client.post(f"{POLICIES}/{name}/mappings", {"target": target})
 
 
-class TestWhatOneSays:
+class TestContent:
     async def test_it_comes_back_as_it_was_created(self, service: HttpService) -> None:
         body: JsonObject = {"name": "p", "type": COMPACTION, "description": "why", "content": ENABLED}
 
@@ -74,7 +74,7 @@ class TestWhatOneSays:
         assert (refused.status, refused.error_type) == (400, "BadRequestException")
 
     @pytest.mark.parametrize("spelt", ["system.data_compaction", "system.data-compaction"])
-    async def test_predefined_types_are_told_with_hyphens_however_they_are_spelt(
+    async def test_predefined_types_are_returned_with_hyphens_in_any_spelling(
         self, service: HttpService, spelt: str
     ) -> None:
         created = await service.policy("p", of=spelt)
@@ -105,7 +105,7 @@ class TestWhatOneSays:
         assert (policy["content"], policy["inheritable"]) == ("SELECT 1", False)
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "reason"),
         [
             (None, "request.content"),
             ("", "request.content"),
@@ -122,15 +122,13 @@ class TestWhatOneSays:
             ('{"enable": true, "locations": ["a", 1]}', "content.locations[1]: expected a string"),
         ],
     )
-    async def test_what_is_wrong_with_content_is_told_by_its_field(
-        self, client: Client, content: str | None, said: str
-    ) -> None:
+    async def test_an_error_in_content_names_its_field(self, client: Client, content: str | None, reason: str) -> None:
         body = {"name": "p", "type": "system.orphan-file-removal", "content": content}
 
         refused = await client.post(POLICIES, body)
 
         assert (refused.status, refused.error_type) == (400, "BadRequestException")
-        assert said in refused.message
+        assert reason in refused.message
 
     async def test_all_that_the_schemas_have_is_taken(self, client: Client) -> None:
         content = (
@@ -192,7 +190,7 @@ class TestVersions:
         assert [answer.error_type for answer in stale] == ["PolicyVersionMismatchException"] * 2
         assert fresh.status == 200
 
-    async def test_the_version_must_be_said_and_the_content_be_allowed(self, service: HttpService) -> None:
+    async def test_the_version_is_required_and_the_content_is_checked(self, service: HttpService) -> None:
         await service.policy("p", of=COMPACTION)
 
         unsaid = await service.client.put(f"{POLICIES}/p", {"content": ENABLED})
@@ -307,7 +305,7 @@ class TestAttachments:
         assert (await client.delete(f"{POLICIES}/p")).status == 204
         assert (await client.delete(DB)).status == 204
 
-    async def test_what_is_missing_is_told(self, service: HttpService) -> None:
+    async def test_a_missing_object_is_named(self, service: HttpService) -> None:
         client = service.client
         await service.policy("p")
         nowhere: JsonObject = {"type": "namespace", "path": ["nowhere"]}

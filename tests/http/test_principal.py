@@ -27,7 +27,7 @@ ROLE = "arn:aws-us-gov:sts::123456789012:assumed-role/spark"
 
 
 def signed(arn: object) -> dict[str, Any]:
-    """What an HTTP API or a function URL says of a signed request."""
+    """The event of an HTTP API or a function URL for a signed request."""
     return {"authorizer": {"iam": {"accessKey": "AKIA", "userArn": arn, "userId": "AIDA:ada"}}}
 
 
@@ -68,10 +68,10 @@ def test_without_a_door_everybody_is_anonymous() -> None:
     [("a\nb", "a?b"), ("a\nb", "a\rb"), ("x" * 300 + "1", "x" * 300 + "2"), ("x" * 300, "x" * MAX_TEXT)],
 )
 def test_two_subjects_stay_two_however_they_must_be_changed_to_be_shown(one: str, other: str) -> None:
-    told = [called({"requestContext": with_token(sub=subject)}).principal for subject in (one, other)]
+    principals = [called({"requestContext": with_token(sub=subject)}).principal for subject in (one, other)]
 
-    assert told[0] != told[1]
-    assert all(len(each) <= MAX_TEXT and each.isprintable() for each in told)
+    assert principals[0] != principals[1]
+    assert all(len(each) <= MAX_TEXT and each.isprintable() for each in principals)
 
 
 NAMELESS = [
@@ -143,7 +143,7 @@ async def test_a_key_is_its_principals_own(service: HttpService) -> None:
 async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(
     service_with: Callable[..., HttpService],
 ) -> None:
-    """Anybody may choose any text for a key there: whoever came first held it against all others."""
+    """Anybody may choose any text for a key there: the first caller kept it from all others."""
     service = service_with(dialect=Dialect.POLARIS)
     await service.namespace("db", "db")
     await service.table("t")
@@ -182,7 +182,7 @@ async def test_a_request_whose_marker_an_older_version_made_is_not_applied_again
     assert again.json["metadata-location"] == first.json["metadata-location"]
 
 
-async def test_another_s_marker_of_an_older_version_holds_nobody_up(
+async def test_another_caller_s_marker_of_an_older_version_blocks_no_request(
     service_with: Callable[..., HttpService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = service_with(dialect=Dialect.POLARIS)

@@ -38,7 +38,7 @@ async def bootstrap(store: ObjectStore, clock: FakeRuntime, *realms: str) -> Non
     await RealmApp(realms or ("default",), clock=clock, store=store).start()
 
 
-async def test_whoever_comes_to_a_store_with_a_realm_is_refused_and_learns_nothing(
+async def test_every_request_to_a_store_with_a_realm_is_refused_without_information(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = FakeRuntime()
@@ -120,7 +120,7 @@ async def test_a_realm_that_is_made_meanwhile_is_noticed() -> None:
     assert (await client.get(f"{TABLES}/t")).status == 403
 
 
-async def test_nobody_is_served_while_the_store_does_not_say() -> None:
+async def test_no_request_is_served_while_the_store_fails() -> None:
     class Silent(MemoryStore):
         async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
             if "_realm" in key:

@@ -1,4 +1,4 @@
-"""Handlers are named in the table of routes, and imported when they are first asked for."""
+"""The table of routes has names of handlers, which are imported at their first use."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def test_every_handler_is_there(route: Route) -> None:
     assert [parameter.annotation for parameter in signature(route.handler).parameters.values()] == [RequestContext]
 
 
-def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
+def test_a_cold_start_imports_only_the_handlers_of_its_requests() -> None:
     modules = {f"arco_catalog.http.{str(route.handling).rpartition('.')[0]}" for route in ROUTES}
     command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)

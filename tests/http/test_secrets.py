@@ -1,4 +1,5 @@
-"""Secrets planted wherever a request, a table or the environment has room for one: none is ever told."""
+"""Secrets planted wherever a request, a table or the environment has room for one: none appears in logs, metrics or
+traces."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -48,8 +49,8 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-class Told:
-    """Everything that was told of, wherever it went."""
+class Emissions:
+    """All log lines, metrics and spans that the server emitted."""
 
     def __init__(self, exporter: InMemorySpanExporter, log: io.StringIO) -> None:
         self.exporter = exporter
@@ -74,15 +75,15 @@ def log() -> Iterator[io.StringIO]:
 
 
 @pytest.fixture
-def told(log: io.StringIO) -> Told:
-    return Told(InMemorySpanExporter(), log)
+def emissions(log: io.StringIO) -> Emissions:
+    return Emissions(InMemorySpanExporter(), log)
 
 
 @pytest.fixture
-def telemetry(told: Told) -> Telemetry:
+def telemetry(emissions: Emissions) -> Telemetry:
     provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(told.exporter))
-    lines = JsonLines(told.json_lines.append, "ArcoCatalog"), TextLines(told.text_lines.append)
+    provider.add_span_processor(SimpleSpanProcessor(emissions.exporter))
+    lines = JsonLines(emissions.json_lines.append, "ArcoCatalog"), TextLines(emissions.text_lines.append)
     return Telemetry([Spans(provider.get_tracer("test")), *lines], LoggedService().clock)
 
 
@@ -112,7 +113,7 @@ def secret_table(name: str) -> JsonObject:
     }
 
 
-async def test_no_secret_in_a_request_is_told(service: LoggedService, told: Told) -> None:
+async def test_no_secret_in_a_request_is_emitted(service: LoggedService, emissions: Emissions) -> None:
     client = Client(service.client.app, HEADERS)
     key = service.key()
     view = view_request("v")
@@ -138,13 +139,13 @@ async def test_no_secret_in_a_request_is_told(service: LoggedService, told: Told
     ]
 
     assert [answer.status for answer in answers] == [200] * 9 + [204]
-    assert len(told.json_lines) == len(told.text_lines) == 10
+    assert len(emissions.json_lines) == len(emissions.text_lines) == 10
     assert PLANTED in str([answer.body for answer in answers])
-    assert PLANTED not in told.whole
-    assert key not in told.whole
+    assert PLANTED not in emissions.whole
+    assert key not in emissions.whole
 
 
-async def test_no_secret_in_a_header_is_kept(service: LoggedService) -> None:
+    """Except the name of an administrator, which receipts must contain."""
     """But for who an administrator says they are, which receipts are there to keep."""
     client = Client(service.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})
     await client.post("/v1/wh/namespaces", {"namespace": ["db"]})
@@ -175,32 +176,32 @@ async def test_no_secret_in_a_header_is_kept(service: LoggedService) -> None:
         (PLANTED.upper(), DB, b""),
     ],
 )
-async def test_no_secret_in_a_request_that_is_refused_is_told(
-    service: LoggedService, told: Told, method: str, target: str, body: bytes
+async def test_no_secret_in_a_refused_request_is_emitted(
+    service: LoggedService, emissions: Emissions, method: str, target: str, body: bytes
 ) -> None:
     await service.namespace("db", "db")
 
     answer = await Client(service.client.app, HEADERS).send(method, target, body, {"idempotency-key": PLANTED})
 
     assert 400 <= answer.status < 500, answer.body
-    assert PLANTED not in told.whole.lower()
+    assert PLANTED not in emissions.whole.lower()
 
 
-async def test_no_name_is_told_to_machines(service: LoggedService, told: Told) -> None:
+async def test_no_name_is_in_json_lines_or_spans(service: LoggedService, emissions: Emissions) -> None:
     """Names are in the text that people read while they work; lines of JSON, metrics and traces have ids."""
     await service.namespace(PLANTED, PLANTED)
     await service.client.post(f"/v1/wh/namespaces/{PLANTED}/tables", {"name": PLANTED, "schema": schema(PLANTED)})
     for target in (f"/v1/wh/namespaces/{PLANTED}/tables/{PLANTED}", f"/v1/{PLANTED}/namespaces", f"/{PLANTED}"):
         await service.client.get(target)
 
-    assert len(told.json_lines) == 6
-    assert PLANTED in "".join(told.text_lines)
-    told.text_lines.clear()
-    assert PLANTED not in told.whole
+    assert len(emissions.json_lines) == 6
+    assert PLANTED in "".join(emissions.text_lines)
+    emissions.text_lines.clear()
+    assert PLANTED not in emissions.whole
 
 
-async def test_no_secret_in_a_failure_of_ours_is_told(
-    service: LoggedService, told: Told, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+async def test_no_secret_in_an_internal_failure_is_emitted(
+    service: LoggedService, emissions: Emissions, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def explode(context: RequestContext) -> NoReturn:
         raise RuntimeError(f"{dict(context.headers)}") from KeyError(PLANTED)
@@ -216,6 +217,6 @@ async def test_no_secret_in_a_failure_of_ours_is_told(
     answers = [await client.get("/v1/wh/x"), await client.get(f"{DB}/tables/t")]
 
     assert [answer.status for answer in answers] == [500, 503]
-    assert "RuntimeError" in told.log.getvalue()
-    assert "explode" in told.log.getvalue()
-    assert PLANTED not in told.whole
+    assert "RuntimeError" in emissions.log.getvalue()
+    assert "explode" in emissions.log.getvalue()
+    assert PLANTED not in emissions.whole

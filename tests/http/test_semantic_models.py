@@ -34,18 +34,18 @@ async def made(client: Client, name: str = "m", *sources: str) -> str:
     return str(answer.json["entity-version"])
 
 
-async def replace(client: Client, version: str, said: JsonObject, name: str = "m") -> Answer:
-    return await client.put(f"{MODELS}/{name}", {"entity-version": version, "document": said})
+async def replace(client: Client, version: str, sent: JsonObject, name: str = "m") -> Answer:
+    return await client.put(f"{MODELS}/{name}", {"entity-version": version, "document": sent})
 
 
 async def test_a_model_comes_back_as_it_was_created(service: HttpService) -> None:
-    said = document("db.t", note="what it is")
+    document_sent = document("db.t", note="what it is")
 
-    created = await service.client.post(MODELS, {"name": "m", "document": {**said, "more": 1}})
+    created = await service.client.post(MODELS, {"name": "m", "document": {**document_sent, "more": 1}})
     loaded = await service.client.get(f"{MODELS}/m")
     elsewhere = await service.serve().get(f"{MODELS}/m")
 
-    assert (created.status, created.json["document"]) == (200, said)
+    assert (created.status, created.json["document"]) == (200, document_sent)
     assert (loaded.status, loaded.json) == (elsewhere.status, elsewhere.json) == (200, created.json)
     assert 0 < len(str(created.json["entity-version"])) <= 255
 
@@ -257,11 +257,11 @@ async def test_operators_see_it(service: HttpService) -> None:
     shown = await inspect_relation(operator(service), ("db",), "m")
     await service.client.delete(f"{MODELS}/m")
     dropped = await inspect_relation(operator(service), ("db",), "m")
-    told = [entry async for entry in history(operator(service))]
+    entries = [entry async for entry in history(operator(service))]
 
     assert (shown["type"], shown["state"], shown["document"]) == ("semantic-model", "live", document(note="new"))
     assert dropped["state"] == "dropped"
-    assert [entry["kind"] for entry in told[:3]] == [
+    assert [entry["kind"] for entry in entries[:3]] == [
         "drop-semantic-model",
         "replace-semantic-model",
         "create-semantic-model",
@@ -285,7 +285,7 @@ async def test_documents_are_kept_out_of_the_registry(service: HttpService) -> N
     assert (again.status, again.json) == (first.status, first.json) == (200, first.json)
 
 
-async def test_who_may_not_read_a_source_is_told_the_same_as_if_it_were_not_there() -> None:
+async def test_a_source_that_the_caller_may_not_read_is_refused_like_a_missing_one() -> None:
     app = RealmApp()
     await app.start()
     await app.catalog()

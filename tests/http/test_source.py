@@ -21,7 +21,7 @@ TABLE = "/v1/wh/namespaces/db/tables/t"
 RUN, TASK = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 SERVO = {"x_arco_servo_run_id": RUN, "x_arco_servo_task_id": TASK}
 CLAIMED: JsonObject = {"principal": "anonymous", "claimed": True}
-"""What stands beside a source that nobody vouches for."""
+"""The field of a source that was not authenticated."""
 SOURCES: list[tuple[dict[str, str], JsonObject]] = [
     ({}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     ({"user_agent": "Spark/4.1"}, {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}),
@@ -67,8 +67,8 @@ async def test_receipts_and_pointer_say_where_a_commit_came_from(
 ) -> None:
     assert await commit(service, headers) == 200
 
-    said = [each for each in (await stored(service, "/iceberg/")).values() if base_of(each)]
-    assert [each["source"] for each in said] == [source, source], "pending and committed"
+    receipts = [each for each in (await stored(service, "/iceberg/")).values() if base_of(each)]
+    assert [each["source"] for each in receipts] == [source, source], "pending and committed"
     [pointer] = (await stored(service, "/iceberg_pointers/")).values()
     assert pointer["updated_by"] == source
 
@@ -115,7 +115,7 @@ async def test_registry_commits_say_it_too(service: HttpService) -> None:
         ({**SERVO, "x_arco_admin_user": "ada"}, "must not be sent together"),
     ],
 )
-async def test_what_is_half_told_or_malformed_is_refused(
+async def test_incomplete_or_malformed_headers_are_refused(
     service: HttpService, headers: dict[str, str], why: str
 ) -> None:
     answer = await service.client.post(TABLE, set_property("a", "b"), **headers)
@@ -130,7 +130,7 @@ CLAIMS = [SERVO, {"x_arco_admin_user": "ada"}, {"x_arco_admin_user": ""}, {"x_ar
 
 
 def through_the_door(service: HttpService, client: Client) -> Client:
-    """The same client, signed in as a role."""
+    """A client that is signed in as a role."""
     context = {"authorizer": {"iam": {"userArn": f"{ROLE}/run-7"}}}
 
     async def behind(scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +141,7 @@ def through_the_door(service: HttpService, client: Client) -> Client:
 
 @pytest.mark.parametrize("headers", CLAIMS, ids=str)
 @pytest.mark.parametrize("trusted", [(), ("arn:aws:sts::123456789012:assumed-role/other",), ("arn:aws:sts::*/admin*",)])
-async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_and_told(
+async def test_the_claim_of_a_principal_that_is_not_listed_is_ignored_and_logged(
     trusted: tuple[str, ...], headers: dict[str, str]
 ) -> None:
     service = LoggedService(options=HttpOptions(source_principals=trusted))
@@ -150,9 +150,9 @@ async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_a
 
     answer = await through_the_door(service, service.client).post(TABLE, set_property("a", "b"), **headers)
 
-    said = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
+    receipts = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
     assert answer.status == 200
-    assert [each["source"] for each in said] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
+    assert [each["source"] for each in receipts] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
     line = service.last
     assert (line["principal"], line["session"], line["ignored_claim"]) == (ROLE, "run-7", True)
 
@@ -165,9 +165,9 @@ async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> 
 
     await through_the_door(service, service.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
 
-    [said] = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
-    assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
-    assert format_author(said) == f"{ROLE}/run-7 (admin ada)"
+    [receipt] = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
+    assert receipt["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
+    assert format_author(receipt) == f"{ROLE}/run-7 (admin ada)"
     assert "ignored_claim" not in service.last
 
 

@@ -35,7 +35,7 @@ def exporter() -> InMemorySpanExporter:
 
 @pytest.fixture
 async def service(exporter: InMemorySpanExporter) -> LoggedService:
-    """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
+    """A catalog with the namespace `db` and in it the table `t`, and no lines so far."""
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     made = LoggedService(exporters=[Spans(provider.get_tracer("test"))])
@@ -57,15 +57,15 @@ def attributes(span: ReadableSpan) -> Mapping[str, Any]:
     return span.attributes or {}
 
 
-async def test_a_span_says_what_the_line_says(service: LoggedService, exporter: InMemorySpanExporter) -> None:
+async def test_a_span_has_the_attributes_of_the_line(service: LoggedService, exporter: InMemorySpanExporter) -> None:
     await service.client.post(T, set_property("a", "1"), idempotency_key=service.key())
 
     request, _ = split(exporter)
-    told = service.last
-    assert request.name == told["Operation"] == "updateTable"
-    assert attributes(request) == {ATTRIBUTES[name]: told[name] for name in ATTRIBUTES if name in told}
+    line = service.last
+    assert request.name == line["Operation"] == "updateTable"
+    assert attributes(request) == {ATTRIBUTES[name]: line[name] for name in ATTRIBUTES if name in line}
     assert attributes(request)["http.route"] == "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    assert attributes(request)["arco.attempt"] == told["attempt"]
+    assert attributes(request)["arco.attempt"] == line["attempt"]
     assert request.status.status_code is StatusCode.UNSET
 
 
@@ -143,7 +143,7 @@ async def test_a_fault_of_ours_is_an_error_and_a_clients_is_not(
     assert {attributes(span)["arco.store.outcome"] for span in calls} <= {"StoreUnavailable", "CancelledError"}
 
 
-def test_every_record_has_a_kind_and_no_key_is_told() -> None:
+def test_every_record_has_a_kind_that_does_not_contain_its_key() -> None:
     paths = Paths("some/root")
     kinds = {
         paths.manifest: "manifest",
@@ -244,7 +244,7 @@ class TestConfiguration:
         with pytest.raises(ValueError, match=r"zipkin|grpc"):
             function_telemetry(environment, SystemRuntime())
 
-    def test_a_missing_package_is_told_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_package_is_reported_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "arco_catalog.telemetry.spans")
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
 

@@ -1,4 +1,4 @@
-"""What the specification has and this catalog has nothing behind says so."""
+"""Endpoints of the specification that this catalog does not support."""
 
 import pytest
 
@@ -31,7 +31,7 @@ async def test_tokens_are_issued_elsewhere_in_the_words_of_oauth2(client: Client
     assert b"hunter2" not in answer.body
 
 
-async def test_an_unregistered_table_tells_where_its_metadata_is(client: Client) -> None:
+async def test_the_answer_to_unregister_has_the_metadata_location(client: Client) -> None:
     loaded = await client.get(TABLE)
 
     answer = await client.post(f"{TABLE}/unregister", {})

@@ -29,7 +29,7 @@ class Wire:
 
 
 class Listening(uvicorn.Server):
-    """Says when it listens."""
+    """A server with an event for when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -15,7 +15,7 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 
 
 def operation(method: str, path: str) -> dict[str, Any]:
-    """What the file says of a route."""
+    """The operation of a route in the file."""
     found: dict[str, Any] = DOCUMENT["paths"][path][method.lower()]
     return found
 

@@ -87,7 +87,7 @@ async def test_a_synchronous_purge_answers_when_all_is_deleted(http: Http, table
     assert result["bytes_deleted"] > 0
 
 
-async def test_a_task_is_taken_in_and_asked_for_until_it_has_ended(http: Http, table: ForeignTable) -> None:
+async def test_a_task_is_submitted_and_polled_until_it_has_ended(http: Http, table: ForeignTable) -> None:
     taken = await http.submit(table.payload())
 
     assert (taken.status, taken.json["status"]) == (202, "QUEUED")
@@ -104,7 +104,7 @@ async def test_a_task_is_taken_in_and_asked_for_until_it_has_ended(http: Http, t
     assert [each["delegation_task_id"] for each in listed.json["tasks"]] == [task]  # type: ignore[index, union-attr, call-overload]
 
 
-async def test_nobody_sees_another_callers_tasks(http: Http, table: ForeignTable) -> None:
+async def test_no_caller_sees_tasks_of_another(http: Http, table: ForeignTable) -> None:
     task = str((await http.submit(table.payload())).json["delegation_task_id"])
     await http.services.service.ended(task)
 
@@ -129,7 +129,7 @@ async def test_a_list_comes_in_pages(http: Http, monkeypatch: pytest.MonkeyPatch
     assert "next_page_token" not in second.json
 
 
-async def test_a_page_reads_no_more_tasks_than_it_may_hold_whoever_submitted_them(
+async def test_a_page_reads_no_more_tasks_than_it_may_hold_of_any_caller(
     http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arco_catalog.upkeep.delegation_service.service.PAGE", 2)
@@ -216,7 +216,7 @@ async def test_a_malformed_payload_is_refused(http: Http, table: ForeignTable, p
     assert (await http.list()).json == {"tasks": []}
 
 
-async def test_what_is_no_task_and_no_route_is_told_in_the_same_shape(http: Http) -> None:
+async def test_an_unknown_task_and_an_unknown_route_have_one_form_of_error(http: Http) -> None:
     client = http.client()
     answers = [
         await client.get(f"{TASKS}/00000000-0000-4000-8000-000000000000"),
