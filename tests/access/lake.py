@@ -35,7 +35,7 @@ DENIALS = {
 @dataclass
 class Lake:
     """`db` with the tables `t` and `u`, the view `v`, the generic table `g`, the semantic model `m` and the policies
-    `p` and `q`, an empty namespace `other`, and two metadata files that are nobody's."""
+    `p` and `q`, an empty namespace `other`, and two metadata files that no table or view has."""
 
     app: RealmApp = field(default_factory=RealmApp)
     table_file: str = ""
@@ -76,7 +76,7 @@ class Lake:
 
 
 def is_denied(answer: Answer) -> bool:
-    """Whether the caller was told that it may not, or that there is no such thing."""
+    """Whether the answer denies the request, or denies that the object exists."""
     if answer.status in (403, 404) and not answer.body:
         return True
     return answer.status in (403, 404) and answer.error_type in DENIALS

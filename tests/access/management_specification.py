@@ -1,4 +1,4 @@
-"""What Polaris's specification of the management API says of each operation and of each answer, as far as tests ask.
+"""The parts of Polaris's specification of the management API that tests use: its operations and answers.
 
 `management.json` is an extract of it, kept so that tests need nothing else.
 `python -m tests.access.management_specification polaris-management-service.yml` writes it anew.
@@ -155,7 +155,7 @@ def sources() -> dict[str, Specification]:
 
 
 def _needed(specification: Specification) -> Specification:
-    """The same without the schemas that no answer has."""
+    """Returns the specification without schemas that no answer uses."""
     waiting = [operation.answer for operation in specification.operations.values() if operation.answer]
     needed: dict[str, Schema] = {}
     while waiting:

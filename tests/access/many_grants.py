@@ -37,10 +37,10 @@ SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One request: its answer, what it asked of the store, and how long it kept the processor busy."""
+    """The cost of one request: its answer, its calls of the store, and its time on the processor in milliseconds."""
 
     answer: Answer
-    asked: Totals
+    store: Totals
     ms: float
 
 
@@ -176,8 +176,8 @@ async def _print(tables: int, roles: int) -> None:
         client = realm.client(name)
         for how in ("cold", "warm") if method == "GET" or name == "reader" else ("cold",):
             cost = await realm.cost(client, method, target, body)
-            line = f"{what + ', ' + how:40}{cost.answer.status:8}{cost.asked.calls:8}{cost.asked.depth:8}"
-            print(f"{line}{cost.asked.bytes_read:12,}{len(cost.answer.body):12,}{cost.ms:10.1f}")
+            line = f"{what + ', ' + how:40}{cost.answer.status:8}{cost.store.calls:8}{cost.store.depth:8}"
+            print(f"{line}{cost.store.bytes_read:12,}{len(cost.answer.body):12,}{cost.ms:10.1f}")
     print(f"the catalog's manifest has {await realm.manifest_bytes():,} bytes then")
 
 

@@ -17,7 +17,7 @@ from tools.support.request_bodies import scan_report
 SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 
 
-class Counted:
+class CountedCatalog:
     """Two tables in a realm's catalog, over a store whose calls all take the same time."""
 
     def __init__(self, settings: Settings | None = None, seconds: float = 0.004) -> None:
@@ -25,7 +25,7 @@ class Counted:
         self.memory = MemoryStore(now_ms=self.app.clock.now_ms)
         self.store = CountingStore(DelayingStore(self.memory, seconds))
 
-    async def start(self, *grants: JsonObject) -> "Counted":
+    async def start(self, *grants: JsonObject) -> "CountedCatalog":
         self.app.store = self.memory
         await self.app.start()
         await self.app.catalog()
@@ -61,17 +61,17 @@ def within(cost: tuple[int, int], depth: int, calls: int) -> bool:
 
 
 @pytest.fixture
-async def counted() -> Counted:
-    return await Counted().start()
+async def counted() -> CountedCatalog:
+    return await CountedCatalog().start()
 
 
-async def test_a_warm_load_takes_one_call_more_and_is_no_deeper(counted: Counted) -> None:
+async def test_a_warm_load_takes_one_call_more_and_is_no_deeper(counted: CountedCatalog) -> None:
     client = counted.client("reader")
     await counted.cost(client, "GET", T)
     assert await counted.cost(client, "GET", T) == (1, 2 + 1)
 
 
-async def test_a_warm_load_of_a_governed_table_takes_no_more(counted: Counted) -> None:
+async def test_a_warm_load_of_a_governed_table_takes_no_more(counted: CountedCatalog) -> None:
     owner = counted.app.client("root")
     client = counted.client("reader")
     patch: JsonObject = {"arco.owner": "ada", "arco.column.1.tag.pii": "none"}
@@ -81,20 +81,20 @@ async def test_a_warm_load_of_a_governed_table_takes_no_more(counted: Counted) -
     assert await counted.cost(client, "GET", f"{T}/governance") == (1, 1 + 1)
 
 
-async def test_a_warm_head_takes_one_call_more(counted: Counted) -> None:
+async def test_a_warm_head_takes_one_call_more(counted: CountedCatalog) -> None:
     client = counted.client("reader")
     await counted.cost(client, "HEAD", T)
     assert await counted.cost(client, "HEAD", T) == (1, 1 + 1)
 
 
-async def test_a_warm_commit_takes_one_call_more(counted: Counted) -> None:
+async def test_a_warm_commit_takes_one_call_more(counted: CountedCatalog) -> None:
     client = counted.client()
     await counted.cost(client, "POST", T, SET, counted.app.key())
     assert within(await counted.cost(client, "POST", T, SET, counted.app.key()), 3, 7 + 1)
     assert within(await counted.cost(client, "POST", T, SET), 3, 5 + 1)
 
 
-async def test_a_warm_create_takes_one_call_more(counted: Counted) -> None:
+async def test_a_warm_create_takes_one_call_more(counted: CountedCatalog) -> None:
     client = counted.client()
     await counted.cost(client, "POST", f"{DB}/tables", table_request("a"))
     assert within(await counted.cost(client, "POST", f"{DB}/tables", table_request("b")), 3, 7 + 1)
@@ -102,7 +102,7 @@ async def test_a_warm_create_takes_one_call_more(counted: Counted) -> None:
     assert within(await counted.cost(client, "POST", f"{DB}/tables", table_request("c"), key), 3, 9 + 1)
 
 
-async def test_a_page_of_a_list_takes_the_two_heads_more(counted: Counted) -> None:
+async def test_a_page_of_a_list_takes_the_two_heads_more(counted: CountedCatalog) -> None:
     client = counted.client()
     first = await client.get(f"{DB}/tables?pageSize=1&pageToken=")
     token = first.json["next-page-token"]
@@ -110,7 +110,7 @@ async def test_a_page_of_a_list_takes_the_two_heads_more(counted: Counted) -> No
     assert within(await counted.cost(client, "GET", f"{DB}/tables?pageSize=1&pageToken={token}"), 2, 2 + 2)
 
 
-async def test_a_refusal_on_what_is_cached_is_read_again_once(counted: Counted) -> None:
+async def test_a_refusal_on_what_is_cached_is_read_again_once(counted: CountedCatalog) -> None:
     client = counted.client("reader")
     await client.get(T)
     with counted.store.measure() as measured:
@@ -118,7 +118,7 @@ async def test_a_refusal_on_what_is_cached_is_read_again_once(counted: Counted) 
     assert within((measured.depth, measured.calls), 2, 4)
 
 
-async def test_handlers_that_look_at_nothing_take_the_two_heads(counted: Counted) -> None:
+async def test_handlers_that_look_at_nothing_take_the_two_heads(counted: CountedCatalog) -> None:
     client = counted.client("reader")
     await client.get(T)
     assert await counted.cost(client, "POST", f"{T}/metrics", scan_report()) == (1, 2)
@@ -127,7 +127,7 @@ async def test_handlers_that_look_at_nothing_take_the_two_heads(counted: Counted
 @pytest.mark.parametrize("tables", [20, 200])
 async def test_a_check_reads_only_the_chain_of_one_object(tables: int) -> None:
     """However many tables and grants there are, and however finely they are spilled."""
-    counted = await Counted(Settings("-", spill=Limits(embedded=2_000, segment=4_000)), seconds=0.0).start()
+    counted = await CountedCatalog(Settings("-", spill=Limits(embedded=2_000, segment=4_000)), seconds=0.0).start()
     for place in range(tables):
         name = f"t{place:04d}"
         assert (await counted.manager.post(f"{DB}/tables", table_request(name))).status == 200

@@ -1,5 +1,5 @@
-"""Becoming somebody else behind a gateway: by headers and tokens that it passes on, by what it says of nobody, and by
-names that its callers choose."""
+"""Attempts to get another identity behind a gateway: by headers and tokens that it passes on, by missing identities,
+and by names that its callers choose."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ PRINCIPALS = f"{MANAGEMENT}/principals"
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway in front of an app, which says this of each request."""
+    """A gateway in front of an app, which adds this event to each request."""
 
     app: Asgi
     event: Any
@@ -49,7 +49,7 @@ def signed(arn: str) -> dict[str, object]:
     return {"authorizer": {"iam": {"userArn": arn}}}
 
 
-def told(**claims: str) -> dict[str, object]:
+def with_claims(**claims: str) -> dict[str, object]:
     return {"authorizer": {"jwt": {"claims": {"iss": ISSUER, **claims}}}}
 
 
@@ -91,15 +91,15 @@ async def company() -> Company:
     return await Company().open()
 
 
-async def test_whom_the_gateway_verified_may_do_what_it_was_granted(company: Company) -> None:
-    for context in (signed(f"{BOSS}/job"), told(sub="owner")):
+async def test_a_caller_that_the_gateway_verified_may_use_its_grants(company: Company) -> None:
+    for context in (signed(f"{BOSS}/job"), with_claims(sub="owner")):
         assert (await company.behind(event("apia", **context)).get(PRINCIPALS)).status == 200
         assert (await company.behind(event("apib", **context)).get(PRINCIPALS)).status == 401
-    for context in (signed(f"{EVE}/job"), told(sub="eve")):
+    for context in (signed(f"{EVE}/job"), with_claims(sub="eve")):
         assert (await company.behind(event("apia", **context)).get(PRINCIPALS)).status == 403
 
 
-async def is_nobody(client: Client, **headers: str) -> bool:
+async def is_unauthenticated(client: Client, **headers: str) -> bool:
     answers = [await client.get(target, **headers) for target in (CONFIG, NAMESPACES, PRINCIPALS)]
     return {answer.status for answer in answers} == {401}
 
@@ -137,12 +137,12 @@ VALUES = (
 )
 
 
-async def test_no_header_tells_what_the_gateway_did_not_say(company: Company) -> None:
-    nobody = company.behind(event("apia"))
+async def test_no_header_replaces_a_missing_identity_of_the_gateway(company: Company) -> None:
+    stranger = company.behind(event("apia"))
     eve = company.behind(event("apia", **signed(f"{EVE}/job")))
     no_gateway = Client(company.serve())
     for name, value in product(NAMES, VALUES):
-        assert (await nobody.get(PRINCIPALS, **{name: value})).status == 401, (name, value)
+        assert (await stranger.get(PRINCIPALS, **{name: value})).status == 401, (name, value)
         assert (await no_gateway.get(PRINCIPALS, **{name: value})).status == 401, (name, value)
         assert (await eve.get(PRINCIPALS, **{name: value})).status == 403, (name, value)
     assert len(NAMES) * len(VALUES) > 200
@@ -154,14 +154,16 @@ APIS: Sequence[object] = (
 )
 
 
-@pytest.mark.parametrize("context", [signed(f"{BOSS}/x"), told(sub="owner"), {}], ids=["signed", "token", "nothing"])
+@pytest.mark.parametrize(
+    "context", [signed(f"{BOSS}/x"), with_claims(sub="owner"), {}], ids=["signed", "token", "nothing"]
+)
 async def test_only_apis_that_are_known_are_believed(company: Company, context: dict[str, object]) -> None:
     for api, header in product(APIS, ("a", "b", "c", "")):
-        assert await is_nobody(company.behind(event(api, **context)), polaris_realm=header), (api, header)
+        assert await is_unauthenticated(company.behind(event(api, **context)), polaris_realm=header), (api, header)
 
 
 def sessions() -> Iterator[str]:
-    """Names that whoever may assume a role chooses for the session."""
+    """Names of sessions, which the caller that assumes a role chooses."""
     others = (BOSS, f"{BOSS}/x", "boss", ":assumed-role/boss", "../boss", "boss/../boss", "x aws " + BOSS)
     for other, left, right in product(
         others, ("", "/", ":", "../", "x", "\n", "%2f", "\x00", ",", "\\"), ("", "/", "\n", " ")
@@ -169,7 +171,7 @@ def sessions() -> Iterator[str]:
         yield f"{left}{other}{right}"
 
 
-async def test_the_name_of_a_session_makes_nobody_somebody_else(company: Company) -> None:
+async def test_the_name_of_a_session_gives_no_other_identity(company: Company) -> None:
     tries = 0
     for session, form in product(sessions(), ("iam", "identity")):
         arn = f"{EVE}/{session}"
@@ -181,7 +183,7 @@ async def test_the_name_of_a_session_makes_nobody_somebody_else(company: Company
     assert tries > 400
 
 
-async def test_the_claims_of_a_token_make_nobody_somebody_else(company: Company) -> None:
+async def test_the_claims_of_a_token_give_no_other_identity(company: Company) -> None:
     subjects = (
         *(
             BOSS,
@@ -227,10 +229,10 @@ async def test_roles_that_a_token_names_are_none_that_its_principal_does_not_hav
         "ALL",
         "PRINCIPAL_ROLE:ALL",
     ):
-        eve = company.behind(event("apia", **told(sub="eve", groups=text)), roles_claim="groups")
+        eve = company.behind(event("apia", **with_claims(sub="eve", groups=text)), roles_claim="groups")
         assert (await eve.get(PRINCIPALS)).status in (401, 403), text
     for text in ("", "[]", "Service_admin", "service_admin2", "[a b]", "ALL", "*", "PRINCIPAL_ROLE:ALL"):
-        owner = company.behind(event("apia", **told(sub="owner", groups=text)), roles_claim="groups")
+        owner = company.behind(event("apia", **with_claims(sub="owner", groups=text)), roles_claim="groups")
         assert (await owner.get(PRINCIPALS)).status in (401, 403), text
 
 
@@ -238,7 +240,7 @@ async def test_roles_that_a_token_names_are_none_that_its_principal_does_not_hav
 
 
 @dataclass
-class Asked:
+class AzureRequest:
     """A request as the platform passes it on."""
 
     method: str
@@ -249,11 +251,11 @@ class Asked:
 
 
 async def ask(app: Asgi, endpoint: FunctionsEndpoint, headers: Mapping[str, str]) -> int:
-    return (await respond(app, Asked("GET", {TARGET: PRINCIPALS, **headers}), endpoint)).status
+    return (await respond(app, AzureRequest("GET", {TARGET: PRINCIPALS, **headers}), endpoint)).status
 
 
 def principal(*claims: tuple[str, object], **more: object) -> str:
-    """What App Service says of a caller."""
+    """The header of App Service about a caller."""
     listed = [{"typ": name, "val": value} for name, value in claims]
     return base64.b64encode(json.dumps({"auth_typ": "aad", "claims": listed, **more}).encode()).decode()
 
@@ -261,7 +263,7 @@ def principal(*claims: tuple[str, object], **more: object) -> str:
 OWNER = principal(("iss", ISSUER), ("sub", "owner"))
 
 
-async def test_what_app_service_verified_counts_only_where_it_asks(company: Company) -> None:
+async def test_identities_of_app_service_count_only_with_its_authentication(company: Company) -> None:
     app = company.serve()
     assert await ask(app, FunctionsEndpoint.EASY_AUTH, {"X-MS-CLIENT-PRINCIPAL": OWNER}) == 200
     for spelled in ("x-ms-client-principal", "X-MS-CLIENT-PRINCIPAL", "X-Ms-Client-Principal", "x_ms_client_principal"):
@@ -269,7 +271,7 @@ async def test_what_app_service_verified_counts_only_where_it_asks(company: Comp
             assert await ask(app, FunctionsEndpoint.UNAUTHENTICATED, {spelled: OWNER, **more}) == 401
 
 
-async def test_whatever_else_app_service_passes_on_is_nobody(company: Company) -> None:
+async def test_other_headers_of_app_service_give_no_identity(company: Company) -> None:
     app, tries = company.serve(), 0
     cut = [OWNER[:end] for end in range(0, len(OWNER) - 4, 2)]
     changed = [f"{OWNER[:at]}!{OWNER[at + 1 :]}" for at in range(0, len(OWNER), 2)]
@@ -293,7 +295,7 @@ async def test_whatever_else_app_service_passes_on_is_nobody(company: Company) -
 LONG_NAME = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier"
 
 
-async def test_two_claims_that_differ_on_who_somebody_is_are_nobody(company: Company) -> None:
+async def test_two_different_claims_of_an_object_id_give_no_identity(company: Company) -> None:
     app = company.serve()
     for names in (("sub", LONG_NAME), (LONG_NAME, "sub"), ("sub", "sub"), (LONG_NAME, LONG_NAME)):
         for subjects in (("owner", "eve"), ("eve", "owner")):

@@ -54,7 +54,7 @@ def write_keys(file: Path) -> None:
 
 @asynccontextmanager
 async def keys_by_namespace(file: Path) -> AsyncIterator[tuple[Fixture, Client]]:
-    """A lake with a key for the folder of each namespace, and whoever may do everything in one of them."""
+    """A lake with a key for the folder of each namespace, and a principal with all privileges in one of them."""
     write_keys(file)
     async with lake(stsUnavailable=True) as it:
         static = StaticIssuer(str(file), it.app.clock.now_ms, 3_600)
@@ -138,7 +138,7 @@ def requests(place: str, name: str) -> Iterator[tuple[str, JsonObject]]:
     yield "/v1/lake/namespaces", {"namespace": ["db", name], "properties": {"location": place}}
 
 
-async def test_whoever_may_do_everything_in_one_namespace_gets_no_key_of_anothers_folder(tmp_path: Path) -> None:
+async def test_all_privileges_in_one_namespace_give_no_key_of_anothers_folder(tmp_path: Path) -> None:
     async with keys_by_namespace(tmp_path / "keys.json") as (_, seeker):
         tries = [each for place in beside(THEIRS) for each in requests(place, "new")]
         for target, body in tries:
@@ -230,14 +230,14 @@ async def test_whatever_ends_a_right_ends_keys_and_signatures_on_every_server_an
 
         await end(it)
 
-        for client, asked, table in product((seeker, elsewhere), (VENDED, EITHER), (T, f"{TABLES}/new")):
+        for client, requested, table in product((seeker, elsewhere), (VENDED, EITHER), (T, f"{TABLES}/new")):
             answers = [
-                await client.get(table, **asked),
-                await client.get(table, **asked, if_none_match=tag),
+                await client.get(table, **requested),
+                await client.get(table, **requested, if_none_match=tag),
                 await client.get(f"{table}/credentials"),
                 await client.post(f"{table}/sign", to_sign("GET", f"{file}/1")),
-                await client.post(TABLES, created, **asked, idempotency_key=key),
-                await client.post(TABLES, staged, **asked, idempotency_key=another),
+                await client.post(TABLES, created, **requested, idempotency_key=key),
+                await client.post(TABLES, staged, **requested, idempotency_key=another),
             ]
             for answer in answers:
                 assert b"mine-" not in answer.body, answer.body
@@ -260,7 +260,7 @@ async def test_no_spelling_takes_a_catalogs_manager_into_another_catalog_or_its_
         await it.app.catalog("other", base=other, storage=it.storage)
         manager, before = await manager_of(it), await it.app.ok("GET", "catalogs/lake")
         forbidden = [Location.parse(other), Location.parse("s3://bucket/_realm")]
-        told = cast(JsonObject, before["storageConfigInfo"])
+        configuration = cast(JsonObject, before["storageConfigInfo"])
         places = [*beside(other), *beside("s3://bucket/_realm"), *beside("s3://bucket/lake/_catalog")]
         places += [
             "s3://bucket/%6fther/x",
@@ -272,11 +272,11 @@ async def test_no_spelling_takes_a_catalogs_manager_into_another_catalog_or_its_
         version = before["entityVersion"]
         for place in places:
             base: JsonObject = {"default-base-location": place}
-            listed: JsonObject = {**told, "allowedLocations": ["s3://bucket/lake", place]}
+            listed: JsonObject = {**configuration, "allowedLocations": ["s3://bucket/lake", place]}
             for change in (
                 {"properties": base},
                 {"storageConfigInfo": listed},
-                {"properties": base, "storageConfigInfo": told},
+                {"properties": base, "storageConfigInfo": configuration},
             ):
                 body: JsonObject = {"currentEntityVersion": version, **cast(JsonObject, change)}
                 answer = await it.app.manage("PUT", "catalogs/lake", body, manager)
@@ -306,7 +306,7 @@ CONFIGURATIONS: Sequence[JsonObject] = (
 )
 
 
-async def test_what_the_operator_allows_is_told_to_nobody_who_may_not_change_catalogs() -> None:
+async def test_only_principals_that_may_change_catalogs_learn_what_the_operator_allows() -> None:
     async with lake() as it:
         it.app.storage_policy = StoragePolicy.of([ENDPOINT, it.sts.uri], ["arn:aws:iam::123456789012:role/lake*"])
         seekers = [
@@ -315,8 +315,8 @@ async def test_what_the_operator_allows_is_told_to_nobody_who_may_not_change_cat
             await it.app.principal("writer", on_namespace("TABLE_FULL_METADATA", "db")),
             await it.app.principal("lister", on_catalog("CATALOG_READ_PROPERTIES")),
         ]
-        for seeker, said, name in product(seekers, CONFIGURATIONS, ("lake", "none")):
-            config: JsonObject = {**it.storage, **said, "allowedLocations": ["s3://bucket/new"]}
+        for seeker, configuration, name in product(seekers, CONFIGURATIONS, ("lake", "none")):
+            config: JsonObject = {**it.storage, **configuration, "allowedLocations": ["s3://bucket/new"]}
             base: JsonObject = {"default-base-location": "s3://bucket/new"}
             catalog: JsonObject = {"name": name, "properties": base, "storageConfigInfo": config}
             change: JsonObject = {"currentEntityVersion": 1, "storageConfigInfo": config}
@@ -324,12 +324,12 @@ async def test_what_the_operator_allows_is_told_to_nobody_who_may_not_change_cat
                 await it.app.manage("POST", "catalogs", {"catalog": catalog}, seeker),
                 await it.app.manage("PUT", f"catalogs/{name}", change, seeker),
             ):
-                assert answer.status in (403, 404), (said, answer.status, answer.body)
+                assert answer.status in (403, 404), (configuration, answer.status, answer.body)
 
 
 # What was vended to others.
 
-ASKED: Sequence[dict[str, str]] = ({}, VENDED, SIGNED, EITHER)
+REQUESTED: Sequence[dict[str, str]] = ({}, VENDED, SIGNED, EITHER)
 
 
 def secrets_in(answer: Answer) -> bool:
@@ -347,18 +347,20 @@ async def test_no_tag_of_another_principal_or_time_gets_or_keeps_credentials() -
         }
 
         async def tags() -> list[str]:
-            answers = [await clients[name].get(T, **asked) for name in ("owner", "reader") for asked in ASKED]
+            answers = [
+                await clients[name].get(T, **requested) for name in ("owner", "reader") for requested in REQUESTED
+            ]
             return [answer.headers["ETag"] for answer in answers if answer.status == 200]
 
         held = await tags()
         await it.app.clock.sleep(LIFETIME_MS / 2_000 + 1)
         held += await tags()
         held += ['"*"', "*", ", ".join(held), *(f"W/{tag.removeprefix('W/')}" for tag in held)]
-        for path, asked, tag in product((T, f"{T}/credentials"), ASKED, held):
-            headers = {**asked, "if_none_match": tag}
+        for path, requested, tag in product((T, f"{T}/credentials"), REQUESTED, held):
+            headers = {**requested, "if_none_match": tag}
             for name in ("looker", "stranger"):
                 answer = await clients[name].get(path, **headers)
-                allowed = name == "looker" and path == T and not asked
+                allowed = name == "looker" and path == T and not requested
                 assert answer.status in ((200, 304) if allowed else (403, 404)), (name, path, tag)
                 assert not secrets_in(answer)
                 assert answer.status != 304 or not answer.body
@@ -366,5 +368,5 @@ async def test_no_tag_of_another_principal_or_time_gets_or_keeps_credentials() -
             assert head.status in (404, 405)
             assert head.body == b""
         await it.app.revoke("reader", grant)
-        for asked, tag in product(ASKED, held):
-            assert (await clients["reader"].get(T, **asked, if_none_match=tag)).status == 404
+        for requested, tag in product(REQUESTED, held):
+            assert (await clients["reader"].get(T, **requested, if_none_match=tag)).status == 404

@@ -64,8 +64,8 @@ class Fixture:
 
     @property
     def policies(self) -> list[str]:
-        """The session policies that were asked for, in order."""
-        return [asked.form["Policy"] for asked in self.sts.asked]
+        """The session policies of all requests to STS, in order."""
+        return [request.form["Policy"] for request in self.sts.asked]
 
     async def stored(self) -> bytes:
         """Everything in the store."""
@@ -122,7 +122,7 @@ def location_of(answer: Answer) -> str:
     return str(metadata["location"])
 
 
-async def test_a_warm_load_with_credentials_that_are_cached_asks_for_nothing_more() -> None:
+async def test_a_warm_load_with_cached_credentials_sends_no_further_request() -> None:
     async with lake() as it:
         await it.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
         assert it.app.store is not None
@@ -147,10 +147,10 @@ async def test_a_reader_gets_credentials_that_only_read_its_table() -> None:
 
         (credential,) = credentials_of(loaded)
         assert credential == {"prefix": location_of(loaded), "config": config_of(loaded)}
-        told = config_of(loaded)
-        assert told["client.refresh-credentials-endpoint"] == "v1/lake/namespaces/db/tables/t/credentials"
-        assert int(told["s3.session-token-expires-at-ms"]) == it.app.clock.now_ms() // 1000 * 1000 + LIFETIME_MS
-        assert (told["s3.endpoint"], told["s3.access-key-id"]) == (ENDPOINT, "ASIA1")
+        config = config_of(loaded)
+        assert config["client.refresh-credentials-endpoint"] == "v1/lake/namespaces/db/tables/t/credentials"
+        assert int(config["s3.session-token-expires-at-ms"]) == it.app.clock.now_ms() // 1000 * 1000 + LIFETIME_MS
+        assert (config["s3.endpoint"], config["s3.access-key-id"]) == (ENDPOINT, "ASIA1")
         assert loaded.headers["Cache-Control"] == "no-store"
         (policy,) = it.policies
         files = f"arn:aws:s3:::{location_of(loaded).removeprefix('s3://')}"
@@ -199,7 +199,7 @@ async def test_a_revocation_ends_vending_with_the_next_request_on_another_server
 
 
 @pytest.mark.parametrize(
-    ("asked", "vended", "signed"),
+    ("requested", "vended", "signed"),
     [
         (None, False, False),
         ("", False, False),
@@ -209,9 +209,9 @@ async def test_a_revocation_ends_vending_with_the_next_request_on_another_server
         ("vended-credentials,remote-signing", True, False),
     ],
 )
-async def test_clients_are_told_of_a_way_that_they_know(asked: str | None, vended: bool, signed: bool) -> None:
+async def test_clients_get_a_way_of_access_that_they_request(requested: str | None, vended: bool, signed: bool) -> None:
     async with lake() as it:
-        headers = {} if asked is None else {"x_iceberg_access_delegation": asked}
+        headers = {} if requested is None else {"x_iceberg_access_delegation": requested}
         loaded = await it.owner.get(T, **headers)
 
         assert bool(credentials_of(loaded)) == vended
@@ -368,7 +368,7 @@ async def test_a_staged_table_comes_with_credentials_for_where_it_may_lie() -> N
 
 
 def staged_path(staged: Answer, what: str) -> str:
-    """Where a client that staged a table is told to get more of this."""
+    """The path at which a client that staged a table gets new credentials."""
     name = {"credentials": "client.refresh-credentials-endpoint", "sign": "signer.endpoint"}[what]
     return f"/{config_of(staged)[name]}"
 
@@ -408,7 +408,7 @@ async def test_a_place_for_a_staged_table_opens_nothing_that_a_staged_table_coul
         reader = await it.app.principal("reader", reads)
         creator = await it.app.principal("creator", creates)
         stranger = await it.app.principal("stranger")
-        asked = len(it.sts.asked)
+        before = len(it.sts.asked)
 
         def place(location: str, what: str = "credentials") -> str:
             return f"/v1/lake/namespaces/db/tables/new/{what}?staged-location={quote(location, safe='')}"
@@ -430,7 +430,7 @@ async def test_a_place_for_a_staged_table_opens_nothing_that_a_staged_table_coul
             place(dropped)
         )
         assert (outside.status, kept.status) == (404, 404)
-        assert len(it.sts.asked) == asked
+        assert len(it.sts.asked) == before
         assert (await writer.get(place(f"{DB}/free"))).status == 200
 
 
@@ -478,7 +478,7 @@ async def test_a_location_that_the_catalog_no_longer_allows_is_not_vended() -> N
         assert allows(it.policies[0], "s3:GetObject", f"arn:aws:s3:::{home.removeprefix('s3://')}/1")
 
 
-async def test_a_client_is_told_that_nothing_changed_only_while_it_would_get_the_same_credentials() -> None:
+async def test_a_client_gets_a_304_only_while_its_credentials_are_the_current_ones() -> None:
     async with lake() as it:
         grant = on_table("TABLE_WRITE_DATA", "db", "t")
         writer = await it.app.principal("writer", grant, on_table("TABLE_READ_DATA", "db", "t"))
@@ -564,22 +564,22 @@ async def test_the_configuration_names_both_endpoints_where_there_are_realms() -
         assert {f"GET {table}/credentials", f"POST {table}/sign"} <= {*map(str, endpoints)}
 
 
-async def test_delegation_asks_the_store_nothing_more_while_credentials_are_remembered() -> None:
+async def test_delegation_reads_nothing_more_while_credentials_are_cached() -> None:
     async with lake() as it:
         store = it.app.store
         assert isinstance(store, MemoryStore)
-        get, asked = store.get, list[str]()
+        get, keys = store.get, list[str]()
 
         async def counted(key: str, if_changed_from: Version | None = None) -> object:
-            asked.append(key)
+            keys.append(key)
             return await get(key, if_changed_from)
 
         store.get = counted  # type: ignore[method-assign,assignment]
         calls: list[list[str]] = []
         for headers in (VENDED, {}, VENDED, SIGNED):
-            asked.clear()
+            keys.clear()
             assert (await it.owner.get(T, **headers)).status == 200
-            calls.append(sorted(asked))
+            calls.append(sorted(keys))
         assert calls[1] == calls[2] == calls[3]
         assert len(it.sts.asked) == 1
 
@@ -596,7 +596,7 @@ def test_a_server_whose_clients_ask_for_no_access_imports_nothing_of_it() -> Non
 
 
 @pytest.mark.parametrize("name", ["endpoint", "endpointInternal", "stsEndpoint"])
-async def test_whoever_makes_or_changes_a_catalog_chooses_no_host_for_the_servers_requests(name: str) -> None:
+async def test_creating_or_changing_a_catalog_chooses_no_host_for_the_servers_requests(name: str) -> None:
     async with fake_cloud(text(answer())) as elsewhere, lake() as it:
         catalog = await it.app.ok("GET", "catalogs/lake")
         storage: JsonObject = {**cast(JsonObject, catalog["storageConfigInfo"]), name: elsewhere.uri}
@@ -616,7 +616,7 @@ async def test_whoever_makes_or_changes_a_catalog_chooses_no_host_for_the_server
         assert elsewhere.asked == []
 
 
-async def test_an_endpoint_that_the_operator_no_longer_allows_is_asked_for_nothing() -> None:
+async def test_an_endpoint_that_the_operator_no_longer_allows_gets_no_request() -> None:
     async with lake() as it:
         it.app.vending = lambda: Vending(it.issuers, it.app.clock.now_ms, it.outcomes.append)
         owner = it.app.client("owner", app=it.app.serve())

@@ -34,28 +34,29 @@ class LoggedLake:
         return self
 
     def denial(self) -> tuple[object, object, object]:
-        """What the line of the last request says, and its span, which must agree: the privilege, on what, how many."""
+        """The denial in the line of the last request, which its span must equal: the privilege, the securable, the
+        number."""
         line = loads(self.lines[-1].encode())
         assert isinstance(line, dict)
         span = next(span for span in reversed(self.spans.get_finished_spans()) if span.parent is None)
         attributes = span.attributes or {}
-        told = line.get("denied"), line.get("denied_on"), line["Denials"]
-        assert (attributes.get("arco.denied"), attributes.get("arco.denied_on"), attributes["arco.denials"]) == told
+        denial = line.get("denied"), line.get("denied_on"), line["Denials"]
+        assert (attributes.get("arco.denied"), attributes.get("arco.denied_on"), attributes["arco.denials"]) == denial
         assert line["principal"] != "anonymous"
         assert str(line["route"]).startswith(("/v1/{prefix}", "/api/management/v1"))
-        return told
+        return denial
 
     def client(self, name: str) -> Client:
         return self.app.client(name)
 
 
-async def test_a_denial_says_what_was_lacking_and_on_what() -> None:
+async def test_a_denial_names_the_privilege_and_the_securable() -> None:
     lake = await LoggedLake().start()
     reader = await lake.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
 
     assert (await reader.post(T, SET)).status == 403
     assert lake.denial() == ("TABLE_SET_PROPERTIES", f"table {lake.table}", 1)
-    assert (await reader.get(f"{DB}/tables/nobody-knows")).status == 404
+    assert (await reader.get(f"{DB}/tables/missing")).status == 404
     assert lake.denial() == ("TABLE_READ_PROPERTIES", "table", 1)
     assert (await reader.post(NAMESPACES, {"namespace": ["n"]})).status == 403
     assert lake.denial() == ("NAMESPACE_CREATE", "catalog", 1)
@@ -85,7 +86,7 @@ async def test_a_denial_that_is_replayed_counts_once() -> None:
     assert (await reader.post(T, SET, idempotency_key=key)).status == 403
 
 
-async def test_no_token_and_no_name_is_in_what_is_told_of_a_denial() -> None:
+async def test_no_token_and_no_name_is_in_the_lines_and_spans_of_a_denial() -> None:
     lake = await LoggedLake().start()
     await lake.app.principal("hunter2", on_table("TABLE_READ_DATA", "db", "t"))
     token = "r/" + lake.app.ids["r", "hunter2"] + "/hunter2-role"
@@ -97,6 +98,6 @@ async def test_no_token_and_no_name_is_in_what_is_told_of_a_denial() -> None:
     assert (await client.get(f"{DB}/tables/hunter2")).status == 404
     assert (await client.get("/v1/hunter2/namespaces")).status == 404
 
-    told = "\n".join([*lake.lines[began:], *(span.to_json() for span in lake.spans.get_finished_spans())])
-    assert "hunter2" not in told
-    assert "Bearer" not in told
+    emitted = "\n".join([*lake.lines[began:], *(span.to_json() for span in lake.spans.get_finished_spans())])
+    assert "hunter2" not in emitted
+    assert "Bearer" not in emitted

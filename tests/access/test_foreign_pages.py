@@ -75,7 +75,7 @@ def look_alikes() -> Iterator[str]:
 
 
 def allows(answer: Answer) -> bool:
-    """Whether it tells a browser that a page may read it."""
+    """Whether an answer has the header by which a browser lets a page read it."""
     return any(name.lower().startswith("access-control-") for name in answer.headers)
 
 
@@ -85,12 +85,12 @@ async def test_no_page_of_an_origin_that_looks_alike_is_answered() -> None:
     tries = 0
     for origin, target in product([each for each in {*look_alikes()} if each != CONSOLE], TARGETS):
         page = {"host": "127.0.0.1:8181", "origin": origin}
-        asks = {**page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        preflight = {**page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
         answers = [
             await app.root.send("GET", target, headers=page),
             await app.root.send("POST", target, b'{"namespace": ["stolen"]}', {**page, "content-type": "text/plain"}),
             await app.root.send("POST", target, b'{"namespace": ["stolen"]}', page),
-            await app.root.send("OPTIONS", target, headers=asks),
+            await app.root.send("OPTIONS", target, headers=preflight),
         ]
         for answer in answers:
             tries += 1
@@ -111,7 +111,7 @@ async def test_an_allowed_page_is_let_in_by_nothing_but_a_token() -> None:
             assert answer.status == 401, (method, target, answer.status)
             assert "access-control-allow-credentials" not in {name.lower() for name in answer.headers}
     rebound = await app.root.get(NAMESPACES, host="evil.example", origin=CONSOLE)
-    assert rebound.status in (200, 403)  # the server is asked on no loopback here, where any name will do
+    assert rebound.status in (200, 403)  # the request does not come over loopback, so any host name is allowed
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """Access to the files of generic tables over HTTP: for one base location alone, by the grants of the moment, or not at
-all, and then the client is told so."""
+all, and then the client gets an error."""
 
 from typing import cast
 
@@ -16,7 +16,7 @@ FILES = "arn:aws:s3:::bucket/lake/db/generic"
 
 
 async def make(it: Fixture, **more: str) -> Answer:
-    """Makes the generic table `g`, and asks for access to its files."""
+    """Makes the generic table `g`, and requests access to its files."""
     return await it.owner.post(GENERIC, {"name": "g", "format": "delta", **more}, **VENDED)
 
 
@@ -54,16 +54,16 @@ async def test_a_reader_gets_credentials_that_only_read_it() -> None:
         assert not allows(it.policies[-1], "s3:PutObject", f"{FILES}/g/1.parquet")
 
 
-async def test_whoever_gets_no_access_is_refused() -> None:
+async def test_a_load_without_access_is_refused() -> None:
     async with lake() as it:
         assert (await make(it, **{"base-location": BASE})).status == 200
         looker = await it.app.principal("looker", on_catalog("TABLE_READ_PROPERTIES"))
         stranger = await it.app.principal("stranger", on_table("TABLE_READ_DATA", "db", "t"))
-        asked = len(it.sts.asked)
+        before = len(it.sts.asked)
 
         assert (await looker.get(f"{GENERIC}/g")).status == 200
         assert ((await load(looker)).status, (await load(stranger)).status) == (403, 404)
-        assert len(it.sts.asked) == asked
+        assert len(it.sts.asked) == before
 
 
 async def test_a_table_without_a_place_is_made_and_gives_no_access() -> None:

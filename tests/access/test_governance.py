@@ -1,4 +1,4 @@
-"""Who may look at governance, and who may change it: a stranger, a reader, a writer, and whoever governs."""
+"""The rights to read and to change governance of a stranger, a reader, a writer, and a principal that governs."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ async def governor(lake: Lake) -> Client:
 
 
 @pytest.mark.parametrize("of", EVERYTHING)
-async def test_whoever_governs_may_and_readers_see_it(of: str) -> None:
+async def test_a_principal_that_governs_may_change_it_and_readers_see_it(of: str) -> None:
     lake = await Lake().start()
     reader = await lake.app.principal("reader", *map(on_catalog, READS))
 
@@ -38,9 +38,9 @@ async def test_whoever_governs_may_and_readers_see_it(of: str) -> None:
     [READS, ("CATALOG_MANAGE_CONTENT",), ("CATALOG_MANAGE_METADATA",), ("CATALOG_MANAGE_ACCESS",)],
     ids=" ".join,
 )
-async def test_nobody_else_may_whatever_else_they_may(of: str, grants: Sequence[str]) -> None:
+async def test_no_other_privileges_allow_it(of: str, grants: Sequence[str]) -> None:
     lake = await Lake().start()
-    client = await lake.app.principal("somebody", *map(on_catalog, grants))
+    client = await lake.app.principal("another", *map(on_catalog, grants))
 
     refused = await client.post(f"{of}/governance", OWNED)
 
@@ -49,7 +49,7 @@ async def test_nobody_else_may_whatever_else_they_may(of: str, grants: Sequence[
 
 
 @pytest.mark.parametrize("of", EVERYTHING)
-async def test_a_stranger_is_told_nothing(of: str) -> None:
+async def test_a_stranger_learns_nothing(of: str) -> None:
     lake = await Lake().start()
     stranger = await lake.app.principal("stranger")
 
@@ -111,14 +111,14 @@ async def test_it_is_one_realms_own() -> None:
 
 MANAGED = "/api/management/v1/catalogs/lake/namespaces/db"
 IN_BOTH = (DB, MANAGED), (T, f"{MANAGED}/tables/t"), (f"{DB}/views/v", f"{MANAGED}/views/v")
-"""The same thing in the API of a catalog, and in the one of management."""
+"""The paths of one object in the API of a catalog and in that of management."""
 
 
 class TestManagement:
     """The API of management has the same documents, under the same rules."""
 
     @pytest.mark.parametrize(("ours", "managed"), IN_BOTH)
-    async def test_what_is_said_in_one_api_is_shown_in_the_other(self, ours: str, managed: str) -> None:
+    async def test_a_change_in_one_api_is_visible_in_the_other(self, ours: str, managed: str) -> None:
         lake = await Lake().start()
         client = await governor(lake)
 
@@ -131,9 +131,9 @@ class TestManagement:
 
     @pytest.mark.parametrize(("ours", "managed"), IN_BOTH)
     @pytest.mark.parametrize("grants", [READS, ("CATALOG_MANAGE_CONTENT",), ("CATALOG_MANAGE_ACCESS",)], ids=" ".join)
-    async def test_nobody_else_may_there_either(self, ours: str, managed: str, grants: Sequence[str]) -> None:
+    async def test_no_other_privileges_allow_it_there(self, ours: str, managed: str, grants: Sequence[str]) -> None:
         lake = await Lake().start()
-        client = await lake.app.principal("somebody", *map(on_catalog, grants))
+        client = await lake.app.principal("another", *map(on_catalog, grants))
 
         refused = await client.post(f"{managed}/governance", OWNED)
 
@@ -161,7 +161,7 @@ class TestManagement:
         assert (answer.status, answer.error_type) == (400, "BadRequestException")
 
     @pytest.mark.parametrize(("path", "kind"), [("", "Namespace"), ("/tables/x", "Table"), ("/views/x", "View")])
-    async def test_what_is_missing_is_said_to_be_missing(self, path: str, kind: str) -> None:
+    async def test_a_missing_object_is_not_found(self, path: str, kind: str) -> None:
         lake = await Lake().start()
         client, managed = await governor(lake), MANAGED if path else f"{MANAGED}x"
 

@@ -28,10 +28,10 @@ async def test_a_stranger_finds_no_catalog() -> None:
     assert [(answer.status, answer.error_type) for answer in answers] == [(404, "NoSuchWarehouseException")] * 4
 
 
-async def test_without_a_token_nobody_gets_in() -> None:
+async def test_a_request_without_a_token_is_refused() -> None:
     app = await lake()
 
-    answer = await app.client("nobody").send("GET", "/v1/lake/namespaces", headers={"authorization": ""})
+    answer = await app.client("stranger").send("GET", "/v1/lake/namespaces", headers={"authorization": ""})
 
     assert (answer.status, answer.error_type) == (401, "NotAuthorizedException")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")

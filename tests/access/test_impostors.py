@@ -1,4 +1,4 @@
-"""Becoming somebody else, outliving one's credentials, and exhausting the server: by tokens and by the token
+"""Attempts to get another identity, to outlive one's credentials, and to exhaust the server: by tokens and by the token
 endpoint."""
 
 import asyncio
@@ -96,7 +96,7 @@ async def test_a_reset_takes_the_tokens_with_it_that_were_given_for_the_old_secr
     assert (await again.get(NAMESPACES)).json["namespaces"] == []
 
 
-async def test_a_rotation_leaves_the_token_valid_that_asked_for_it(office: Office) -> None:
+async def test_a_rotation_leaves_the_token_of_its_request_valid(office: Office) -> None:
     ada = await office.login("ada")
     assert (await office.app.manage("POST", "principals/ada/rotate", client=ada)).status == 200
     assert (await ada.get(NAMESPACES)).status == 200
@@ -139,7 +139,7 @@ async def test_who_acts_for_others_does_so_only_while_it_may(office: Office) -> 
 
 
 def sign_none(claims: JsonObject) -> str:
-    """A JWT that nobody signed."""
+    """A JWT without a signature."""
     import jwt
 
     return jwt.encode(claims, "", "none")
@@ -167,7 +167,7 @@ LOOK_ALIKES: Sequence[str] = (
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES, ids=range(len(LOOK_ALIKES)))
-async def test_who_is_named_like_somebody_is_somebody_else(office: Office, name: str) -> None:
+async def test_a_principal_with_the_name_of_a_dropped_one_is_another(office: Office, name: str) -> None:
     made = await office.app.manage("POST", "principals", {"principal": {"name": name}})
     if made.status == 201:
         client = await office.client(*credentials_in(made.json))
@@ -198,7 +198,7 @@ RESETS: Sequence[JsonObject] = (
 
 
 @pytest.mark.parametrize("body", RESETS, ids=range(len(RESETS)))
-async def test_nobody_gets_the_client_id_of_another(office: Office, body: JsonObject) -> None:
+async def test_no_principal_gets_the_client_id_of_another(office: Office, body: JsonObject) -> None:
     for place in (1, 2):
         answer = await office.app.manage("POST", "principals/eve/reset", body)
         assert answer.status in (400, 409), (place, answer.status, answer.body)
@@ -221,7 +221,7 @@ async def test_a_subject_belongs_to_one_principal(office: Office) -> None:
 
 
 def forged(claims: JsonObject, root: JsonObject, header: Mapping[str, str]) -> Sequence[str]:
-    """Tokens that somebody made of their own, without the key."""
+    """Tokens that were forged without the key."""
     made = [
         sign(claims | {"sub": root["sub"]}, OTHER_KEY.encode(), "HS256", header),
         sign(claims | {"sub": root["sub"]}, b"\x00" * 32, "HS256", header),
@@ -280,14 +280,14 @@ HEADERS: Sequence[Mapping[str, str]] = (
 
 
 @pytest.mark.parametrize("headers", HEADERS, ids=lambda headers: next(iter(headers)))
-async def test_no_header_makes_anybody_somebody_else(office: Office, headers: Mapping[str, str]) -> None:
+async def test_no_header_gives_another_identity(office: Office, headers: Mapping[str, str]) -> None:
     eve = await office.login("eve")
-    nobody = Client(office.app.app)
+    stranger = Client(office.app.app)
     root = office.app.ids["r", "root"]
     for sent in (headers, dict.fromkeys(headers, root)):
         assert (await eve.send("GET", f"{MANAGEMENT}/principals", headers=sent)).status == 403
         assert (await eve.send("GET", NAMESPACES, headers=sent)).status == 404
-        assert (await nobody.send("GET", NAMESPACES, headers=sent)).status == 401
+        assert (await stranger.send("GET", NAMESPACES, headers=sent)).status == 401
 
 
 # Exhaustion.

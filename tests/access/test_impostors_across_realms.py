@@ -1,5 +1,5 @@
-"""Becoming somebody of another realm of the same server: by its token endpoint, by exchanges, and by spellings of
-paths."""
+"""Attempts to get an identity in another realm of the same server: by its token endpoint, by exchanges, and by
+spellings of paths."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,10 +73,10 @@ class TwoOffices:
         return Client(self.app.app, {"authorization": f"Bearer {await self.token(realm)}"})
 
     async def check_is_of(self, realm: str, token: str) -> None:
-        """Of just this realm, whatever is said beside it."""
-        said = read_unverified(token)
-        assert said is not None
-        assert said.claims["realm"] == realm
+        """Checks that a token is of this realm alone."""
+        unverified = read_unverified(token)
+        assert unverified is not None
+        assert unverified.claims["realm"] == realm
         bearer = Client(self.app.app, {"authorization": f"Bearer {token}"})
         listed = await bearer.get(f"{MANAGEMENT}/principals")
         assert (listed.status, f"root-{realm}".encode() in listed.body) == (200, True)
@@ -103,12 +103,12 @@ async def test_credentials_get_a_token_of_their_own_realm_alone() -> None:
         sent = basic(None if header is None else offices.credentials(header))
         answer = await offices.ask(form, named, sent)
         tries += 1
-        whose, asked = header or body, named or "a"  # an empty header names none
+        whose, requested = header or body, named or "a"  # an empty header names none
         if body not in (None, whose):
             assert answer.status == 400, (header, body, named, more, answer.body)
-        elif whose == asked:
+        elif whose == requested:
             assert answer.status == 200, (header, body, named, more, answer.body)
-            await offices.check_is_of(asked, str(answer.json["access_token"]))
+            await offices.check_is_of(requested, str(answer.json["access_token"]))
         else:
             assert answer.status == 401, (header, body, named, more, answer.body)
     assert tries > 700
@@ -119,7 +119,7 @@ async def test_a_stranger_is_answered_alike_by_realms_that_exist_and_by_others()
     forms = [
         login(("root-a", "0" * 64)),
         login(("root-b", offices.app.clear["a"])),
-        login(("nobody", "0" * 64)),
+        login(("stranger", "0" * 64)),
         login(None),
         {},
     ]
@@ -183,7 +183,7 @@ POLARIS = "/api/catalog"
 
 
 def spelled(base: str) -> Iterator[str]:
-    """What could stand before a path, and look like the base path to somebody."""
+    """What could stand before a path, and look like the base path."""
     for piece in {base, "/iceberg", POLARIS, "/a", "/b", "/v1", "/health", "/v1/oauth/tokens", "/api", "/v1/lake"}:
         if not piece:
             continue
@@ -222,7 +222,7 @@ async def test_no_spelling_of_a_path_leads_past_the_login_or_to_another_realm(ba
 
 
 async def beneath(base: str) -> TwoOffices:
-    """Offices below a path that the catalog's own begin with: whoever made them used the whole path."""
+    """Offices below a path that the catalog's own begin with: the client that created them used the whole path."""
     offices = await TwoOffices().open()
     offices.app.options = HttpOptions(base_path=base.encode(), health=True)
     offices.app.app = offices.app.serve()
@@ -230,7 +230,7 @@ async def beneath(base: str) -> TwoOffices:
     return offices
 
 
-async def test_thousands_of_realms_that_are_asked_for_leave_nothing_behind() -> None:
+async def test_requests_to_thousands_of_realms_leave_nothing_in_memory() -> None:
     offices = await TwoOffices().open()
     for place in range(1_500):
         answer = await offices.ask(login(("root-a", f"{place:064x}")), f"realm{place}")

@@ -156,10 +156,10 @@ def test_a_catalog_stays_in_its_account() -> None:
         ({"externalId": "other"}, "Cannot modify ExternalId"),
         ({"storageType": "GCS"}, "Cannot modify storage type"),
     ]
-    for change, told in refused:
-        with pytest.raises(BadRequest, match=told):
+    for change, message in refused:
+        with pytest.raises(BadRequest, match=message):
             check_storage_change(AWS, {**AWS, **change})
-        if told != "Cannot modify storage type":
+        if message != "Cannot modify storage type":
             check_storage_change(AWS, {**AWS, **change}, account_may_change=True)
     with pytest.raises(BadRequest, match="Cannot modify storage type"):
         check_storage_change(AWS, {**AWS, "storageType": "GCS"}, account_may_change=True)
@@ -239,10 +239,10 @@ async def test_a_grant_on_what_does_not_exist_is_refused() -> None:
         "NoSuchTableException": on_table("TABLE_DROP", "a", "t"),
     }
     for method in ("PUT", "POST"):
-        for told, grant in cases.items():
+        for error_type, grant in cases.items():
             answer = await app.manage(method, "catalogs/lake/catalog-roles/cr/grants", {"grant": grant})
 
-            assert (answer.status, answer.error_type) == (404, told)
+            assert (answer.status, answer.error_type) == (404, error_type)
 
 
 async def test_a_catalog_admin_hands_out_catalog_roles_of_its_own_catalog_alone() -> None:
@@ -348,7 +348,7 @@ async def test_a_key_makes_no_second_answer_of_the_first_and_stores_no_secret() 
     assert [name for name in [*store.keys()] if "idempotency" in name] == []
 
 
-async def test_whoever_asks_for_a_place_that_a_catalog_has_not_learns_which_it_has_and_who_gives_others() -> None:
+async def test_the_refusal_of_a_location_names_the_allowed_ones_and_how_to_allow_others() -> None:
     app = await realm()
     manager = await app.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
     assert (await manager.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
@@ -377,12 +377,10 @@ async def test_a_path_that_names_what_nothing_is_called_is_refused(kind: str, na
         assert "Invalid value:" in answer.message
 
 
-@pytest.mark.parametrize(
-    "path", ["principals/somebody/principal-roles/some", "catalogs/lake/catalog-roles/some/grants"]
-)
+@pytest.mark.parametrize("path", ["principals/another/principal-roles/some", "catalogs/lake/catalog-roles/some/grants"])
 async def test_what_was_not_given_can_not_be_taken_away(path: str) -> None:
     app = await realm()
-    await app.ok("POST", "principals", {"principal": {"name": "somebody"}})
+    await app.ok("POST", "principals", {"principal": {"name": "another"}})
     await app.ok("POST", "principal-roles", {"principalRole": {"name": "some"}})
     await app.ok("POST", "catalogs/lake/catalog-roles", {"catalogRole": {"name": "some"}})
     grants = path.endswith("/grants")

@@ -1,4 +1,4 @@
-"""Each operation of the management API, as each kind of caller: what is answered, and that nothing is told to those
+"""Each operation of the management API, as each kind of caller: its answer, and that nothing is revealed to those
 who may not do it."""
 
 from collections.abc import Iterable, Mapping
@@ -115,7 +115,7 @@ ALL_CALLERS = ("root", "catalog_admin", *CALLERS)
 
 
 async def realm(callers: Iterable[str] = ALL_CALLERS) -> RealmApp:
-    """A realm with these callers, and with whoever is tried on."""
+    """A realm with these callers, and with the entities of the attempts."""
     app = await RealmApp().start()
     await app.catalog()
     await app.catalog("empty")
@@ -158,7 +158,7 @@ OPERATIONS = [Operation(name_of(route.endpoint), route.method, route.template) f
 
 
 def described(method: str, template: str) -> Described:
-    """What the specification says of an operation; of governance, of which it says nothing, what is true of ours."""
+    """The specified operation; for governance, which no specification has, the catalog's own."""
     known = SPECIFICATION.operations.get(f"{method} {without_names(template.removeprefix(BASE))}")
     return known or Described(name_of(f"{method} {template}"), [200], "object")
 
@@ -186,8 +186,8 @@ def test_what_can_be_granted_is_what_the_specification_lists() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
-async def test_whoever_may_is_answered_as_the_specification_says(operation: Operation) -> None:
-    said = described(operation.method, operation.template)
+async def test_an_allowed_caller_gets_the_specified_answer(operation: Operation) -> None:
+    specified = described(operation.method, operation.template)
     app = await realm(operation.attempt.callers)
     for place, caller in enumerate(operation.attempt.callers):
         if place and operation.method != "GET":
@@ -195,14 +195,14 @@ async def test_whoever_may_is_answered_as_the_specification_says(operation: Oper
 
         answer = await operation.by(app.client(caller), app)
 
-        assert answer.status == said.statuses[0], (caller, answer.body)
-        if said.answer is None:
+        assert answer.status == specified.statuses[0], (caller, answer.body)
+        if specified.answer is None:
             assert answer.body == b""
         else:
-            assert [*SPECIFICATION.faults(answer.json, said.answer)] == []
+            assert [*SPECIFICATION.faults(answer.json, specified.answer)] == []
 
 
-async def test_whoever_may_not_is_told_nothing_of_what_there_is() -> None:
+async def test_a_caller_without_rights_does_not_learn_what_exists() -> None:
     app = await realm()
     tried = 0
     for operation in OPERATIONS:
@@ -220,10 +220,10 @@ async def test_whoever_may_not_is_told_nothing_of_what_there_is() -> None:
     assert tried > 300
 
 
-async def test_what_is_missing_is_missing_to_whoever_may() -> None:
+async def test_a_missing_object_is_not_found_for_allowed_callers() -> None:
     app = await realm()
     for operation in OPERATIONS:
-        for caller in {*operation.attempt.callers} - {"subject", "table"}:  # who hold too little to be told
+        for caller in {*operation.attempt.callers} - {"subject", "table"}:  # whose rights are too few to learn it
             for parameter in operation.parameters:
                 other_catalog = parameter == "catalog" and caller != "root"
 
@@ -233,7 +233,7 @@ async def test_what_is_missing_is_missing_to_whoever_may() -> None:
                 assert "nowhere" in answer.message
 
 
-async def test_without_a_token_nobody_is_told_anything() -> None:
+async def test_a_request_without_a_token_learns_nothing() -> None:
     app = await realm()
     for operation in OPERATIONS:
         for names in ({}, dict.fromkeys(operation.parameters, "nowhere")):
@@ -242,7 +242,7 @@ async def test_without_a_token_nobody_is_told_anything() -> None:
             assert (answer.status, answer.error_type) == (401, "NotAuthorizedException"), operation.name
 
 
-async def test_nobody_does_anything_before_a_rotation_that_is_required() -> None:
+async def test_a_principal_that_must_rotate_may_do_nothing_else() -> None:
     app = await realm()
     await app.ok("POST", "principals", {"principal": {"name": "new"}, "credentialRotationRequired": True})
     await app.adopt("new")

@@ -1,4 +1,4 @@
-"""What somebody learns who has the documents, a reader's account and patience: nothing more than a reader may."""
+"""A client with the documentation and a reader's account learns no more than a reader may."""
 
 import base64
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MINE = f"{NAMESPACES}/mine"
 
 
 async def attacked() -> tuple[Lake, Client]:
-    """A catalog in which somebody has a namespace of their own, and reads one table of another one."""
+    """A catalog in which an outsider has a namespace of its own, and reads one table of another one."""
     lake = await Lake().start()
     await lake.ok(await lake.manager.post(NAMESPACES, {"namespace": ["mine"]}))
     own = ("TABLE_FULL_METADATA", "TABLE_WRITE_DATA", "VIEW_FULL_METADATA", "NAMESPACE_FULL_METADATA")
@@ -80,13 +80,13 @@ def probes(name: str, namespace: str = "db") -> Sequence[tuple[str, str, JsonObj
 
 
 def shown(answer: Answer, name: str) -> tuple[int, bytes]:
-    """An answer without the name that was asked for."""
+    """An answer without the requested name."""
     return answer.status, answer.body.replace(name.encode(), b"NAME")
 
 
 @pytest.mark.parametrize("there", ["t", "v"])
 @pytest.mark.parametrize("keyed", [False, True])
-async def test_what_may_not_be_known_is_told_as_what_is_not_there(there: str, keyed: bool) -> None:
+async def test_a_hidden_object_is_answered_like_a_missing_one(there: str, keyed: bool) -> None:
     lake, outsider = await attacked()
     missing = "q"
     for found, lost in zip(probes(there), probes(missing), strict=True):
@@ -102,7 +102,7 @@ async def test_what_may_not_be_known_is_told_as_what_is_not_there(there: str, ke
         assert shown(answers[0], f"db.{there}") == shown(answers[1], f"db.{missing}"), found
 
 
-async def test_a_namespace_that_may_not_be_known_is_told_as_one_that_is_not_there() -> None:
+async def test_a_hidden_namespace_is_answered_like_a_missing_one() -> None:
     _, outsider = await attacked()
     for path in ("", "/tables", "/views", "/functions", "/functions/f"):
         answers = [await outsider.get(f"{NAMESPACES}/{name}{path}") for name in ("other", "wrong")]
@@ -173,7 +173,7 @@ FOREIGN = (
 
 
 @pytest.mark.parametrize("location", FOREIGN)
-async def test_nobody_places_anything_among_what_belongs_to_others(location: str) -> None:
+async def test_no_table_gets_a_location_among_those_of_others(location: str) -> None:
     lake, outsider = await attacked()
     theirs = str((await lake.manager.get(T)).json["metadata-location"])
     await lake.ok(await outsider.post(f"{MINE}/tables", table_request("own")))
@@ -199,7 +199,7 @@ async def test_nobody_places_anything_among_what_belongs_to_others(location: str
         assert b"db.t" not in answer.body
 
 
-async def test_a_name_of_a_table_is_told_only_to_who_may_list_it() -> None:
+async def test_only_a_caller_that_may_list_a_table_learns_its_name() -> None:
     lake, _ = await attacked()
     theirs = str((await lake.manager.get(T)).json["metadata"]["location"])  # type: ignore[index, call-overload]
     content = await lake.app.principal("blind", on_catalog("CATALOG_MANAGE_CONTENT"))
@@ -222,7 +222,7 @@ async def test_the_folder_of_a_namespace_may_be_chosen_by_who_manages_the_catalo
 
 
 def tokens_like(token: str, foreign: Sequence[str]) -> Sequence[str]:
-    """What somebody could make of page tokens."""
+    """Forged page tokens."""
     inside, _, seal = token.rpartition(".")
     decoded = loads(base64.urlsafe_b64decode(inside + "=" * (-len(inside) % 4)))
     assert isinstance(decoded, list)
@@ -252,7 +252,7 @@ def tokens_like(token: str, foreign: Sequence[str]) -> Sequence[str]:
     )
 
 
-async def test_a_page_token_is_good_for_whom_and_what_it_was_given_for() -> None:
+async def test_a_page_token_is_valid_only_for_its_principal_and_listing() -> None:
     lake, outsider = await attacked()
     for name in ("a", "b", "c"):
         await lake.ok(await outsider.post(f"{MINE}/tables", table_request(name)))
@@ -286,7 +286,7 @@ async def test_servers_that_begin_together_seal_with_one_key() -> None:
     assert len({*tokens}) == 1
 
 
-async def test_who_is_nobody_any_more_does_not_learn_which_catalogs_there_are() -> None:
+async def test_a_dropped_principal_does_not_learn_which_catalogs_exist() -> None:
     lake = await Lake().start()
     gone = await lake.app.principal("gone", on_catalog("CATALOG_MANAGE_CONTENT"))
     await lake.app.ok("DELETE", "principals/gone")

@@ -91,14 +91,16 @@ def test_an_engine_that_may_write_everywhere_forges_no_watermark(
     assert principals.system(pipeline).open(tables.COMMITS).table.properties == before
 
 
-def test_a_job_whose_principal_is_not_registered_says_what_it_lacks(principals: Principals, writer: str) -> None:
+def test_a_job_whose_principal_is_not_registered_fails_with_the_missing_property(
+    principals: Principals, writer: str
+) -> None:
     principals.catalog(writer).load_table("finance.t").append(ROW)
     with pytest.raises(ForbiddenError, match=r"engine is not registered by the property arco\.pipeline"):
         principals.compact(writer)
 
 
 def test_a_view_over_them_opens_no_table_and_hides_no_row(principals: Principals, writer: str, pipeline: str) -> None:
-    """An engine loads what is beneath a view as whoever asks."""
+    """An engine loads what is beneath a view with the rights of the caller."""
     view = view_request("of_sales")
     version = view["view-version"]
     assert isinstance(version, dict)

@@ -1,4 +1,5 @@
-"""Reaching the files of another realm by where a catalog is said to lie, whatever folders the operator allowed."""
+"""Attempts to reach the files of another realm by the location of a catalog, with any folders that the operator
+allows."""
 
 from collections.abc import Sequence
 from itertools import combinations, product

@@ -166,7 +166,7 @@ def test_principals(realm: Realm) -> None:
 
 
 def as_principal(realm: Realm, credentials: dict[str, object]) -> list[str]:
-    """The options of commands that somebody else runs."""
+    """The options of commands for another principal."""
     known = ["--client-id", str(credentials["clientId"]), "--client-secret", str(credentials["clientSecret"])]
     return [*realm.polaris.options[:2], *known]
 

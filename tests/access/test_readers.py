@@ -1,4 +1,4 @@
-"""What `readers` says that a principal may load is what it may: compared with the answers to its requests."""
+"""The rows of `readers` about a principal equal the answers to its requests."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -70,8 +70,8 @@ async def entities(app: RealmApp) -> dict[tuple[str, str, str], str]:
     return found
 
 
-def says(row: ReaderRow, kind: str, namespace: Sequence[str], entity: str) -> bool:
-    """Whether a row tells that something may be loaded."""
+def allows(row: ReaderRow, kind: str, namespace: Sequence[str], entity: str) -> bool:
+    """Whether a row allows the load of an entity."""
     if row["entity_type"] != kind:
         return False
     if row["entity"] is not None:
@@ -145,9 +145,9 @@ async def test_the_rows_say_readable_where_a_load_is_answered_and_nowhere_else(s
         for (kind, levels, relation), entity in (await entities(app)).items():
             namespace = levels.split("\x1f")
             answer = await client.get(f"{path(namespace)}/{kind}s/{relation}")
-            told = any(says(row, kind, namespace, entity) for row in own)
-            assert told is (answer.status == 200), (seed, name, kind, namespace, relation, own, answer.body)
-            seen += told
+            is_listed = any(allows(row, kind, namespace, entity) for row in own)
+            assert is_listed is (answer.status == 200), (seed, name, kind, namespace, relation, own, answer.body)
+            seen += is_listed
     assert seen > 10
 
 
@@ -195,22 +195,22 @@ async def test_what_was_dropped_is_readable_again_when_it_is_back() -> None:
     _, session = await sessions(app)
     entity = (await load_table(session, ("a",), "t")).entity
 
-    async def told() -> set[str | None]:
+    async def readable() -> set[str | None]:
         return {row["entity"] for row in await rows(app) if row["principal"] == "reader"}
 
-    assert await told() == {entity}
+    assert await readable() == {entity}
     owner = app.client("owner")
     assert (await owner.delete(f"{path(('a',))}/tables/t")).status == 204
-    assert await told() == set()
+    assert await readable() == set()
     assert (await owner.post(f"{path(('a',))}/tables/t/undrop", {})).status in (200, 204)
-    assert await told() == {entity}
+    assert await readable() == {entity}
 
     assert (await owner.delete(f"{path(('a',))}/tables/t")).status == 204
     assert (await owner.post(f"{path(('a',))}/tables", table_request("t"))).status == 200
-    assert await told() == set(), "under that name is another table"
+    assert await readable() == set(), "under that name is another table"
 
 
-async def test_who_was_dropped_is_told_of_no_more() -> None:
+async def test_a_dropped_principal_has_no_rows() -> None:
     app = await lake()
     await app.principal("reader", on_namespace("TABLE_READ_DATA", "a"))
     assert "reader" in {row["principal"] for row in await rows(app)}

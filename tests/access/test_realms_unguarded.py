@@ -1,5 +1,5 @@
-"""Getting at a realm by a function whose variables do not fit its store: in all combinations, nobody gets more than
-they say."""
+"""Attempts to reach a realm by a function whose variables do not fit its store: in all combinations, no caller gets
+more than they say."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,12 +57,12 @@ HEADERS: Sequence[Mapping[str, str]] = (
 
 @dataclass(frozen=True)
 class Behind:
-    """A gateway that verified the owner of a token whom nobody registered."""
+    """A gateway that verified the owner of a token that belongs to no registered principal."""
 
     app: Asgi
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        claims = {"iss": ISSUER, "sub": "somebody"}
+        claims = {"iss": ISSUER, "sub": "stranger"}
         event = {"requestContext": {"apiId": "apia", "authorizer": {"jwt": {"claims": claims}}}}
         await self.app({**scope, "aws.event": event}, receive, send)
 
@@ -90,9 +90,9 @@ async def keys(store: MemoryStore) -> dict[str, Any]:
 
 
 def variables(kinds: str, authorization: str | None, named: str | None) -> dict[str, str]:
-    said = {name: value for kind in kinds.split(",") for name, value in AUTH.get(kind, {}).items()}
+    configured = {name: value for kind in kinds.split(",") for name, value in AUTH.get(kind, {}).items()}
     given = {"ARCO_AUTH": kinds or None, "ARCO_AUTHORIZATION": authorization, "ARCO_REALM": named}
-    return {**said, **{name: value for name, value in given.items() if value}}
+    return {**configured, **{name: value for name, value in given.items() if value}}
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -123,13 +123,15 @@ async def test_no_combination_of_variables_lets_a_stranger_at_a_realm(kinds: str
 
 
 def touches(realms: Sequence[str], named: str | None) -> bool:
-    """Whether a function that serves no realm would see one: at the root, or of a name that it was told."""
+    """Whether a function that serves no realm would see one: at the root, or under a name in its variables."""
     return "default" in realms or any(name in realms for name in (named or "").split(","))
 
 
 @pytest.mark.parametrize("kinds", ["gateway", "gateway,internal", "gateway,oidc"])
 @pytest.mark.parametrize("realms", STORES, ids=lambda realms: "+".join(realms) or "none")
-async def test_whom_nobody_registered_gets_in_only_where_grants_are_off(kinds: str, realms: Sequence[str]) -> None:
+async def test_a_caller_that_is_not_registered_gets_in_only_if_grants_are_off(
+    kinds: str, realms: Sequence[str]
+) -> None:
     store = await store_with(realms)
     before = await keys(store)
     for authorization, named in product(AUTHORIZATIONS, NAMED):
@@ -195,13 +197,13 @@ async def test_a_realm_that_is_made_meanwhile_is_seen_at_the_latest_when_belief_
         ]
         assert (await clients[0].get("/v1/config")).status == 200
         await RealmApp(clock=clock, store=store).start()
-        asked_ms = 0
-        while asked_ms + 1_000 < age_ms:  # whoever goes on asking does not prolong what is believed
+        waited_ms = 0
+        while waited_ms + 1_000 < age_ms:  # further requests do not prolong the result of a check
             await clock.sleep(30)
-            asked_ms += 30_000
-            if asked_ms < CHECK_INTERVAL_MS:
+            waited_ms += 30_000
+            if waited_ms < CHECK_INTERVAL_MS:
                 assert (await clients[0].get("/v1/config")).status == 200
-        await clock.sleep(max(0, age_ms - asked_ms) / 1_000)
+        await clock.sleep(max(0, age_ms - waited_ms) / 1_000)
         for client in clients:
             assert (await client.get("/v1/config")).status == 403
             assert (await client.post("/v1/wh/namespaces", {"namespace": ["n"]})).status == 403

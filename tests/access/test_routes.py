@@ -56,7 +56,7 @@ class Case:
         return await send(client, self.method, self.target, self.body(lake) if self.body is not None else None)
 
     def is_allowed(self, answer: Answer) -> bool:
-        """Whether the answer is the one that whoever may gets."""
+        """Whether the answer is the one of an allowed request."""
         if self.answer is not None:
             return answer.status >= 400 and answer.error_type == self.answer
         return answer.status < 300
@@ -76,7 +76,7 @@ def renames(kind: str) -> Body:
 
 
 def registers(name: str, **more: bool) -> Body:
-    """A register of the table's file that is nobody's."""
+    """The registration of the file that no table has."""
     return lambda lake: {"name": name, "metadata-location": lake.table_file, **more}
 
 
@@ -341,7 +341,7 @@ def _polaris_cases() -> Sequence[Case]:
     """Of generic tables and policies."""
     generic, policies, one = f"{POLARIS_DB}/generic-tables", f"{POLARIS_DB}/policies", f"{POLICY_ROUTE}/{{policy-name}}"
     applicable = "GET /polaris/v1/{prefix}/applicable-policies"
-    said: JsonObject = {"content": '{"enable": true}'}
+    content: JsonObject = {"content": '{"enable": true}'}
     return (
         Case("list generic tables", f"GET {GENERIC_ROUTE}", generic, [P.TABLE_LIST], EVERYBODY),
         Case(
@@ -369,7 +369,7 @@ def _polaris_cases() -> Sequence[Case]:
             policies,
             [P.POLICY_CREATE],
             MANAGERS,
-            lambda lake: {"name": "new", "type": "system.snapshot-expiry", **said},
+            lambda lake: {"name": "new", "type": "system.snapshot-expiry", **content},
         ),
         Case("load policy", f"GET {one}", f"{policies}/p", [P.POLICY_READ], EVERYBODY),
         Case(
@@ -378,7 +378,7 @@ def _polaris_cases() -> Sequence[Case]:
             f"{policies}/p",
             [P.POLICY_WRITE],
             WRITERS,
-            lambda lake: {"current-policy-version": 0, **said, "description": "new"},
+            lambda lake: {"current-policy-version": 0, **content, "description": "new"},
         ),
         Case("drop policy", f"DELETE {one}", f"{policies}/p", [P.POLICY_DROP], MANAGERS),
         Case("drop attached policy", f"DELETE {one}", f"{policies}/q?detach-all=true", [P.POLICY_DROP], MANAGERS),
@@ -442,7 +442,7 @@ def _polaris_cases() -> Sequence[Case]:
 
 
 def _governance_cases() -> Sequence[Case]:
-    """Of governance: of what may be read, and by whom it may be changed."""
+    """Of governance: of what may be read, and by which principals it may be changed."""
     cases: list[Case] = []
     for kind, route, target, reads, who in (
         ("namespace", NAMESPACE_ROUTE, DB, P.NAMESPACE_READ_PROPERTIES, EVERYBODY),
@@ -524,7 +524,7 @@ def granted_where(privilege: Privilege) -> Sequence[JsonObject]:
 GRANTS = {privilege: grants for privilege in P if (grants := granted_where(privilege))}
 
 
-def test_every_route_says_what_it_requires() -> None:
+def test_every_route_declares_its_requirements() -> None:
     for route in (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT):
         assert (route.requires is not None) != route.public, route.endpoint
     assert {route.endpoint for route in (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT) if route.public} == {
@@ -559,19 +559,19 @@ async def test_who_may_do_what(case: Case, who: str) -> None:
 @each_case
 async def test_what_a_route_states_suffices_and_nothing_less(case: Case) -> None:
     lake = await Lake().start()
-    client = await lake.app.principal("somebody", on_namespace("NAMESPACE_LIST", "other"))
+    client = await lake.app.principal("another", on_namespace("NAMESPACE_LIST", "other"))
     for less in case.needs:
         rest = [privilege for privilege in case.needs if privilege is not less]
         if less in allowed(rest):
             continue
         for privilege in rest:
-            await lake.app.grant("somebody", *GRANTS[privilege])
+            await lake.app.grant("another", *GRANTS[privilege])
         answer = await case.send(lake, client)
         assert is_denied(answer), (less, answer.status, answer.body)
         for privilege in rest:
-            await lake.app.revoke("somebody", *GRANTS[privilege])
+            await lake.app.revoke("another", *GRANTS[privilege])
     for privilege in case.needs:
-        await lake.app.grant("somebody", *GRANTS[privilege])
+        await lake.app.grant("another", *GRANTS[privilege])
 
     answer = await case.send(lake, client)
 
@@ -581,15 +581,15 @@ async def test_what_a_route_states_suffices_and_nothing_less(case: Case) -> None
 @each_case
 async def test_no_other_privilege_does(case: Case) -> None:
     lake = await Lake().start()
-    client = await lake.app.principal("somebody")
+    client = await lake.app.principal("another")
     sufficient = [privilege for privilege in GRANTS if implied(privilege) >= {*case.needs}]
     for privilege, grants in GRANTS.items():
         if privilege in sufficient:
             continue
-        await lake.app.grant("somebody", *grants)
+        await lake.app.grant("another", *grants)
         answer = await case.send(lake, client)
         assert is_denied(answer), (privilege, answer.status, answer.body)
-        await lake.app.revoke("somebody", *grants)
+        await lake.app.revoke("another", *grants)
 
 
 @each_case
@@ -597,6 +597,6 @@ async def test_every_privilege_that_implies_it_does(case: Case) -> None:
     for privilege, grants in GRANTS.items():
         if case.needs and implied(privilege) >= {*case.needs} and privilege in GRANTABLE["catalog"]:
             lake = await Lake().start()
-            client = await lake.app.principal("somebody", *grants)
+            client = await lake.app.principal("another", *grants)
             answer = await case.send(lake, client)
             assert case.is_allowed(answer), (privilege, answer.status, answer.body)

@@ -22,9 +22,9 @@ async def test_a_load_reads_the_chain_of_its_table_however_many_are_granted(tabl
     client = realm.client("reader")
     cold = await realm.cost(client, "GET", f"{TABLES}/{realm.table}")
     assert cold.answer.status == 200
-    assert cold.asked.calls <= 16
+    assert cold.store.calls <= 16
     warm = await realm.cost(client, "GET", f"{TABLES}/{realm.table}")
-    assert (warm.asked.depth, warm.asked.calls) == (1, 3)
+    assert (warm.store.depth, warm.store.calls) == (1, 3)
 
 
 @pytest.mark.parametrize("tables", SIZES)
@@ -33,7 +33,7 @@ async def test_a_refusal_reads_little_more(tables: int) -> None:
     client = realm.client("reader")
     cold = await realm.cost(client, "POST", f"{TABLES}/{realm.table}", SET)
     assert cold.answer.status == 403
-    assert cold.asked.calls <= 18
+    assert cold.store.calls <= 18
 
 
 @pytest.mark.parametrize("tables", SIZES)
@@ -43,15 +43,15 @@ async def test_a_grant_and_a_revocation_read_and_write_little(tables: int) -> No
     for method in ("PUT", "POST"):
         cost = await realm.cost(realm.client("root"), method, GRANTS, grant)
         assert cost.answer.status == 201
-        assert cost.asked.calls <= 24
+        assert cost.store.calls <= 24
 
 
-async def test_a_warm_load_by_one_role_of_very_many_asks_for_no_more() -> None:
+async def test_a_warm_load_by_one_role_of_very_many_costs_no_more() -> None:
     realm = await spilled(tables=200, roles=500)
     client = realm.client("many")
     assert (await realm.cost(client, "GET", f"{TABLES}/{realm.table}")).answer.status == 200
     warm = await realm.cost(client, "GET", f"{TABLES}/{realm.table}")
-    assert (warm.asked.depth, warm.asked.calls) == (1, 3)
+    assert (warm.store.depth, warm.store.calls) == (1, 3)
 
 
 async def test_a_list_of_a_roles_grants_reads_what_it_shows_once() -> None:
@@ -61,9 +61,9 @@ async def test_a_list_of_a_roles_grants_reads_what_it_shows_once() -> None:
     grants = cold.answer.json["grants"]
     assert isinstance(grants, list)
     assert len(grants) == 1_000 + 1
-    assert cold.asked.bytes_read < 20 * len(cold.answer.body)
+    assert cold.store.bytes_read < 20 * len(cold.answer.body)
     warm = await realm.cost(client, "GET", GRANTS)
-    assert (warm.asked.depth, warm.asked.calls) == (1, 2)
+    assert (warm.store.depth, warm.store.calls) == (1, 2)
 
 
 @pytest.mark.parametrize("how", ["drop", "cascade"])

@@ -1,5 +1,5 @@
-"""After sessions in which much was vended and signed, no part of it is in the store, in the log or in what is told of
-requests: whatever was asked, and however it ended."""
+"""After sessions in which much was vended and signed, no part of it is in the store, in the log or in the telemetry
+of requests, for any request and any outcome."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ async def session(it: Fixture) -> list[Answer]:
     return answers
 
 
-async def told(it: Fixture, caplog: pytest.LogCaptureFixture) -> tuple[list[Answer], str]:
+async def emitted(it: Fixture, caplog: pytest.LogCaptureFixture) -> tuple[list[Answer], str]:
     """The answers of a session, and everything that is left of it."""
     lines: list[str] = []
     it.app.telemetry = server_telemetry({}, it.app.clock, json=lines.append, text=lines.append, namespace="Lake")
@@ -80,7 +80,7 @@ def signatures(answers: list[Answer]) -> list[str]:
 
 async def test_keys_of_sts_and_signatures_are_in_answers_alone(caplog: pytest.LogCaptureFixture) -> None:
     async with lake() as it:
-        answers, left = await told(it, caplog)
+        answers, left = await emitted(it, caplog)
 
         assert [answer.status for answer in answers if answer.status >= 400] == [404, 403, 500]
         assert sum(bool(credentials_of(answer)) for answer in answers) == 7
@@ -107,7 +107,7 @@ async def test_keys_of_stores_without_sts_are_in_answers_alone(
         vending = Vending(issuers, it.app.clock.now_ms, it.outcomes.append, policy=policy)
         it.app.vending = lambda: vending
 
-        answers, left = await told(it, caplog)
+        answers, left = await emitted(it, caplog)
 
         given = [str(credentials_of(answer)) for answer in answers if credentials_of(answer)]
         assert [sum(secret in each for each in given) for secret in STATIC] == [2, 6]

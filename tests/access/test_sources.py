@@ -89,7 +89,7 @@ async def test_a_registration_that_was_taken_back_holds_no_longer() -> None:
     assert (await warm.post(T, SET, x_arco_admin_user="ada")).status == 400
 
 
-async def test_whoever_may_do_nothing_is_told_that_first() -> None:
+async def test_a_caller_without_privileges_is_refused_before_its_source_is_checked() -> None:
     lake = await Lake().start()
     await lake.app.principal("stranger")
     assert (await lake.app.client("stranger").post(T, SET, x_arco_admin_user="ada")).status == 404

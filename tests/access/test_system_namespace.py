@@ -78,7 +78,7 @@ def writes(lake: Lake) -> Sequence[tuple[str, str, JsonObject | None]]:
     ]
 
 
-async def test_who_may_write_everywhere_else_is_refused_there_and_told_why() -> None:
+async def test_a_principal_that_may_write_everywhere_else_is_refused_there_with_the_reason() -> None:
     lake = await Lake().start()
     pipeline = await started(lake.app)
     before = (await pipeline.get(COMMITS)).body
@@ -92,7 +92,7 @@ async def test_who_may_write_everywhere_else_is_refused_there_and_told_why() -> 
     assert (await lake.manager.post(T, watermark("x"))).status == 200, "anywhere else it may"
 
 
-async def test_nobody_makes_the_namespace_before_the_pipeline_does() -> None:
+async def test_no_principal_creates_the_namespace_before_the_pipeline() -> None:
     lake = await Lake().start()
 
     refused = await lake.manager.post(NAMESPACES, {"namespace": ["system"]})
@@ -167,7 +167,7 @@ async def test_it_is_read_and_policies_are_attached_as_anywhere() -> None:
     assert (await lake.manager.put(f"{POLARIS_DB}/policies/p/mappings", target)).status == 204
 
 
-async def test_one_who_may_not_know_of_it_is_told_that_it_does_not_exist() -> None:
+async def test_a_caller_that_may_not_know_of_it_gets_not_found() -> None:
     lake = await Lake().start()
     await started(lake.app)
     other = await lake.app.principal("other", on_namespace("CATALOG_MANAGE_CONTENT", "db"))
@@ -178,11 +178,11 @@ async def test_one_who_may_not_know_of_it_is_told_that_it_does_not_exist() -> No
     assert (hidden.status, hidden.error_type) == (missing.status, missing.error_type) == (404, "NoSuchTableException")
 
 
-async def test_a_catalog_that_follows_another_is_not_told_of_that_one_s_tables_there() -> None:
+async def test_a_catalog_that_follows_another_refuses_notifications_about_tables_there() -> None:
     app = await RealmApp().start()
     await app.catalog(kind="EXTERNAL")
     follower = await app.principal("follower", on_catalog("CATALOG_MANAGE_CONTENT"))
-    told = f"{SYSTEM}/tables/commits/notifications"
+    target = f"{SYSTEM}/tables/commits/notifications"
     news: JsonObject = {
         "notification-type": "CREATE",
         "payload": {
@@ -193,10 +193,10 @@ async def test_a_catalog_that_follows_another_is_not_told_of_that_one_s_tables_t
         },
     }
 
-    refused = await follower.post(told, news)
+    refused = await follower.post(target, news)
 
     assert (refused.status, refused.message.startswith(REASON)) == (403, True)
-    assert (await follower.post(told.replace("system", "db"), news)).status != 403
+    assert (await follower.post(target.replace("system", "db"), news)).status != 403
 
 
 async def test_credentials_for_its_files_are_to_read_with_but_for_the_pipeline_s() -> None:
@@ -216,7 +216,7 @@ async def test_credentials_for_its_files_are_to_read_with_but_for_the_pipeline_s
 
 
 def test_what_changes_no_table_is_not_reserved() -> None:
-    """Each privilege is one or the other: a new one is looked at here."""
+    """Each privilege is one or the other: a new one must be listed here."""
     free = {privilege for privilege in Privilege if not is_reserved(privilege, ("system", "below"))}
 
     assert {each for each in free if each.startswith(("TABLE_", "VIEW_", "NAMESPACE_"))} == {

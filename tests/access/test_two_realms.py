@@ -54,17 +54,17 @@ async def records(found: Realms) -> dict[str, object]:
 
 
 def without_names(answer: Answer) -> tuple[int, bytes]:
-    """An answer, whichever of two names was asked for."""
+    """An answer without the requested name, which is one of two."""
     return answer.status, answer.body.replace(b"secret", b"absent")
 
 
-def tells(answer: Answer) -> bool:
+def reveals(answer: Answer) -> bool:
     """Whether an answer has anything of the other realm in it."""
     return SECRET in answer.body.lower() or b"memory:///b" in answer.body
 
 
 @each_case
-async def test_names_of_the_other_realm_are_answered_as_names_that_nobody_has(case: Case) -> None:
+async def test_names_of_the_other_realm_are_answered_like_names_that_do_not_exist(case: Case) -> None:
     answers = []
     for name in ("secret", "absent"):
         found = await realms()
@@ -72,8 +72,8 @@ async def test_names_of_the_other_realm_are_answered_as_names_that_nobody_has(ca
         for catalog in ("lake", f"{name}lake"):
             target = case.target.replace("lake", catalog)
             target = target.replace("/db", f"/{name}db").replace("tables/t", f"tables/{name}table")
-            asked = replace(case, target=target)
-            answers.append(without_names(await asked.send(found.lake, found.mallory)))
+            attempt = replace(case, target=target)
+            answers.append(without_names(await attempt.send(found.lake, found.mallory)))
         assert await records(found) == before
     assert answers[:2] == answers[2:]
 
@@ -126,7 +126,7 @@ async def test_no_management_route_reaches_the_other_realm(route: Route) -> None
     assert without_names(answers[0]) == without_names(answers[1])
     assert answers[0].status in ((403, 404) if "{" in route.template else (200, 400, 201))
     if answers[0].status == 200:
-        assert not tells(answers[0])
+        assert not reveals(answers[0])
     assert await records(found) == before
 
 
@@ -148,7 +148,7 @@ async def test_no_route_reaches_the_other_realm(case: Case) -> None:
     inside = replace(case, target=case.target.replace("/db", "/secretdb").replace("tables/t", "tables/secrettable"))
     if "secretdb" in inside.target:
         answer = await inside.send(found.lake, found.mallory)
-        # Who manages the whole catalog gets past the grants where nothing is looked at.
+        # A manager of the whole catalog passes the check of grants without a read.
         assert is_denied(answer) or (case.name in LOOKS_AT_NOTHING and case.is_allowed(answer)), answer.body
     for headers in ({"polaris-realm": "b"}, {"polaris-realm": "A"}, {"polaris-realm": ""}, {"polaris-realm": "a,b"}):
         refused = await case.send(found.lake, Client(found.lake.app.app, {**found.mallory.headers, **headers}))
@@ -211,15 +211,15 @@ async def test_page_tokens_and_keys_of_one_realm_are_nothing_to_the_other() -> N
     unsealed = base64.urlsafe_b64decode(commit + "=" * (-len(commit) % 4))
     for wrong in (token, commit, f"{commit}.{seal[:-1]}0", base64.urlsafe_b64encode(unsealed).decode()):
         answer = await found.mallory.get(f"{NAMESPACES}?pageSize=1&pageToken={wrong}")
-        assert (answer.status, tells(answer)) == (400, False)
+        assert (answer.status, reveals(answer)) == (400, False)
 
     made = await found.bob.post(NAMESPACES, {"namespace": ["three"]}, idempotency_key=key)
     assert made.status == 200
     again = await found.mallory.post(NAMESPACES, {"namespace": ["three"]}, idempotency_key=key)
-    assert (again.status, b"memory:///a/lake/three" in again.body, tells(again)) == (200, True, False)
+    assert (again.status, b"memory:///a/lake/three" in again.body, reveals(again)) == (200, True, False)
 
 
-async def test_the_ids_of_one_realm_are_nobody_in_the_other() -> None:
+async def test_the_ids_of_one_realm_do_not_exist_in_the_other() -> None:
     found = await realms()
     ids = found.lake.app.ids
     for principal in (ids["b", "root"], "root", "root-b"):
@@ -236,6 +236,6 @@ async def test_the_management_of_one_realm_shows_nothing_of_the_other() -> None:
     root = found.lake.app.root
     for path in ("catalogs", "principals", "principal-roles", "catalogs/lake/catalog-roles"):
         answer = await root.get(f"{MANAGEMENT_PATH}/{path}")
-        assert (answer.status, tells(answer), b"root-b" in answer.body) == (200, False, False)
+        assert (answer.status, reveals(answer), b"root-b" in answer.body) == (200, False, False)
     for path in ("catalogs/secretlake", "catalogs/secretlake/catalog-roles"):
         assert (await root.get(f"{MANAGEMENT_PATH}/{path}")).status == 404

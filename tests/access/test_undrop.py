@@ -1,4 +1,4 @@
-"""Whoever restores a table makes a name, and undoes a drop: it takes the privileges of both
+"""A restore of a table creates a name and undoes a drop: it needs the privileges of both
 (docs/design/access.md#routes)."""
 
 import pytest
@@ -30,7 +30,7 @@ async def test_the_drop_may_be_granted_on_what_the_table_was_in(lake: Lake, wher
     assert (await both.post(f"{T}/undrop", {})).status == 204
 
 
-async def test_who_may_only_create_is_told_what_is_lacking(lake: Lake) -> None:
+async def test_a_principal_that_may_only_create_gets_the_missing_privilege(lake: Lake) -> None:
     creator = await lake.app.principal("creator", CREATES)
     await lake.manager.delete(T)
     refused = await creator.post(f"{T}/undrop", {})

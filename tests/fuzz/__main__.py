@@ -63,7 +63,7 @@ def _growth(number: int, until: float) -> int:
     faults = 0
     while time.monotonic() < until:
         number += 1
-        with _told("the cost of commits", number) as failed:
+        with _reported("the cost of commits", number) as failed:
             growth.run(EXAMPLES, number=number)
         faults += len(failed)
     return faults
@@ -72,7 +72,7 @@ def _growth(number: int, until: float) -> int:
 def _in_memory(tally: Tally, number: int, until: float) -> int:
     fresh, faults = in_memory(), 0
     for label, seed_of_run in _runs(number, until):
-        with _told(label, seed_of_run) as failed:
+        with _reported(label, seed_of_run) as failed:
             tally.add(run(label, fresh, EXAMPLES, number=seed_of_run))
         faults += len(failed)
     return faults
@@ -83,7 +83,7 @@ def _live(tally: Tally, number: int, until: float, folder: Path) -> int:
     faults = 0
     for label, seed_of_run in _runs(number, until):
         store = folder / f"{label.rpartition('/')[2]}-{seed_of_run}"
-        with ArcoServer(f"file:{store}", folder / "log") as server, _told(label, seed_of_run) as failed:
+        with ArcoServer(f"file:{store}", folder / "log") as server, _reported(label, seed_of_run) as failed:
             _play_live(server, f"file:{store}", label, seed_of_run, tally, with_corpus=seed_of_run == number + 1)
         faults += len(failed)
         shutil.rmtree(store)
@@ -93,7 +93,7 @@ def _live(tally: Tally, number: int, until: float, folder: Path) -> int:
 def _realms_in_memory(tally: Tally, number: int, until: float) -> int:
     fresh, faults = management.in_memory(), 0
     for label, seed_of_run in _runs(number, until, management_operations()):
-        with _told(label, seed_of_run) as failed:
+        with _reported(label, seed_of_run) as failed:
             tally.add(management.run(label, fresh, EXAMPLES, number=seed_of_run))
         faults += len(failed)
     return faults
@@ -104,7 +104,7 @@ def _realms_live(tally: Tally, number: int, until: float, folder: Path) -> int:
     faults = 0
     for label, seed_of_run in _runs(number, until, management_operations()):
         store = folder / f"realm-{seed_of_run}"
-        with realm_server(store, folder) as server, _told(label, seed_of_run) as failed:
+        with realm_server(store, folder) as server, _reported(label, seed_of_run) as failed:
             bounds(EXAMPLES)(
                 seed(seed_of_run)(given(management.sequences(label, server.address))(server.player(tally)))
             )()
@@ -125,7 +125,7 @@ def _runs(number: int, until: float, known: Iterable[str] | None = None) -> Iter
 
 
 @contextmanager
-def _told(label: str, number: int) -> Iterator[list[BaseException]]:
+def _reported(label: str, number: int) -> Iterator[list[BaseException]]:
     """Prints what goes wrong and goes on."""
     failed: list[BaseException] = []
     try:
@@ -137,7 +137,7 @@ def _told(label: str, number: int) -> Iterator[list[BaseException]]:
 
 
 def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tally, *, with_corpus: bool) -> None:
-    """Sequences at one server, whose catalog is looked at in the end; then the corpus, if wanted."""
+    """Sequences at one server, whose catalog is checked at the end; then the corpus, if wanted."""
     address = Address(
         WAREHOUSE, f"{url.replace('file:', 'file://')}/{WAREHOUSE}/warehouse", time.time_ns() // 1_000_000
     )

@@ -93,10 +93,10 @@ table_requirements: Bodies = st.one_of(
 )
 
 
-def commits(address: Address, most: int = 3) -> Bodies:
+def commits(address: Address, max_size: int = 3) -> Bodies:
     """A commit of few updates: each more is one more that may be refused."""
     requirements = st.lists(table_requirements, max_size=1)
-    return st.builds(_commit, requirements, st.lists(table_updates(address), max_size=most)) | creations_by_commit(
+    return st.builds(_commit, requirements, st.lists(table_updates(address), max_size=max_size)) | creations_by_commit(
         address
     )
 
@@ -238,7 +238,7 @@ METRICS: JsonObject = {
 
 
 def bodies(address: Address) -> Mapping[str, Bodies]:
-    """By the end of the operation's path; an operation that has none here is asked what the specification says."""
+    """By the end of the operation's path; for an operation without one here, by the specification."""
     return {
         "/namespaces": namespace_creations(),
         "/properties": property_changes(),

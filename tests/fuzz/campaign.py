@@ -37,7 +37,7 @@ class Tally:
 
     def by_status(self, label: str) -> Mapping[int, int]:
         """Answers of one operation."""
-        return {status: count for (asked, status), count in sorted(self.statuses.items()) if asked == label}
+        return {status: count for (requested, status), count in sorted(self.statuses.items()) if requested == label}
 
     def success(self, label: str) -> float:
         """The share of answers that were 2xx or 304."""
@@ -46,7 +46,7 @@ class Tally:
 
 
 async def exchange(service: FuzzedService, request: Request, tally: Tally) -> tuple[Answer, bool]:
-    """One request and all that must be true of its answer. Also says whether it changed something."""
+    """One request and all that must be true of its answer. Also returns whether it changed something."""
     before = await state_of(service)
     began = service.stopwatch()
     answer = await service.send(request)

@@ -25,13 +25,13 @@ COMMITS = (
 NATIVE_NAMES = {"generic-tables": "generic-table", "semantic-models": "semantic-model-name", "policies": "policy-name"}
 """The collections below `/polaris`, and the parameter that names one of each."""
 OLD_KEY = "Idempotency-Key is older than a day"
-"""What a change is told under such a key, for lack of a better truth, with a 500
+"""The answer to a change under such a key, whose outcome is unknown, with a 500
 (docs/design/idempotency.md#rule-7)."""
 TYPES = {kind for _, kind in TABLE.values()}
 
 
 def check_answer(request: Request, answer: Answer, seconds: float) -> None:
-    """The server did not fail, answered in time, and as the specification says."""
+    """The server did not fail, answered in time, and as specified."""
     changes = request.method in ("POST", "PUT", "DELETE")
     if answer.status == 500 and changes and OLD_KEY in answer.message:
         return
@@ -47,8 +47,8 @@ def check_answer(request: Request, answer: Answer, seconds: float) -> None:
         assert request.method == "HEAD" or answer.status in (400, 404, 405), f"{answer.status} to {label}"
     elif label:
         keyed = any(name == "Idempotency-Key" for name, _ in request.headers)
-        said = violations(label, answer, keyed=keyed)
-        assert said is None, f"{answer.status} {answer.body[:2000]!r}: {said}"
+        violation = violations(label, answer, keyed=keyed)
+        assert violation is None, f"{answer.status} {answer.body[:2000]!r}: {violation}"
 
 
 async def everything(service: FuzzedService, prefix: str) -> AsyncIterator[tuple[str, str]]:
@@ -138,9 +138,9 @@ def check_inside(address: Address, location: str) -> None:
 async def _audit_receipts(service: FuzzedService, namespace: tuple[str, ...], name: str) -> None:
     target = f"{service.address.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
     current = (await service.send(Request("", "GET", target))).json
-    told = await receipts(service.session(), namespace, name)
-    assert told, f"no receipt of {name}"
-    assert told[0]["metadata_location"] == current["metadata-location"]
+    found = await receipts(service.session(), namespace, name)
+    assert found, f"no receipt of {name}"
+    assert found[0]["metadata_location"] == current["metadata-location"]
 
 
 async def _namespaces(service: FuzzedService, parent: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:

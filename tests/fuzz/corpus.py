@@ -129,7 +129,7 @@ def label_of(method: str, target: str) -> str:
     """The operation of the specification that a request is for; "" for none."""
     path = target.partition("?")[0]
     for label in operations():
-        asked, _, template = label.partition(" ")
-        if asked == method and re.fullmatch(re.sub(r"{.*?}", "[^/]+", template), path):
+        requested, _, template = label.partition(" ")
+        if requested == method and re.fullmatch(re.sub(r"{.*?}", "[^/]+", template), path):
             return label
     return ""

@@ -1,7 +1,7 @@
 """Programs of updates, found at random, whose cost must not grow faster than they and their table do.
 
 A program is a few kinds of updates done in turn, each on objects of its own choice; it is run over and over, on tables
-of two sizes. Once what a table is looked through for has been paid, another turn must cost the same on both.
+of two sizes. After the cost of reading the table once, another turn must cost the same on both.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def cost(program: list[Step], size: int, turns: int) -> int | None:
 
 
 def check(program: list[Step]) -> bool:
-    """Fails if more turns cost more on the larger table. False: the program is refused, and tells nothing."""
+    """Fails if more turns cost more on the larger table. False: the program is refused, which decides nothing."""
     more: list[int] = []
     for size in (SMALL, LARGE):
         few, many = cost(program, size, WARM_UP), cost(program, size, WARM_UP + TURNS)
@@ -62,8 +62,8 @@ def check(program: list[Step]) -> bool:
             return False
         more.append(many - few)
     small, large = more
-    told = f"{TURNS} more turns take {small} steps on a small table, {large} on a large one"
-    assert large <= 1.5 * max(small, 0) + 400, told
+    message = f"{TURNS} more turns take {small} steps on a small table, {large} on a large one"
+    assert large <= 1.5 * max(small, 0) + 400, message
     return True
 
 

@@ -31,12 +31,12 @@ class RealmServer:
     def player(self, tally: Tally) -> Callable[[list[Request]], None]:
         """Plays requests, after what they are aimed at was made anew. Raises AssertionError."""
 
-        async def play(asked: list[Request]) -> None:
+        async def play(sequence: list[Request]) -> None:
             store = open_store(self.url, os.environ)
             try:
                 realm = LiveRealm(self.uri, self.address, store)
                 await seed(realm)
-                await management.play(realm, asked, tally)
+                await management.play(realm, sequence, tally)
             finally:
                 await store.close()
 
@@ -70,7 +70,7 @@ def realm_server(store: Path, logs: Path) -> Iterator[RealmServer]:
 
 
 def _token(uri: str, client_id: str, secret: str) -> str:
-    asked = {"grant_type": "client_credentials", "scope": "PRINCIPAL_ROLE:ALL"}
-    form = urlencode({**asked, "client_id": client_id, "client_secret": secret}).encode()
+    sequence = {"grant_type": "client_credentials", "scope": "PRINCIPAL_ROLE:ALL"}
+    form = urlencode({**sequence, "client_id": client_id, "client_secret": secret}).encode()
     with urlopen(HttpRequest(f"{uri}/v1/oauth/tokens", form), timeout=60) as answer:
         return str(json.loads(answer.read())["access_token"])

@@ -55,7 +55,7 @@ HOLDS_THE_REALM_TOGETHER = {
     "catalogRoleName": "catalog_admin",
 }
 CREDENTIALS = ("/rotate", "/reset")
-"""Nobody loses the token by which this asks."""
+"""No request may drop the principal of the token that sends these."""
 
 names = st.sampled_from([*FRESH, *FRESH, *PRINCIPALS[:1], "root", "", " x ", "system$x", "."])
 properties: Values = st.dictionaries(st.sampled_from(["a", "b", "ü"]), st.sampled_from(["", "x", "y"]), max_size=2)
@@ -222,11 +222,11 @@ def sequences(label: str, address: RealmAddress) -> st.SearchStrategy[list[Reque
     return st.builds(lambda first, last: [*first, *last], st.lists(any_request, max_size=2), aimed)
 
 
-async def play(realm: FuzzedRealm, asked: list[Request], tally: Tally) -> None:
+async def play(realm: FuzzedRealm, sequence: list[Request], tally: Tally) -> None:
     """Sends requests one after the other, and looks at each answer and at what became of the realm. Raises
     AssertionError."""
     changed = False
-    for request in asked:
+    for request in sequence:
         before = await heads(realm)
         began = realm.stopwatch()
         answer = await realm.send(request)
@@ -252,11 +252,11 @@ def run(label: str, fresh: Callable[[], InMemoryRealm], examples: int, *, number
     tally = Tally()
     address = fresh().address
 
-    def one(asked: list[Request]) -> None:
+    def one(sequence: list[Request]) -> None:
         try:
-            asyncio.run(play(fresh(), asked, tally))
+            asyncio.run(play(fresh(), sequence, tally))
         except AssertionError as error:
-            error.add_note("\n".join(["after", *(repr(request) for request in asked)]))
+            error.add_note("\n".join(["after", *(repr(request) for request in sequence)]))
             raise
 
     test = given(sequences(label, address))(one)

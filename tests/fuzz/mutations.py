@@ -121,9 +121,9 @@ def _grown(holder: JsonValue, name: str, value: JsonValue) -> JsonValue:
 
 
 @st.composite
-def mutants(draw: st.DrawFn, document: JsonValue, most: int = 3) -> JsonValue:
+def mutants(draw: st.DrawFn, document: JsonValue, max_size: int = 3) -> JsonValue:
     """The document after some changes: values replaced, moved, doubled, added and left out."""
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(1, max_size))):
         found = places(document)
         path = draw(st.sampled_from(found))
         match draw(st.sampled_from(["replace", "replace", "number", "move", "grow", "double", "leave out"])):

@@ -74,7 +74,7 @@ TARGETS: list[JsonValue] = [
 def attachments() -> Bodies:
     parameters: Bodies = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["", "x"]), max_size=2)
     return st.builds(
-        lambda target, said: {"target": target, "parameters": said}, st.sampled_from(TARGETS), st.none() | parameters
+        lambda target, given: {"target": target, "parameters": given}, st.sampled_from(TARGETS), st.none() | parameters
     )
 
 

@@ -34,7 +34,7 @@ HELD: Sequence[JsonObject] = (
 
 @dataclass(frozen=True)
 class RealmAddress:
-    """Where catalogs lie that requests make, and who asks: a bearer's token of the root, and one of `alice`."""
+    """Where catalogs lie that requests make, and the callers: the bearer's token of the root, and one of `alice`."""
 
     root: str
     root_token: str
@@ -81,7 +81,7 @@ def things(root: str) -> list[tuple[str, str, JsonObject]]:
 
 
 def as_request(method: str, path: str, body: JsonValue, token: str) -> Request:
-    """A request of whom the token names; a path that does not begin with a slash is one of management."""
+    """A request of the principal of a token; a path that does not begin with a slash is one of management."""
     target = path if path.startswith("/") else f"{MANAGEMENT_BASE}/{path}"
     return Request("", method, target, (authorization(token),), b"" if body is None else dumps(body))
 
@@ -162,12 +162,12 @@ class LiveRealm:
 
 
 async def audit(realm: FuzzedRealm) -> int:
-    """Everything that is listed can be looked at, and is told as the specification says. Returns how much that is."""
-    asked = 0
+    """Checks that every listed object can be read, and is answered as specified. Returns the number of requests."""
+    requests_sent = 0
 
     async def get(template: str, **names: str) -> JsonObject:
-        nonlocal asked
-        asked += 1
+        nonlocal requests_sent
+        requests_sent += 1
         path = template
         for parameter, name in names.items():
             path = path.replace(f"{{{parameter}}}", quote(name, safe=""))
@@ -176,7 +176,7 @@ async def audit(realm: FuzzedRealm) -> int:
             f"GET {MANAGEMENT_BASE}/{template}", "GET", target, (authorization(realm.address.root_token),)
         )
         answer = await realm.send(request)
-        assert answer.status == 200, f"{target} is listed and can't be looked at: {answer.body!r}"
+        assert answer.status == 200, f"{target} is listed and can't be read: {answer.body!r}"
         check_answer(request, answer, 0)
         return answer.json
 
@@ -197,7 +197,7 @@ async def audit(realm: FuzzedRealm) -> int:
             one = "catalogs/{catalogName}/catalog-roles/{catalogRoleName}"
             for template in (one, f"{one}/grants", f"{one}/principal-roles"):
                 await get(template, catalogName=catalog, catalogRoleName=role)
-    return asked
+    return requests_sent
 
 
 def _names(listed: JsonObject, of: str) -> list[str]:

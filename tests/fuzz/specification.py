@@ -1,5 +1,5 @@
 """The specifications as the fuzzer reads them, Iceberg's and Polaris's of a catalog's API and Polaris's of management:
-what can be asked, and which answers they allow."""
+the possible requests, and which answers they allow."""
 
 import re
 from collections.abc import Mapping
@@ -49,19 +49,19 @@ def management_operations() -> Mapping[str, Operation]:
 
 GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/"
 UNDESCRIBED = {
-    400: "what is asked for is wrong",
-    401: "the caller is nobody (any more)",
-    403: "the caller may not, which is said of all operations but a few",
+    400: "the request is wrong",
+    401: "the caller has no (valid) identity",
+    403: "the caller may not, which is specified for all operations but a few",
     409: "there is one already, or it has changed",
-    429: "too many secrets are looked at at once",
+    429: "too many secrets are checked at once",
 }
-"""Statuses that any operation of management may answer, of which its specification says nothing
+"""Statuses that any operation of management may answer, which its specification does not list
 (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
 EVERYWHERE = {
     404: "there is no warehouse, namespace or route of that name",
     406: "the catalog does not do this",
     413: "the body is larger than the server takes",
-    415: "the body is said to be something else than JSON",
+    415: "the content type of the body is not JSON",
 }
 """Statuses beyond the specification's that any operation may answer, in the default shape of errors."""
 KEY_REUSED = 422
@@ -83,7 +83,7 @@ def describes(label: str) -> bool:
 
 
 def violations(label: str, answer: Answer, *, keyed: bool) -> str | None:
-    """What the specification says against an answer to this operation; None if nothing. `keyed`: whether the request
+    """How an answer to this operation violates the specification; None if it does not. `keyed`: whether the request
     had an idempotency key."""
     managed = management_operations().get(label) if MANAGEMENT_BASE in label else None
     operation = operations()[label] if managed is None else managed

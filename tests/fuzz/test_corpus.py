@@ -30,7 +30,7 @@ def test_entries_are_named_and_say_why() -> None:
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
     assert all(entry.why and entry.statuses for entry in ENTRIES)
     failed = {entry.name for entry in ENTRIES if any(status >= 500 for status in entry.statuses)}
-    assert failed == {"headers: an idempotency key of 1970 on something new"}, "nobody knows what became of that one"
+    assert failed == {"headers: an idempotency key of 1970 on something new"}, "the outcome of that one is unknown"
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -1,5 +1,5 @@
 """The API of management, driven from its specification, and governance beside it: never a failure, an undocumented
-status, or an answer that is not as described; and nothing that is listed can't be looked at. The same requests each
+status, or an answer that is not as described; and everything that is listed can be read. The same requests each
 time; `make fuzz` sends others."""
 
 import asyncio
@@ -20,7 +20,8 @@ from tools.openapi.specifications import MANAGEMENT_BASE, nameless
 
 EXAMPLES = 10
 LEAST_SUCCESS = 0.2
-"""The share of right answers that an operation must give at least, lest requests die where names are looked up."""
+"""The share of right answers that an operation must give at least, so that not all requests fail at the lookup of
+names."""
 ROLE = f"{MANAGEMENT_BASE}/catalogs/{{catalogName}}/catalog-roles/{{catalogRoleName}}"
 SELDOM: Mapping[str, float] = {
     f"POST {ROLE}/grants": 0.05,  # it must be held
@@ -43,7 +44,7 @@ def test_every_route_of_management_is_fuzzed() -> None:
 
 
 @pytest.mark.parametrize("label", [*management_operations()])
-def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[], InMemoryRealm]) -> None:
+def test_every_answer_is_as_specified(label: str, fresh: Callable[[], InMemoryRealm]) -> None:
     tally = run(label, fresh, EXAMPLES)
 
     print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
@@ -62,7 +63,7 @@ def test_an_answer_that_is_not_as_described_is_found(
         run(f"GET {MANAGEMENT_BASE}/catalogs/{{catalogName}}", fresh, EXAMPLES)
 
 
-def test_what_is_listed_and_can_not_be_looked_at_is_found(
+def test_a_listed_object_that_cannot_be_read_is_found(
     fresh: Callable[[], InMemoryRealm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(session: Session, name: str) -> JsonObject:
@@ -71,5 +72,5 @@ def test_what_is_listed_and_can_not_be_looked_at_is_found(
     assert asyncio.run(audit(fresh())) > 30
     monkeypatch.setattr(grants, "list_grants", lost)
 
-    with pytest.raises(AssertionError, match="grants is listed and can't be looked at"):
+    with pytest.raises(AssertionError, match="grants is listed and can't be read"):
         asyncio.run(audit(fresh()))

@@ -1,5 +1,5 @@
 """schemathesis on the document that a server serves of itself, with all of its checks: statuses, content types, headers
-and bodies are as described, wrong requests are refused, right ones are not, methods and tokens are looked at, nothing
+and bodies are as described, wrong requests are refused, right ones are not, methods and tokens are checked, nothing
 fails. The requests are the same each time."""
 
 import asyncio
@@ -47,7 +47,7 @@ THINGS: Sequence[tuple[str, Mapping[str, Any]]] = (
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRealm:
     """A server of a realm, and a token of its root's."""
 
     uri: str
@@ -59,28 +59,28 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedRealm]:
     for name, value in LOGINS.items():
         monkeypatch.setenv(name, value)
     store = f"file:{tmp_path / 'store'}"
     root = asyncio.run(bootstrapped(store))
     with ArcoServer(store, tmp_path / "log") as server:
-        asked = {"grant_type": "client_credentials", "client_id": root.client_id, "client_secret": root.secret}
-        form = urlencode({**asked, "scope": "PRINCIPAL_ROLE:ALL"}).encode()
+        credentials = {"grant_type": "client_credentials", "client_id": root.client_id, "client_secret": root.secret}
+        form = urlencode({**credentials, "scope": "PRINCIPAL_ROLE:ALL"}).encode()
         with urlopen(f"{server.uri}/v1/oauth/tokens", form, timeout=60) as answer:
-            realm = Served(server.uri, json.loads(answer.read())["access_token"])
+            realm = ServedRealm(server.uri, json.loads(answer.read())["access_token"])
         for path, body in THINGS:
             realm.post(path, body)
         yield realm
 
 
-def check(served: Served, phases: str, examples: int, folder: Path) -> None:
+def check(served: ServedRealm, phases: str, examples: int, folder: Path) -> None:
     """Runs schemathesis, with one worker: what it draws depends on nothing but its seed."""
-    told = ["--header", f"Authorization: Bearer {served.token}", "--seed", "1", "--workers", "1", "--no-shrink"]
+    options = ["--header", f"Authorization: Bearer {served.token}", "--seed", "1", "--workers", "1", "--no-shrink"]
     bounds = ["--phases", phases, "--max-examples", str(examples), "--request-timeout", "60", "--max-failures", "20"]
     kept = ["--continue-on-failure", "--suppress-health-check", "all", "--generation-database", "none"]
     done = subprocess.run(
-        [SCHEMATHESIS, "--config-file", CONFIG, "run", f"{served.uri}/openapi.json", *told, *bounds, *kept],
+        [SCHEMATHESIS, "--config-file", CONFIG, "run", f"{served.uri}/openapi.json", *options, *bounds, *kept],
         cwd=folder,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
@@ -91,10 +91,10 @@ def check(served: Served, phases: str, examples: int, folder: Path) -> None:
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4_000:]
 
 
-def test_a_server_does_what_it_says_of_itself(served: Served, tmp_path: Path) -> None:
+def test_a_server_conforms_to_its_document(served: ServedRealm, tmp_path: Path) -> None:
     check(served, "fuzzing", 2, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_server_does_what_it_says_of_itself_to_every_corner_of_each_schema(served: Served, tmp_path: Path) -> None:
+def test_a_server_conforms_to_its_document_in_every_corner_of_each_schema(served: ServedRealm, tmp_path: Path) -> None:
     check(served, "examples,coverage,fuzzing,stateful", 5, tmp_path)

@@ -19,9 +19,10 @@ from tests.fuzz.specification import operations
 
 EXAMPLES = 10
 MORE_EXAMPLES = 25
-"""Of what seldom succeeds: a share of few says little."""
+"""Of what seldom succeeds: a share of few means little."""
 LEAST_SUCCESS = 0.25
-"""The share of right answers that an operation must give at least, lest requests die where names are looked up."""
+"""The share of right answers that an operation must give at least, so that not all requests fail at the lookup of
+names."""
 
 WITHOUT_SUCCESS = {
     "POST /v1/oauth/tokens",
@@ -65,7 +66,7 @@ def fresh() -> Callable[[], InMemoryService]:
 
 
 @pytest.mark.parametrize("label", [*operations()])
-def test_every_answer_is_as_the_specification_says(
+def test_every_answer_is_as_specified(
     label: str, fresh: Callable[[], InMemoryService], following: Callable[[], InMemoryService]
 ) -> None:
     tally = run(label, following if label == NOTIFY else fresh, MORE_EXAMPLES if label in SELDOM else EXAMPLES)

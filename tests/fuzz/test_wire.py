@@ -17,7 +17,7 @@ TIMEOUT = 60.0
 JSON = b"Content-Type: application/json"
 QUIET = 0.2
 """How long to wait for a server that may have nothing to say."""
-MOST = 300 << 20
+MAX_BYTES = 300 << 20
 """Bytes that a server may take, whatever single body it is sent: the body a few times over, and itself."""
 
 
@@ -42,7 +42,7 @@ def _post(path: str, body: bytes, *headers: bytes) -> bytes:
 
 
 def exchange(server: ArcoServer, pieces: list[bytes], timeout: float = TIMEOUT) -> bytes:
-    """Sends pieces over one connection, then reads until the server hangs up or says nothing for so many seconds."""
+    """Sends pieces over one connection, then reads until the server hangs up or sends nothing for so many seconds."""
     host, _, port = server.uri.removeprefix("http://").partition(":")
     read = b""
     with socket.create_connection((host, int(port)), timeout=TIMEOUT) as connection:
@@ -105,7 +105,7 @@ def test_chunks_without_end_are_cut_off(server: ArcoServer) -> None:
     answer = exchange(server, [head + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 64])
 
     assert status_of(answer) in (None, 413)
-    assert server.memory("VmHWM") < MOST
+    assert server.memory("VmHWM") < MAX_BYTES
 
 
 HEAD = b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" % WAREHOUSE.encode()
@@ -159,4 +159,4 @@ def test_the_largest_body_costs_bounded_time_and_memory(fill: str, server: ArcoS
 
     assert status_of(answer) == expected
     assert server.cpu_seconds() - before < CPU_SECONDS
-    assert server.memory("VmHWM") < MOST
+    assert server.memory("VmHWM") < MAX_BYTES

@@ -144,7 +144,6 @@ async def test_no_secret_in_a_request_is_emitted(service: LoggedService, emissio
     assert PLANTED not in emissions.whole
     assert key not in emissions.whole
 
-
     """Except the name of an administrator, which receipts must contain."""
     """But for who an administrator says they are, which receipts are there to keep."""
     client = Client(service.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})

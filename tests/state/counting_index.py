@@ -29,5 +29,5 @@ def count_indexes(patch: pytest.MonkeyPatch) -> None:
 
 
 def keyed(entries: Mapping[str, JsonObject | None]) -> dict[str, JsonObject | None]:
-    """The same entries, under keys that count."""
+    """The entries under keys that count comparisons."""
     return {Text(key): entry for key, entry in entries.items()}

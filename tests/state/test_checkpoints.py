@@ -101,7 +101,7 @@ async def test_a_shard_that_others_write_is_tried_again_a_few_times(times: int, 
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"version":9}', b'{"version":1,"walked":{"e":{"file":"f"}}}'])
-async def test_a_shard_that_cannot_be_read_is_told_and_written_anew(store: MemoryStore, damage: bytes) -> None:
+async def test_an_unreadable_shard_is_reported_and_written_anew(store: MemoryStore, damage: bytes) -> None:
     key = Paths("wh").checkpoints(shard_of("e"))
     await store.put(key, damage, ANY)
 

@@ -113,7 +113,7 @@ async def test_an_echo_that_was_removed_before_it_was_read_is_written_again() ->
 
 
 def forestall(store: ScriptedStore, part: str) -> None:
-    """Somebody else's write comes before each of ours at a place."""
+    """A write of another process precedes each of ours to a key."""
 
     async def theirs() -> None:
         await store.put(store.calls[-1].key, b"theirs", ANY)

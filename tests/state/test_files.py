@@ -33,7 +33,7 @@ from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 
 MB = 1 << 20
-MOST = 4 * MB
+MAX_BYTES = 4 * MB
 CONFIRMED_MS = 60_000
 FILE = "memory:///t/1.metadata.json"
 
@@ -57,7 +57,7 @@ class Shelf:
         self.hold = self.memory.hold()
         state = State(self.store, Paths("wh"), Caches.of(MB), self.runtime)
         mounts = [Mount(Location.parse(self.root), self.store)]
-        return Files(mounts, self.cache, state, self.runtime, MOST, self.hold, CONFIRMED_MS)  # type: ignore[arg-type]
+        return Files(mounts, self.cache, state, self.runtime, MAX_BYTES, self.hold, CONFIRMED_MS)  # type: ignore[arg-type]
 
 
 def zeros_packed(megabytes: int) -> bytes:
@@ -65,7 +65,7 @@ def zeros_packed(megabytes: int) -> bytes:
     return b"".join(packer.compress(bytes(MB)) for _ in range(megabytes)) + packer.flush()
 
 
-@pytest.mark.parametrize("size", [0, 10, FIRST_BYTES, FIRST_BYTES + 1, MOST])
+@pytest.mark.parametrize("size", [0, 10, FIRST_BYTES, FIRST_BYTES + 1, MAX_BYTES])
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_file_up_to_the_limit_is_read(size: int, packed: bool) -> None:
     shelf = Shelf()
@@ -83,18 +83,18 @@ async def test_a_file_up_to_the_limit_is_read(size: int, packed: bool) -> None:
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_file_beyond_the_limit_is_refused_with_its_name_and_the_limit(packed: bool) -> None:
     shelf = Shelf()
-    body = b"x" * (MOST + 1)
+    body = b"x" * (MAX_BYTES + 1)
     await shelf.put(gzip.compress(body) if packed else body)
 
     with pytest.raises(MetadataTooLarge) as refused:
         await shelf.files().read(FILE)
     assert FILE in refused.value.message
-    assert f"{MOST:,} bytes" in refused.value.message
+    assert f"{MAX_BYTES:,} bytes" in refused.value.message
 
 
 async def test_a_file_whose_end_lies_about_its_size_is_refused_too() -> None:
     shelf = Shelf()
-    await shelf.put(gzip.compress(bytes(MOST + 1)) + gzip.compress(b"x"))
+    await shelf.put(gzip.compress(bytes(MAX_BYTES + 1)) + gzip.compress(b"x"))
 
     with pytest.raises(MetadataTooLarge):
         await shelf.files().read(FILE)
@@ -134,16 +134,16 @@ def test_unpacking_stops_at_the_limit() -> None:
     raw = zeros_packed(64)
     tracemalloc.start()
     try:
-        assert unpack(raw, MOST) is None
+        assert unpack(raw, MAX_BYTES) is None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 3 * MOST
+    assert peak < 3 * MAX_BYTES
 
 
 async def test_a_file_for_which_there_is_no_memory_is_not_read() -> None:
     shelf = Shelf(16 * MB)
-    await shelf.put(b"x" * MOST)
+    await shelf.put(b"x" * MAX_BYTES)
     files = shelf.files()
     await shelf.hold.take(5 * MB)
     other = shelf.memory.hold()
@@ -152,7 +152,7 @@ async def test_a_file_for_which_there_is_no_memory_is_not_read() -> None:
     with pytest.raises(OutOfMemory):
         await files.read(FILE)
     other.close()
-    assert len(await files.read(FILE)) == MOST
+    assert len(await files.read(FILE)) == MAX_BYTES
 
 
 @pytest.mark.parametrize("location", ["memory:///t//1.metadata.json", f"{FILE}/"])

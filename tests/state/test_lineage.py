@@ -74,8 +74,8 @@ def test_a_run_is_read_with_its_datasets() -> None:
 
 def test_a_run_may_tell_the_one_that_started_it_and_its_parents() -> None:
     root = "0190b7a5-1f7c-7c6a-b9ad-000000000001"
-    told = read_event(changed(["run", "facets", "parent", "root"], {"run": {"runId": root}, "job": JOB}))
-    assert (told.parent, told.root) == (RUN, root)
+    event = read_event(changed(["run", "facets", "parent", "root"], {"run": {"runId": root}, "job": JOB}))
+    assert (event.parent, event.root) == (RUN, root)
     assert read_event(changed(["run", "facets", "parent", "root"], {"job": JOB})).root is None
 
 
@@ -107,7 +107,7 @@ def test_times_are_those_of_rfc_3339(time: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "message"),
     [
         (["eventTime"], "yesterday", "Invalid event.eventTime: 'yesterday' is not a date"),
         (["eventTime"], "2026-11-22T10:00:00", "with an offset"),
@@ -134,10 +134,10 @@ def test_times_are_those_of_rfc_3339(time: str, ms: int) -> None:
         (["inputs", 0, "facets", "symlinks", "identifiers"], [7], "identifiers[0]: expected an object"),
     ],
 )
-def test_what_is_no_event_is_refused_with_its_place(path: Sequence[str | int], value: JsonValue, told: str) -> None:
+def test_what_is_no_event_is_refused_with_its_place(path: Sequence[str | int], value: JsonValue, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         read_event(changed(path, value))
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 def test_a_stored_event_is_named_by_its_bytes_and_comes_back_as_it_was() -> None:
@@ -150,7 +150,7 @@ def test_a_stored_event_is_named_by_its_bytes_and_comes_back_as_it_was() -> None
     assert encode_event(StoredEvent(huge, "another"))[0] != name
 
 
-def test_damage_is_told() -> None:
+def test_a_damaged_record_is_refused() -> None:
     for body in (b"", b"{}", b'{"version":2}', b'{"version":1,"event":{}}'):
         with pytest.raises(InternalError):
             decode_event(body, "there")

@@ -1,4 +1,4 @@
-"""What the registry's parts cost grows as they and what is asked of them do, and no faster."""
+"""What the registry's parts cost grows as they and the requests to them do, and no faster."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -203,7 +203,7 @@ def looking_for_folders(size: int) -> int:
 
 
 def own_holds(size: int) -> int:
-    """Many holds of one's own, inside the one place that is looked at."""
+    """Many holds of one's own, inside the one location that is searched."""
     held = location_holds("E", [f"s3://b/a/x{number}" for number in range(size)])
     index = Index(keyed({**held, **location_holds("F", ["s3://b/b"])}))
     return steps_of(lambda: overlapping(index, deep(1), but=["E"]))

@@ -155,7 +155,7 @@ def test_a_dropped_tables_location_is_free_until_it_is_held_again() -> None:
 
 @pytest.mark.parametrize(("task", "holder"), [({}, None), ({"task": "T"}, "E")])
 def test_a_hold_of_a_purge_is_in_the_way_only_where_the_purge_has_a_task(task: JsonObject, holder: str | None) -> None:
-    """An earlier version wrote `purging` at every drop that asked for a purge, and purged nothing."""
+    """An earlier version wrote `purging` for every drop with a purge, and purged nothing."""
     place = Location.parse("s3://b/t")
     index = Index({location_key(place.normal, "E"): {"entity": "E", "state": "purging", **task}})
     assert overlapping(index, place) == holder

@@ -24,7 +24,7 @@ def test_the_order_of_keys_does_not_matter(body: dict[str, JsonValue]) -> None:
 
 
 @given(st.integers(2**53, 2**70))
-def test_large_integers_are_told_apart(number: int) -> None:
+def test_large_integers_have_different_hashes(number: int) -> None:
     assert payload_hash({"snapshot-id": number}) != payload_hash({"snapshot-id": number + 1})
 
 

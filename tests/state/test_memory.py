@@ -30,7 +30,7 @@ async def test_what_is_not_there_is_waited_for() -> None:
     assert memory.used == 30 * MB
 
 
-async def test_who_has_waited_too_long_is_told_so_and_takes_nothing() -> None:
+async def test_a_request_that_waited_too_long_fails_and_takes_nothing() -> None:
     memory = Memory(LIMIT, timeout_seconds=0)
     first = memory.hold()
     await first.take(30 * MB)

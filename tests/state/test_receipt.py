@@ -19,7 +19,7 @@ from arco_catalog.state.receipt import (
 
 BASE = MetadataFile("file:///t/metadata/00000-a.metadata.json", 1)
 NEW = MetadataFile("file:///t/metadata/00001-b.metadata.json", 2)
-SAID: JsonObject = {"entity_type": "table", "table_uuid": "U", "snapshot_id": 7, "source": {"kind": "Restored"}}
+DETAILS: JsonObject = {"entity_type": "table", "table_uuid": "U", "snapshot_id": 7, "source": {"kind": "Restored"}}
 OLD: JsonObject = {
     "version": 1,
     "type": "IcebergCommitPending",
@@ -34,7 +34,7 @@ SEED = {"table_uuid", "commit_key", "event_id", "metadata_location", "snapshot_i
 
 
 def made(base: MetadataFile | None = BASE) -> JsonObject:
-    return pending(entity="E", metadata=NEW, base=base, details=SAID)
+    return pending(entity="E", metadata=NEW, base=base, details=DETAILS)
 
 
 def test_fields_have_the_names_of_the_seed() -> None:
@@ -56,14 +56,14 @@ def test_the_committed_receipt_of_an_old_pending_one_is_what_its_writer_wrote() 
 
 
 @pytest.mark.parametrize(("stage", "name"), [(PENDING, "base"), (COMMITTED, "previous")])
-def test_old_receipts_are_told_with_current_names(stage: Stage, name: str) -> None:
-    told = with_current_names(OLD, stage)
-    assert (told["table_uuid"], told[f"{name}_metadata_location"], told[f"{name}_metadata_ms"]) == (
+def test_old_receipts_are_returned_with_current_names(stage: Stage, name: str) -> None:
+    renamed = with_current_names(OLD, stage)
+    assert (renamed["table_uuid"], renamed[f"{name}_metadata_location"], renamed[f"{name}_metadata_ms"]) == (
         "U",
         BASE.location,
         1,
     )
-    assert not told.keys() & {"base", "uuid"}
+    assert not renamed.keys() & {"base", "uuid"}
     assert with_current_names({**OLD, "entity_type": "view"}, stage)["view_uuid"] == "U"
     assert with_current_names(made(), stage) == made()
 

@@ -104,17 +104,17 @@ def test_segments_keep_to_their_range_their_order_and_their_bounds(
 def test_what_is_embedded_is_bounded_by_the_limit_and_a_few_edits_a_segment(
     limits: Limits, batches: list[list[int]], drops: bool
 ) -> None:
-    registry, most = Registry(limits), 1
+    registry, largest = Registry(limits), 1
     created: list[Edits] = [{relation_key(("db",), f"t{n:03}"): {"n": n} for n in batch} for batch in batches]
     dropped: list[Edits] = [dict.fromkeys(edits) for edits in created if drops]
     for edits in created + dropped:
         registry.commit(edits)
-        most = max(most, len(registry.index.directory.refs))
+        largest = max(largest, len(registry.index.directory.refs))
         embedded = sum(len(encode_line(key, entry or {})) for key, entry in registry.index.edits.items())
-        assert embedded <= limits.embedded + 4 * 40 * most
+        assert embedded <= limits.embedded + 4 * 40 * largest
 
 
-def test_a_flush_rewrites_the_one_segment_that_most_edits_are_meant_for() -> None:
+def test_a_flush_rewrites_the_one_segment_with_the_largest_part_of_the_edits() -> None:
     registry = Registry(Limits(embedded=10_000, segment=2_000))
     registry.commit({relation_key(("db",), f"t{n:04}"): {"n": n} for n in range(500)})
     while registry.index.edits:
@@ -194,7 +194,7 @@ def test_what_is_not_at_hand_is_not_taken_for_what_is_not_there() -> None:
     assert lacks(spill(edited, 1, Spilling(Limits(0, 60), lambda: "x")), edited)
 
 
-def test_a_scan_that_may_end_early_asks_for_no_segment_behind_its_end() -> None:
+def test_a_scan_that_may_end_early_needs_no_segment_after_its_end() -> None:
     registry = Registry(Limits(embedded=0, segment=60))
     for n in range(9):
         registry.commit({relation_key(("db",), f"t{n}"): {"n": n}})
@@ -227,7 +227,7 @@ places = st.lists(parts, max_size=4).map(lambda names: Location("s3", "bucket", 
 
 
 @dataclass
-class Held:
+class HeldLocations:
     """What each entity holds, as a plain dictionary: the judge of overlaps."""
 
     live: dict[str, Location] = field(default_factory=dict)
@@ -238,9 +238,9 @@ class Held:
 
 @given(limits, st.lists(st.tuples(places, st.sampled_from(["hold", "release", "force"])), max_size=25), places)
 def test_overlaps_in_a_spilled_index_are_those_that_comparing_all_would_find(
-    limits: Limits, steps: list[tuple[Location, str]], asked: Location
+    limits: Limits, steps: list[tuple[Location, str]], location: Location
 ) -> None:
-    registry, held = Registry(limits), Held()
+    registry, held = Registry(limits), HeldLocations()
     for number, (place, step) in enumerate(steps):
         entity = f"E{number}"
         found = overlapping(registry.index, place)
@@ -253,10 +253,10 @@ def test_overlaps_in_a_spilled_index_are_those_that_comparing_all_would_find(
         elif step == "force" or not truth:
             registry.commit(location_holds(entity, [place.normal]))
             held.live[entity] = place
-    found, truth = overlapping(registry.index, asked), held.overlapping(asked)
+    found, truth = overlapping(registry.index, location), held.overlapping(location)
     assert (found in truth) if truth else found is None
     others = [*truth][1:]
-    assert overlapping(registry.index, asked, but=others) == next(iter(truth - {*others}), None)
+    assert overlapping(registry.index, location, but=others) == next(iter(truth - {*others}), None)
 
 
 @given(limits, st.lists(places, max_size=20), places)

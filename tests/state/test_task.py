@@ -43,7 +43,7 @@ def test_a_task_is_submitted_leased_run_and_ended() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(Status, Status)])
-def test_a_status_follows_another_only_where_the_table_says_so(before: Status, after: Status) -> None:
+def test_a_status_follows_another_only_if_the_table_has_the_transition(before: Status, after: Status) -> None:
     task = of(before)
     if before is after or after in TRANSITIONS[before]:
         assert task._next("r", after, 1, {}).status is after
@@ -88,7 +88,7 @@ def test_a_failed_task_is_submitted_again_with_its_checkpoint() -> None:
         again.resubmitted(record="x", at_ms=21)
 
 
-def test_a_task_that_is_submitted_again_has_a_later_time_whatever_the_clock_says() -> None:
+def test_a_task_that_is_submitted_again_has_a_later_time_with_any_clock() -> None:
     failed = leased(submitted()).ended(record="e", at_ms=9, status=Status.FAILURE, summary="no", extended=None)
     assert failed.resubmitted(record="again", at_ms=failed.next_run_ms - 600_000).next_run_ms > failed.next_run_ms
 
@@ -150,16 +150,16 @@ async def hinted(store: ScriptedStore, due: int, later: int = 0) -> None:
         await put_hint(state(store), f"task{number}", NOW_MS + 1 + number)
 
 
-async def looked(store: ScriptedStore) -> tuple[list[str], int, int]:
-    """The tasks that a look finds due, how many listings it takes, and how many hints it tells at a time."""
+async def read_due(store: ScriptedStore) -> tuple[list[str], int, int]:
+    """Returns the due tasks, the number of listings, and the size of the largest page of hints."""
     store.calls.clear()
-    found, most = [], 0
+    found, largest_page = [], 0
     due = await due_hints(state(store))
     while True:
         found += [hint.task for hint in due.hints]
-        most = max(most, len(due.hints))
+        largest_page = max(largest_page, len(due.hints))
         if due.after is None:
-            return found, sum(call.method == "list" for call in store.calls), most
+            return found, sum(call.method == "list" for call in store.calls), largest_page
         due = await due_hints(state(store), due.after)
 
 
@@ -168,27 +168,27 @@ async def test_due_hints_are_found_and_the_oldest_first(kind: type[ScriptedStore
     store = kind(lambda: NOW_MS)
     for task, not_before in {"a": NOW_MS, "b": NOW_MS - 2_001, "c": NOW_MS + 1, "d": NOW_MS - 2_000}.items():
         await put_hint(state(store), task, not_before)
-    assert (await looked(store))[0] == ["b", "d", "a"]
+    assert (await read_due(store))[0] == ["b", "d", "a"]
 
 
 async def test_a_look_lists_no_further_than_to_the_first_hint_that_is_not_due() -> None:
     store = ScriptedStore(lambda: NOW_MS)
     await hinted(store, due=3, later=4_000)
-    assert await looked(store) == (["task-3", "task-2", "task-1"], 1, 3)
+    assert await read_due(store) == (["task-3", "task-2", "task-1"], 1, 3)
 
 
 async def test_a_look_lists_a_page_for_each_page_of_hints_that_are_due() -> None:
     store = ScriptedStore(lambda: NOW_MS)
     await hinted(store, due=2_500, later=4_000)
-    assert await looked(store) == ([f"task{number}" for number in range(-2_500, 0)], 3, 1_000)
+    assert await read_due(store) == ([f"task{number}" for number in range(-2_500, 0)], 3, 1_000)
 
 
 async def test_a_store_that_lists_in_no_order_is_listed_whole_and_what_is_held_is_bounded() -> None:
     store = ListsInNoOrder(lambda: NOW_MS)
     await hinted(store, due=2_500, later=500)
-    found, listings, most = await looked(store)
+    found, listings, largest_page = await read_due(store)
     assert found == [f"task{number}" for number in range(-2_500, 0)]
-    assert (listings, most) == (1 + 3 * 3, 1_000)
+    assert (listings, largest_page) == (1 + 3 * 3, 1_000)
 
 
 @pytest.mark.parametrize(("age_ms", "held"), [(0, True), (999, True), (1_000, False), (-4_000, True), (-6_000, False)])

@@ -1,4 +1,4 @@
-"""Whoever works for a lease's holder believes in it by its own look, and not for long
+"""A process that works for the holder of a lease relies on its own reads of it, for a short time
 (docs/design/purge.md#rule-21)."""
 
 import pytest
@@ -16,7 +16,7 @@ ID = "00000000-0000-4000-8000-000000000001"
 LEASE_MS = 300_000
 
 
-class Followed:
+class LeaseFixture:
     """A task with a lease, and one that follows it."""
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class Followed:
         self.task = task
 
 
-async def test_nothing_is_sent_before_a_look(followed: Followed) -> None:
+async def test_nothing_is_sent_before_a_look(followed: LeaseFixture) -> None:
     with pytest.raises(LeaseLost):
         (await followed.begun()).session()
 
 
-async def test_what_was_seen_is_believed_for_ten_seconds(followed: Followed) -> None:
+async def test_what_was_seen_is_believed_for_ten_seconds(followed: LeaseFixture) -> None:
     lease = await followed.begun()
     await lease.keep_up()
     assert lease.session().request.deadline_ms == followed.runtime.ms + 10_000
@@ -54,7 +54,7 @@ async def test_what_was_seen_is_believed_for_ten_seconds(followed: Followed) -> 
     lease.session()
 
 
-async def test_it_ends_before_its_holder_would_end_it(followed: Followed) -> None:
+async def test_it_ends_before_its_holder_would_end_it(followed: LeaseFixture) -> None:
     lease = await followed.begun()
     followed.runtime.ms += LEASE_MS - 20_000 - 4_000
     await lease.keep_up()
@@ -64,7 +64,7 @@ async def test_it_ends_before_its_holder_would_end_it(followed: Followed) -> Non
         await lease.keep_up()
 
 
-async def test_a_renewal_is_seen(followed: Followed) -> None:
+async def test_a_renewal_is_seen(followed: LeaseFixture) -> None:
     lease = await followed.begun()
     followed.runtime.ms += LEASE_MS - 20_000 - 4_000
     await followed.then(followed.task.renewed(record="renewed", checkpoint={}))
@@ -73,7 +73,7 @@ async def test_a_renewal_is_seen(followed: Followed) -> None:
 
 
 @pytest.mark.parametrize("by", ["given back", "taken over", "run out"])
-async def test_a_lease_that_is_over_is_not_believed_in(followed: Followed, by: str) -> None:
+async def test_a_lease_that_is_over_is_not_believed_in(followed: LeaseFixture, by: str) -> None:
     lease = await followed.begun()
     await lease.keep_up()
     followed.runtime.ms += 5_001
@@ -93,7 +93,7 @@ async def test_a_lease_that_is_over_is_not_believed_in(followed: Followed, by: s
         await lease.keep_up()
 
 
-async def test_a_look_that_fails_extends_nothing(followed: Followed) -> None:
+async def test_a_look_that_fails_extends_nothing(followed: LeaseFixture) -> None:
     lease = await followed.begun()
     await lease.keep_up()
     followed.runtime.ms += 6_000
@@ -104,5 +104,5 @@ async def test_a_look_that_fails_extends_nothing(followed: Followed) -> None:
 
 
 @pytest.fixture
-def followed() -> Followed:
-    return Followed()
+def followed() -> LeaseFixture:
+    return LeaseFixture()

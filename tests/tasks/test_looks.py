@@ -60,7 +60,7 @@ async def test_what_is_left_to_others_still_counts_as_due(tasks: Tasks) -> None:
     assert worker.take_stats().oldest_due_ms == MINUTE
 
 
-async def test_a_task_that_is_submitted_again_is_looked_at_by_who_left_it(tasks: Tasks) -> None:
+async def test_a_task_that_is_submitted_again_is_read_by_the_worker_that_left_it(tasks: Tasks) -> None:
     await tasks.hint()
     tasks.executor.can = False
     worker = tasks.worker()

@@ -20,20 +20,20 @@ SECONDS = 60
 
 
 class Reports:
-    """What was told of looks, and who waits for it."""
+    """The reports of polls, and a wait for a number of them."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, WorkStats]] = []
+        self.received: list[tuple[str, WorkStats]] = []
         self._event = asyncio.Event()
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
-        self.told.append((warehouse, stats))
+        self.received.append((warehouse, stats))
         self._event.set()
 
     async def until(self, count: int) -> None:
-        """Returns when so many looks were told of."""
+        """Returns when so many polls were reported."""
         async with asyncio.timeout(SECONDS):
-            while len(self.told) < count:
+            while len(self.received) < count:
                 self._event.clear()
                 await self._event.wait()
 
@@ -78,7 +78,7 @@ async def test_a_long_task_of_one_catalog_holds_up_no_other(tasks: Tasks) -> Non
     async with running(of(busy=busy, other=tasks), tasks) as reports:
         await reports.until(1)
         assert (await tasks.task()).status is Status.SUCCESS
-        assert [(name, stats.completed) for name, stats in reports.told] == [("wh", 1)]
+        assert [(name, stats.completed) for name, stats in reports.received] == [("wh", 1)]
     assert (await busy.task()).status is Status.RETRY_SCHEDULED
 
 
@@ -124,9 +124,7 @@ async def test_a_task_that_is_due_later_ends_no_pause(tasks: Tasks) -> None:
     assert await wake_up.wait(0.01) == set()
 
 
-async def test_after_a_look_that_was_asked_for_comes_another_soon(
-    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_poll_of_a_wake_up_comes_another_soon(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store's clock may be behind by less than a second."""
     monkeypatch.setattr(loop, "SOON_SECONDS", 0.01)
     wake_up = WakeUp()
@@ -140,13 +138,13 @@ async def test_after_a_look_that_was_asked_for_comes_another_soon(
         assert (await tasks.task()).status is Status.SUCCESS
 
 
-async def test_a_catalog_that_does_not_answer_is_looked_into_again(tasks: Tasks) -> None:
+async def test_a_catalog_that_does_not_answer_is_polled_again(tasks: Tasks) -> None:
     wake_up = WakeUp()
     tasks.store.rules = [Rule(anything("/tasks/open/"), fails=DOWN)]
     await tasks.fixture.namespace("db")
     async with running(of(one=tasks), tasks, wake_up) as reports:
         await reports.until(1)
-        assert reports.told[0][1].error == "down"
+        assert reports.received[0][1].error == "down"
         tasks.store.rules = []
         await tasks.hint()
         await wake_up.task_due("one", 0)
@@ -154,9 +152,7 @@ async def test_a_catalog_that_does_not_answer_is_looked_into_again(tasks: Tasks)
         assert (await tasks.task()).status is Status.SUCCESS
 
 
-async def test_catalogs_that_cannot_be_looked_for_are_looked_for_again(
-    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_catalogs_that_cannot_be_listed_are_listed_again(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "PAUSE_SECONDS", 0.01)
     found, looks = of(one=tasks), list[int]()
 

@@ -28,7 +28,7 @@ def test_a_type_overrides_the_default_in_whatever_order_they_are_named() -> None
             "delegation.task.lease.lost-timeout-duration": "1h",
         }
     )
-    maintenance, other = policies.of(TABLE_MAINTENANCE), policies.of("of which nothing is said")
+    maintenance, other = policies.of(TABLE_MAINTENANCE), policies.of("without a policy")
     assert (maintenance.max_attempts, other.max_attempts, policies.lease_ms) == (3, 7, 3_600_000)
     assert [maintenance.backoff_ms(failed) for failed in (1, 2, 3)] == [2_000, 6_000, 10_000]
 

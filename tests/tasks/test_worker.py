@@ -27,8 +27,8 @@ POLICIES = TaskPolicies.parse({"delegation.retry.default.max-attempts": "3"})
 
 
 @dataclass
-class Scripted:
-    """Executes a task as a test says."""
+class ScriptedExecutor:
+    """Executes a task by a function of the test."""
 
     steps: list[Callable[[Execution], Awaitable[None]]] = field(default_factory=list)
     executed: list[int] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Tasks:
         self.runtime = FakeRuntime()
         self.store = ScriptedStore(self.runtime.now_ms)
         self.fixture = CatalogFixture(self.store, self.runtime)
-        self.executor = Scripted()
+        self.executor = ScriptedExecutor()
         self.named = True
-        self.asked = 0
+        self.calls = 0
         self.then: Callable[[], None] = lambda: None
         self.notify: NotifyWorkers | None = None
 
     async def submission(self, session: Session, task: str) -> Task | None:
-        self.asked += 1
+        self.calls += 1
         self.then()
         if not self.named:
             return None
@@ -116,7 +116,7 @@ async def test_a_task_that_the_registry_names_is_done_and_its_hint_goes(tasks: T
     assert await tasks.run() == 0
 
 
-async def test_a_task_is_not_looked_at_before_its_time(tasks: Tasks) -> None:
+async def test_a_task_is_not_read_before_its_time(tasks: Tasks) -> None:
     await tasks.hint(in_ms=1)
     assert await tasks.run() == 0
     tasks.runtime.ms += 1
@@ -262,7 +262,7 @@ async def test_a_hint_of_a_version_that_never_came_goes_when_it_is_old(tasks: Ta
 
 
 async def test_any_hint_of_a_task_that_succeeded_goes_at_once(tasks: Tasks) -> None:
-    """Nobody submits it again: a worker that was rescheduling it has died, and another has done it."""
+    """The hint of a done task: a worker that was rescheduling it has died, and another has executed it."""
     await tasks.hint()
     await tasks.run()
     tasks.runtime.ms += 1
@@ -291,7 +291,7 @@ async def test_a_hint_without_a_task_is_left_until_it_is_old(tasks: Tasks) -> No
     assert await tasks.hints() == []
 
 
-async def test_before_a_hint_goes_the_registry_is_fenced_and_asked_again(tasks: Tasks) -> None:
+async def test_before_a_hint_is_removed_the_registry_is_fenced_and_read_again(tasks: Tasks) -> None:
     """The drop that names the task may land at the last moment."""
 
     def lands() -> None:
@@ -407,7 +407,7 @@ async def test_after_a_clock_was_set_back_an_earlier_lease_is_waited_for(tasks: 
     assert released[0] - began >= 5 * MINUTE
 
 
-async def test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_was_stopped(tasks: Tasks) -> None:
+async def test_the_worker_after_a_stopped_one_waits_for_earlier_leases(tasks: Tasks) -> None:
     """The clock was set back, so the second worker waits for the first; the third knows of it by the record alone."""
     released: list[int] = []
 
@@ -510,7 +510,7 @@ async def test_calls_of_a_worker_that_was_stopped_are_waited_for_before_anything
     assert released[0] - stopped >= 10 * MINUTE
 
 
-async def test_who_waits_for_earlier_leases_makes_nobody_wait_for_itself(
+async def test_a_worker_that_waits_for_earlier_leases_makes_no_other_wait_for_its_own(
     tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or a purge would never end whose workers live a few seconds (docs/design/tasks.md#rule-8)."""
@@ -555,7 +555,7 @@ async def test_who_is_to_do_one_task_waits_for_earlier_leases_and_holds_nothing_
     assert Status.RETRY_SCHEDULED in statuses
 
 
-async def test_other_workers_are_told_when_a_task_is_due_again(tasks: Tasks) -> None:
+async def test_other_workers_are_notified_when_a_task_is_due_again(tasks: Tasks) -> None:
     heard: list[tuple[str, int]] = []
 
     async def notify(root: str, in_ms: int) -> None:
@@ -596,7 +596,7 @@ async def test_a_worker_counts_what_it_met_and_did(tasks: Tasks) -> None:
     assert (worker.stats.completed, worker.stats.oldest_due_ms) == (1, 60 * MINUTE - 30_000)
 
 
-async def test_a_task_that_somebody_is_at_does_not_wait_and_one_that_was_lost_does(tasks: Tasks) -> None:
+async def test_a_task_with_a_worker_does_not_count_as_waiting_and_a_lost_one_does(tasks: Tasks) -> None:
     await tasks.hint()
     first = await tasks.submission(tasks.fixture.session(), ID)
     assert first is not None
