@@ -3,11 +3,11 @@
 import json
 
 from storage_backends import Found
-from tests.access.test_budgets import Counted
+from tests.access.test_budgets import CountedCatalog
 
 
 async def test_a_catalog_records_the_policy_of_the_server_that_makes_it() -> None:
-    counted = await Counted().start()
+    counted = await CountedCatalog().start()
     [key] = [
         entry.key
         for entry in (await counted.memory.list("")).entries

@@ -59,7 +59,7 @@ async def lost_renewals() -> None:
 
 
 async def stopped_while_it_waits() -> None:
-    await test_worker.test_an_earlier_lease_is_waited_for_by_whoever_comes_after_one_that_was_stopped(Tasks())
+    await test_worker.test_the_worker_after_a_stopped_one_waits_for_earlier_leases(Tasks())
 
 
 CASES: list[tuple[Mutation, Finder]] = [
