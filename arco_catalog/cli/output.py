@@ -122,10 +122,10 @@ def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequ
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def facts(said: Sequence[tuple[str, str]]) -> str:
+def facts(rows: Sequence[tuple[str, str]]) -> str:
     """A fact a line: what it is, and how it is."""
-    width = max((len(label) for label, _ in said), default=0)
-    lines = [(label.ljust(width), escaped(value)) for label, value in said]
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [(label.ljust(width), escaped(value)) for label, value in rows]
     console = _terminal()
     if console is None:
         return "\n".join(f"{label}  {value}".rstrip() for label, value in lines)
