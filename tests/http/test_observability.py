@@ -768,9 +768,9 @@ class TestNames:
 
     def test_names_of_management_are_those_of_its_specification(self) -> None:
         ids = {
-            nameless(f"{method.upper()} {path}"): operation["operationId"]
+            nameless(f"{method.upper()} {path}"): specified["operationId"]
             for path, item in read(EXTRACT)["paths"].items()
-            for method, operation in item.items()
+            for method, specified in item.items()
             if method in METHODS
         }
         assert {nameless(route.endpoint): operation(route.endpoint) for route in SPECIFIED} == ids

@@ -144,8 +144,9 @@ async def test_no_secret_in_a_request_is_emitted(service: LoggedService, emissio
     assert PLANTED not in emissions.whole
     assert key not in emissions.whole
 
+
+async def test_no_secret_in_a_header_is_kept(service: LoggedService) -> None:
     """Except the name of an administrator, which receipts must contain."""
-    """But for who an administrator says they are, which receipts are there to keep."""
     client = Client(service.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})
     await client.post("/v1/wh/namespaces", {"namespace": ["db"]})
     await client.post(f"{DB}/tables", {"name": "t", "schema": schema("x")}, idempotency_key=service.key())

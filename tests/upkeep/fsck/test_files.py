@@ -5,7 +5,7 @@ import pytest
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
-from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES, Allocation, Hold, background_memory
+from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES, Hold, background_memory
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
@@ -251,14 +251,14 @@ async def test_metadata_is_read_within_the_memory_for_background_work(
 ) -> None:
     state = await tables.fixture.commit(set_property("long", "x" * SMALL_BYTES))
     taken: list[int] = []
-    take = Hold.take
+    take_now = Hold.take_now
 
-    async def recorded(self: Hold, size: int) -> Allocation:
+    def recorded(self: Hold, size: int) -> None:
         assert self.counts
         taken.append(size)
-        return await take(self, size)
+        take_now(self, size)
 
-    monkeypatch.setattr(Hold, "take", recorded)
+    monkeypatch.setattr(Hold, "take_now", recorded)
     assert await tables.found() == []
     assert taken.count(PARSED_WEIGHT * len(state.metadata)) == 2, "of the examination of metadata, and of that of files"
     assert background_memory().used == 0
