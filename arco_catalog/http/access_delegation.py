@@ -45,13 +45,14 @@ class DelegatedAccess:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers that the response needs: no cache may store a response with credentials."""
+        """The headers that the response needs: `Cache-Control: no-store` if it contains credentials, otherwise none."""
         return {"Cache-Control": "no-store"} if self.credentials else {}
 
     @property
     def grants(self) -> tuple[str, ...]:
-        """Returns the parts of the access that the response's ETag includes: the right, and each credential's prefix
-        and expiry. New credentials change the ETag, so a client never gets a 304 that makes it keep expired ones."""
+        """The parts of the access that the response's ETag includes: the right (`read` or `write`), and the prefix and
+        expiry of each credential; empty without access. New credentials change the ETag, so a client never gets a 304
+        that makes it keep expired ones."""
         if self.way is None:
             return ()
         rights = "write" if self.writes else "read"

@@ -29,8 +29,9 @@ def check_page(
     allowed_hosts: tuple[str, ...],
     allowed_origins: tuple[str, ...] = (),
 ) -> None:
-    """Returns if no foreign web page can have sent a request with these headers, or if its page has an allowed origin.
-    Raises `Forbidden` otherwise. `server` is the address at which the request arrived, None if unknown."""
+    """Raises `Forbidden` if the `Host` in these headers is not allowed, or if a web page of another origin sent the
+    request, unless `allowed_origins` contains that origin. A header that is missing passes its check. `server` is the
+    address at which the request arrived, None if unknown."""
     host = headers.get("host")
     if host is not None:
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
@@ -53,7 +54,7 @@ def check_page(
 
 def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:
     """Whether a `Host` header is safe from DNS rebinding: an IP address, a name of loopback, or an allowed name. If the
-    operator allowed no names, every name is safe on an address other than loopback."""
+    operator allowed no names, every header is safe unless the request arrived at a loopback address."""
     match = _HOST.fullmatch(host)
     name = match[1].lower().rstrip(".") if match is not None else ""
     if name and (_is_address(name) or name == "localhost" or name.endswith(".localhost")):
@@ -82,8 +83,8 @@ def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, ne
 
 
 def parse_host(text: str) -> str:
-    """Returns a host name for the list of allowed hosts in lower case. Raises `ValueError` if the text has a scheme, a
-    port, or anything else that no host name has."""
+    """Returns a host name for the list of allowed hosts in lower case, or `ANY` for `*`. Raises `ValueError` if the
+    text has a scheme, a port, or anything else that no host name has."""
     if text != ANY and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         raise ValueError(f"expected a host name without scheme and port, or {ANY}, got {text!r}")
     return text.lower()

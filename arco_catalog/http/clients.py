@@ -33,13 +33,14 @@ def path(raw: bytes) -> str:
 
 
 def request_id(scope: Scope, headers: Mapping[str, str]) -> str | None:
-    """Returns the client's `X-Request-Id`, or else the request id of API Gateway. Text that does not have the form of
-    an id is ignored; None if neither is left."""
+    """Returns the client's `X-Request-Id`, or else the request id of API Gateway; None if neither has the form of an
+    id."""
     return _id(headers.get("x-request-id")) or _id(_gateway(scope).get("requestId"))
 
 
 def invocation(scope: Scope) -> str | None:
-    """Returns the request id of the Lambda invocation, which Lambda's own log lines contain; None outside of Lambda."""
+    """Returns the request id of the Lambda invocation, which the log lines of Lambda contain; None outside of
+    Lambda."""
     return _id(getattr(scope.get("aws.context"), "aws_request_id", None))
 
 

@@ -8,15 +8,15 @@ from arco_catalog.http.responses import Response
 from arco_catalog.planning.answer_limit import AnswerLimit
 
 WORTHWHILE_BYTES = 64 << 10
-"""How large an answer must be for the host's limit to be checked, and to be compressed where that is an option."""
+"""Larger responses are checked against the host's limit, and compressed on a server with the option `gzip`."""
 ALWAYS_BYTES = 1 << 20
-"""How large an answer must be to be compressed on every server."""
+"""Larger responses are compressed on every server, if the client accepts it."""
 
 _NEVER = re.compile(r"q=0(\.0*)?")
 
 
 def compressed(response: Response, packed: bytes) -> Response:
-    """Returns the response with `packed`, the body in gzip, and the headers for it."""
+    """Returns the response with `packed`, its body in gzip, in place of the body, and with the headers for it."""
     headers = {**response.headers, "Content-Encoding": "gzip"}
     # The tag was made for the uncompressed bytes, so for these it must be weak.
     if "ETag" in headers:
@@ -25,7 +25,8 @@ def compressed(response: Response, packed: bytes) -> Response:
 
 
 def accepts_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether `Accept-Encoding` lists gzip, or `*`, with a weight above zero."""
+    """Whether `Accept-Encoding` lists gzip with a weight above zero, or does not list gzip but `*` with such a
+    weight."""
     weights: dict[str, bool] = {}
     for item in headers.get("accept-encoding", "").lower().split(","):
         coding, _, parameters = item.partition(";")
@@ -44,7 +45,8 @@ def compressed_from(options: HttpOptions) -> int:
 
 
 def answer_limit(options: HttpOptions, headers: Mapping[str, str]) -> AnswerLimit | None:
-    """Returns the limit of a response's size that the host can carry to this client; None for no limit."""
+    """Returns the limit of the size of a response to this client, with gzip if the client accepts it; None if the host
+    sets no limit."""
     if options.payload_bytes is None:
         return None
     return AnswerLimit(options.payload_bytes, accepts_gzip(headers))

@@ -13,9 +13,9 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
 
 async def get_config(context: RequestContext) -> Response:
-    """Returns the client configuration of the warehouse that the query names, or of the default one: the prefix,
-    the namespace separator, the supported endpoints, and whether it takes idempotency keys. Raises
-    `NoSuchWarehouse`."""
+    """Returns the client configuration of the warehouse that the query names, or of the default one: its prefix, the
+    namespace separator, the supported endpoints, and whether the catalog takes idempotency keys. Raises
+    `NoSuchWarehouse`, and `BadRequest` if the query names no warehouse and there is no default."""
     service = context.service
     name = context.query.one("warehouse") or service.default_warehouse()
     if context.sessions.realm is not None:
@@ -50,8 +50,9 @@ def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
 
 
 def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
-    """Returns the fields by which a client decides to send idempotency keys: how long it may retry with one key. For
-    the Polaris dialect they are repeated in a `properties` map, which the Iceberg specification does not have."""
+    """Returns the fields by which a client decides whether to send idempotency keys: the time for which it may retry
+    with one key, or no field if keys are off. The Polaris dialect also has a map `properties`, which the Iceberg
+    specification does not have: it repeats the field, and contains whether keys are supported."""
     fields: JsonObject = {}
     if policy.enabled:
         fields["idempotency-key-lifetime"] = format_duration(lifetime_ms)
@@ -61,8 +62,8 @@ def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
 
 
 async def health(context: RequestContext) -> Response:
-    """Returns 200 with the warehouses that the process serves. It sends no request to the store, because a slow store
-    is no reason to restart the server."""
+    """Returns 200 with the warehouses of the process, and for each the reason why it is read-only, null if it is not.
+    It sends no request to the store, because a slow store is no reason to restart the server."""
     warehouses: list[JsonValue] = [
         {"name": name, "read_only_because": catalog.settings.read_only_because}
         for name, catalog in context.service.warehouses.items()

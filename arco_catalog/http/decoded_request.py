@@ -60,16 +60,18 @@ class DecodedRequest:
         return check_name(self.params["view"], "view")
 
     def path_name(self, parameter: str) -> str:
-        """The name of any other object in the path. Raises `BadRequest`."""
+        """Returns the name in the path for the `parameter` of the template. Raises `BadRequest` if it is no valid
+        name."""
         return check_name(self.params[parameter], parameter)
 
     @property
     def fields(self) -> Fields:
-        """The body, to be read field by field."""
+        """The fields of the body; none if the request has no body."""
         return Fields(self.body or {}, "request")
 
     def check_identifier(self, name: str, what: str) -> None:
-        """Checks that a commit names the object of the path, if it names one. Raises `BadRequest`."""
+        """Raises `BadRequest` if the body's `identifier` is not the namespace in the path with `name`. The field may be
+        missing; `what` is the kind of the object in the error message."""
         identifier = self.fields.optional("identifier", OBJECT)
         if identifier is None:
             return
@@ -83,21 +85,23 @@ class DecodedRequest:
         return spelling_of(self.headers)
 
     def check_new(self, name: str, what: str) -> str:
-        """Returns the name of a new object if later requests can name it, too. Raises `BadRequest`."""
+        """Returns the name of a new object, if later requests of this client can send it in a path. Raises
+        `BadRequest` otherwise, with a message that begins with `what`."""
         return check_routable(name, what, self.options.unroutable, self.spelling)
 
     def new_name(self) -> str:
-        """The body's `name`, for a new object. Raises `BadRequest`."""
+        """Returns the `name` in the body for a new object. Raises `BadRequest` if it is missing or invalid, or if later
+        requests could not send it in a path."""
         return self.check_new(read_name(self.fields), "request.name")
 
     def check_creation(self, change: JsonObject, name: str) -> None:
-        """Checks the name of a commit that creates a table: later requests must be able to name it. Raises
-        `BadRequest`."""
+        """Raises `BadRequest` if the commit `change` creates a table of this `name`, and later requests could not send
+        the name in a path."""
         if creates(change):
             self.check_new(name, "table")
 
     def renaming(self) -> tuple[Identifier, Identifier]:
-        """Source and destination of a rename. Raises `BadRequest`."""
+        """Returns the source and the destination in the body of a rename. Raises `BadRequest`."""
         separator = self.options.namespace_separator
         source = required_identifier(self.fields, "source", separator)
         destination = required_identifier(self.fields, "destination", separator)
@@ -106,8 +110,8 @@ class DecodedRequest:
 
     @cached_property
     def canonical_path(self) -> str:
-        """One text for all encodings of a path, and different texts for different paths: an idempotency key is bound to
-        it, and receipts contain it. Raises `BadRequest`."""
+        """The path in one encoding, however the client encoded it; different paths differ in it. An idempotency key is
+        bound to it, and receipts contain it. Raises `BadRequest`."""
         levels: list[str] = []
         for level in self.template.split("/"):
             if level == "{namespace}":

@@ -40,14 +40,16 @@ MAX_STAGED = 5
 
 
 async def of_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
-    """Returns the access to the files of a table that the caller's grants allow and the request can use. Raises
-    `Unavailable`, and `InternalError` if the cloud rejects."""
+    """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists;
+    `NOT_DELEGATED` if there is none. Raises `Unavailable`, and `InternalError` if the cloud denies the server the
+    credentials."""
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
 async def of_new_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
-    """Returns the access to the files of a table that this request created. A failure is logged, and the result is
-    `NOT_DELEGATED`: an error would hide from the client that the table exists."""
+    """Returns the access to the files of a table that this request created, as `of_table` does. It raises neither
+    `CatalogError` nor `StoreError`: it logs them and returns `NOT_DELEGATED`, because an error would hide from the
+    client that the table exists."""
     try:
         return await of_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
@@ -56,8 +58,9 @@ async def of_new_table(context: RequestContext, session: Session, name: str, sta
 
 
 async def of_staged_table(context: RequestContext, session: Session, name: str, answer: Document) -> DelegatedAccess:
-    """Returns the access to the files of a staged table. The catalog stores nothing of such a table, so the paths for
-    the credentials and signatures contain the locations of the files."""
+    """Returns the access to the files of a staged table, whose metadata the `answer` contains; `NOT_DELEGATED` if there
+    is none. The catalog stores nothing of such a table, so the paths of its endpoints for credentials and signatures
+    contain the locations of the files. Raises as `of_table` does."""
     document = (answer.body or {}).get("metadata")
     assert isinstance(document, dict)
     named = named_locations(document)
@@ -65,8 +68,8 @@ async def of_staged_table(context: RequestContext, session: Session, name: str, 
 
 
 async def load_credentials(context: RequestContext) -> Response:
-    """Returns new credentials for a table's files, in place of ones that expire; the list is empty if the catalog
-    gives no access. Raises what loading the table raises."""
+    """Returns a list of new credentials for a table's files, in place of ones that expire; the list is empty if the
+    catalog gives no access. Raises the errors of `load_table` and `of_table`."""
     session = context.sessions.open()
     access = await _access(context, session)
     found: Sequence[StorageCredential] = ()
@@ -79,8 +82,9 @@ async def load_credentials(context: RequestContext) -> Response:
 
 
 async def sign(context: RequestContext) -> Response:
-    """Returns the signature for one storage request of the client on a table's file. Raises `Unsupported` if the
-    server signs no requests, and `Forbidden` if the catalog gives no access to the files."""
+    """Returns the signature for one storage request of the client for a file of a table. Raises the errors of
+    `load_table`, `BadRequest` for an invalid body, `Unsupported` if the server signs no requests, and `Forbidden` if
+    the catalog gives no access to the file."""
     session = context.sessions.open()
     access = await _access(context, session)  # rights first: an error about the body would reveal that the table exists
     request = SignRequest.parse(context.body or {})
@@ -97,7 +101,8 @@ async def sign(context: RequestContext) -> Response:
 
 async def _access(context: RequestContext, session: Session) -> Access | None:
     """Returns the access to the files of the table in the path or, if there is none, of the table staged under this
-    name at the locations in the query; None if the catalog gives no access. Raises what loading the table raises."""
+    name at the locations in the query. Returns None if the catalog gives no access to the table. Raises the errors of
+    `load_table`, also `NoSuchTable` if neither table gives access."""
     namespace, name = context.namespace, context.table
     try:
         state = await load_table(session, namespace, name)
@@ -140,8 +145,8 @@ def _vending(context: RequestContext) -> Vending | None:
 
 
 def _path(context: RequestContext, name: str, what: str, staged: Sequence[str]) -> str:
-    """Returns the path of a table's endpoint `what`, relative to the URI of the catalog; for a staged table with the
-    locations of the files in the query."""
+    """Returns the path of a table's endpoint `what` (`credentials` or `sign`), relative to the URI of the catalog. Its
+    query contains the `staged` locations, if there are any."""
     prefix, separator = context.params["prefix"], context.options.namespace_separator
     parts = (prefix, "namespaces", separator.join(context.namespace), "tables", name, what)
     path = "/".join(("v1", *(quote(part, safe="") for part in parts)))
@@ -153,7 +158,8 @@ def _path(context: RequestContext, name: str, what: str, staged: Sequence[str]) 
 
 
 def with_access(body: JsonObject, delegated: DelegatedAccess) -> JsonObject:
-    """Returns the response about a staged table with the access to the files."""
+    """Returns the body of a response about a staged table with the configuration and the credentials of the access to
+    its files; without access the body as it is."""
     if delegated.way is None:
         return body
     listed: list[JsonValue] = [*delegated.credentials_json]

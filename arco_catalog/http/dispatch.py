@@ -34,7 +34,7 @@ CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 
 
 class Dispatch:
-    """Routes requests to their handlers."""
+    """The layer that passes each request to the handler of its route."""
 
     def __init__(self, service: Service, router: Router) -> None:
         self._service = service
@@ -42,7 +42,8 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Returns the response of the route's handler. Raises `NoSuchRoute`, `MethodNotAllowed`, `Forbidden` for a
-        foreign web page, what authentication and decoding raise, and what the handler raises."""
+        foreign web page, `Unsupported` for a change of a read-only catalog, what authentication and decoding raise, and
+        what the handler raises. After `CatalogChanged` it calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
@@ -89,7 +90,7 @@ class Dispatch:
             del context.sessions
 
     async def _identify(self, request: Request) -> "Realm | None":
-        """Authenticates the caller of a request, and returns the realm; None on a server without realms. Raises
+        """Authenticates the request, sets its `caller`, and returns its realm; None on a server without realms. Raises
         `NotAuthorized`, and `Unavailable` if an identity provider does not answer."""
         service, event = self._service, request.scope.get(GATEWAY_EVENT)
         if service.realms is not None:
@@ -152,7 +153,8 @@ class Dispatch:
         return settings.reads_keys(catalog.runtime.now_ms())
 
     async def _catalog(self, name: str, realm: "Realm | None", request: Request) -> Catalog:
-        """Returns the catalog with a name. Raises `NoSuchWarehouse`."""
+        """Returns the catalog with a name in the realm or, without a realm, in this server's configuration. Raises
+        `NoSuchWarehouse`, and in a realm the errors of `catalog_of`."""
         if realm is not None:
             # Imported here, because a cold start without realms has no use for it.
             from arco_catalog.http.realms import catalog_of
@@ -176,7 +178,7 @@ def _below(base: bytes, path: bytes) -> bytes:
 
 
 def _refuse_external(catalog: Catalog) -> None:
-    """Raises `BadRequest` if the catalog is of type EXTERNAL: only notifications change the tables."""
+    """Raises `BadRequest` if the catalog is of type EXTERNAL: only notifications change its tables."""
     if catalog.settings.external:
         raise BadRequest(
             f"Catalog {catalog.settings.warehouse} is external: its tables change where they are owned, and follow by "
@@ -185,8 +187,9 @@ def _refuse_external(catalog: Catalog) -> None:
 
 
 def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitStateUnknown:
-    """Returns the error for a body that did not arrive: `BadRequest`, or `CommitStateUnknown` if the request may be a
-    retry of one that was applied. The marker of that one cannot be found without the body."""
+    """Returns the error for a body that did not arrive: `BadRequest`, or `CommitStateUnknown` if the route commits or
+    the request may be `resent`. Its first sending may have been applied, and without the body the marker of that one
+    cannot be found."""
     if resent or route.commits:
         message = f"{reason}: if the request was sent before, it may have been applied"
         return CommitStateUnknown(message, "request-lost")

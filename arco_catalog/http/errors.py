@@ -70,7 +70,7 @@ def error_response(
     error: Exception, *, commits: bool, dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS
 ) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown.
+    outcome is unknown. `headers` are added to the response for a `CatalogError` that is no `InternalError`.
 
     An unexpected exception is logged with its traceback, and its response contains nothing of it.
     """
@@ -97,12 +97,14 @@ def error_response(
 
 
 def unknown_reason(error: Exception) -> e.UnknownReason:
-    """Returns why the outcome of a request that raised `error` is unknown; `internal` for an unexpected error."""
+    """Returns why the outcome of a request that raised `error` is unknown: the reason of a `CommitStateUnknown`,
+    otherwise `internal`."""
     return error.reason if isinstance(error, e.CommitStateUnknown) else "internal"
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """Returns an error response in the form that the specification defines for all errors."""
+    """Returns an error response in the form that the specification defines for all errors; `kind` is the type of the
+    error in its body."""
     body = dumps({"error": {"message": message, "type": kind, "code": status}})
     return Response(status, body, headers, error_type=kind)
 

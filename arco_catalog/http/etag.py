@@ -46,8 +46,8 @@ def none_match(if_none_match: str | None, etag: str) -> bool:
     """Whether no tag in `If-None-Match` equals `etag`, so that the response must contain the state. False means that
     the client has the current state, and gets a 304. Without the header the result is True.
 
-    The comparison is weak (RFC 9110 section 13.1.2), because proxies that compress make tags weak. A tag without quotes
-    is accepted; a malformed one equals no tag.
+    The comparison is weak (RFC 9110 section 13.1.2), because proxies that compress make tags weak. `*` equals every
+    tag. A single tag may lack its quotes; any other malformed tag equals no tag.
     """
     if if_none_match is None:
         return True

@@ -109,7 +109,8 @@ def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller
 
 def event_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> JsonObject | None:
     """Returns the claims that App Service verified in the form of an API Gateway event (authentication/gateway.py),
-    under their names in the token; None for an unauthenticated endpoint."""
+    under their names in the token. The event has no claims if their header is missing or malformed. Returns None for
+    an unauthenticated endpoint."""
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return None
     claims = _claims(headers.get(PRINCIPAL, ""))
@@ -129,8 +130,8 @@ def _by_short_names(claims: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _claims(encoded: str) -> Mapping[str, str] | None:
-    """Decodes the header of claims into values by their types; several values of one type are joined by commas. None if
-    the header is empty or malformed."""
+    """Returns the values of the claims in the header by their types, with a comma between the values of one type; None
+    if the header is empty or malformed."""
     try:
         document = loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, MalformedJson):

@@ -8,43 +8,46 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def of_namespace(context: RequestContext) -> Response:
-    """Returns the governance document of a namespace."""
+    """Returns the governance document of a namespace. Raises `NoSuchNamespace`."""
     return json_response(await governance.namespace_governance(await _session(context), context.namespace))
 
 
 async def of_table(context: RequestContext) -> Response:
-    """Returns the governance document of a table."""
+    """Returns the governance document of a table. Raises `NoSuchTable`."""
     session = await _session(context)
     return json_response(await governance.relation_governance(session, context.namespace, context.table, "table"))
 
 
 async def of_view(context: RequestContext) -> Response:
-    """Returns the governance document of a view."""
+    """Returns the governance document of a view. Raises `NoSuchView`."""
     session = await _session(context)
     return json_response(await governance.relation_governance(session, context.namespace, context.view, "view"))
 
 
 async def change_of_namespace(context: RequestContext) -> Response:
-    """Applies the merge patch in the body to the governance document of a namespace."""
+    """Applies the merge patch in the body to the governance document of a namespace, and returns the changed document.
+    Raises `NoSuchNamespace`, and `BadRequest` for an invalid patch."""
     session, patch = await _session(context), context.body or {}
     return answer_response(await governance.govern_namespace(session, context.namespace, patch))
 
 
 async def change_of_table(context: RequestContext) -> Response:
-    """Applies the merge patch in the body to the governance document of a table."""
+    """Applies the merge patch in the body to the governance document of a table, and returns the changed document.
+    Raises `NoSuchTable`, and `BadRequest` for an invalid patch."""
     session, patch = await _session(context), context.body or {}
     return answer_response(await governance.govern_relation(session, context.namespace, context.table, "table", patch))
 
 
 async def change_of_view(context: RequestContext) -> Response:
-    """Applies the merge patch in the body to the governance document of a view."""
+    """Applies the merge patch in the body to the governance document of a view, and returns the changed document.
+    Raises `NoSuchView`, and `BadRequest` for an invalid patch."""
     session, patch = await _session(context), context.body or {}
     return answer_response(await governance.govern_relation(session, context.namespace, context.view, "view", patch))
 
 
 async def _session(context: RequestContext) -> Session:
-    """Opens a session with the catalog in the path, which each API names by a parameter of its own. Raises what
-    `open_catalog` raises."""
+    """Returns a session with the catalog in the path: in the parameter `prefix` of the catalog API, or `catalog` of the
+    management API. Raises the errors of `Sessions.open` or `Sessions.open_catalog`."""
     if context.endpoint.has_prefix:
         return context.sessions.open()
     context.sessions.requirements()  # raises for a malformed path first, so the error does not depend on the catalog

@@ -13,8 +13,8 @@ MERGE_PATCH = (*JSON, "application/merge-patch+json")
 
 
 def governance_of(namespace: str, *, advertised: bool) -> Sequence[Route]:
-    """Returns the governance routes below the path template `namespace`: those of the namespace, of the tables and of
-    its views."""
+    """Returns the governance routes below the path template `namespace`: those of the namespace, of its tables and of
+    its views. `advertised`: `/v1/config` lists them."""
     return (
         *_pair(namespace, "namespace", Privilege.NAMESPACE_READ_PROPERTIES, on.namespace, advertised),
         *_pair(f"{namespace}/tables/{{table}}", "table", Privilege.TABLE_READ_PROPERTIES, on.table, advertised),

@@ -42,8 +42,8 @@ class Endpoint(StrEnum):
 
 
 def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
-    """Returns the path as the client sent it, without the stage. `event` has payload format 1.0 from a REST API, and
-    2.0 from the others.
+    """Returns the path as the client sent it, but without the stage. `event` has payload format 1.0 from a REST API,
+    and 2.0 from the others.
 
     An HTTP API decodes the path. Encoding it again restores every name without a character in `unroutable`. The other
     endpoints pass the path on as it is.
@@ -61,7 +61,8 @@ def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
 
 
 def _below_stage(path: str, stage: str) -> str:
-    """Removes the name of the stage, with which an HTTP API begins the path, except for the stage `$default`."""
+    """Returns the path without the name of the stage, which is the first segment of each path from an HTTP API, except
+    for the stage `$default`."""
     return path.removeprefix(f"/{stage}") if path.startswith(f"/{stage}/") else path
 
 
@@ -84,8 +85,8 @@ def adapt(adapter: Handler, app: WithRawPath) -> Handler:
     """Wraps `adapter`, which is Mangum around `app`, so that it accepts any event.
 
     An event that is not a request of this endpoint (a test from the console, a warmer) gets a 400, because an exception
-    would log the event, answer with a stack trace and trigger an alarm. An error after the request has reached the app
-    is raised, because only the app knows the outcome of the request.
+    would log the event, return a stack trace to the client and trigger an alarm. An error after the request has reached
+    the app is raised, because only the app can tell the outcome of the request.
     """
 
     def handler(event: Any, context: Any) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def adapt(adapter: Handler, app: WithRawPath) -> Handler:
 
 def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
     """Returns the result with header names in their usual spelling. Mangum writes them in lower case, a REST API passes
-    them on as it is, and Iceberg's Java client up to 1.11 reads only `ETag` (apache/iceberg#17978)."""
+    them on as they are, and Iceberg's Java client up to 1.11 reads only `ETag` (apache/iceberg#17978)."""
     renamed = {
         part: {_NAMES.get(name) or name.title(): value for name, value in result[part].items()}
         for part in ("headers", "multiValueHeaders")

@@ -56,7 +56,7 @@ def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) ->
 
 
 def creates(change: JsonObject) -> bool:
-    """Whether a commit creates the table or view: it has the requirement `assert-create`."""
+    """Whether a commit creates its table: it has the requirement `assert-create`."""
     requirements = change.get("requirements")
     return isinstance(requirements, list) and any(
         isinstance(requirement, dict) and requirement.get("type") == "assert-create" for requirement in requirements
@@ -76,28 +76,30 @@ def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespa
 
 
 def decode_namespace(joined: str, separator: str) -> Namespace:
-    """Splits a namespace of a path or query into its levels, at the `separator` that the server advertises and at the
-    unit separator, which old clients always use. Raises `BadRequest`."""
+    """Returns the namespace of a path or query, whose levels are `joined` by the `separator` that the server advertises
+    or by the unit separator, which old clients always use. Raises `BadRequest` if it is no valid namespace."""
     levels = joined.replace(separator, UNIT_SEPARATOR).split(UNIT_SEPARATOR)
     return check_namespace(levels, "namespace", separator)
 
 
 def read_namespace(fields: Fields, separator: str) -> Namespace:
-    """Reads the field `namespace` of a body. Raises `BadRequest`."""
+    """Returns the namespace in the field `namespace` of a body. Raises `BadRequest` if it is missing or invalid."""
     return check_namespace(fields.required("namespace", list_of(STRING)), f"{fields.at}.namespace", separator)
 
 
 def read_name(fields: Fields) -> str:
-    """Reads the field `name` of a body. Raises `BadRequest`."""
+    """Returns the name in the field `name` of a body. Raises `BadRequest` if it is missing or invalid."""
     return check_name(fields.required("name", STRING), f"{fields.at}.name")
 
 
 def read_identifier(identifier: JsonObject, at: str, separator: str) -> tuple[Namespace, str]:
-    """Reads a `TableIdentifier` into the namespace and name; errors call it `at`. Raises `BadRequest`."""
+    """Returns the namespace and the name of a `TableIdentifier`. Raises `BadRequest` if it is invalid; `at` is its path
+    in the error message."""
     fields = Fields(identifier, at)
     return read_namespace(fields, separator), read_name(fields)
 
 
 def required_identifier(fields: Fields, name: str, separator: str) -> tuple[Namespace, str]:
-    """Reads the `TableIdentifier` in the required field `name` of a body. Raises `BadRequest`."""
+    """Returns the namespace and the name of the `TableIdentifier` in the field `name` of a body. Raises `BadRequest` if
+    it is missing or invalid."""
     return read_identifier(fields.required(name, OBJECT), f"{fields.at}.{name}", separator)

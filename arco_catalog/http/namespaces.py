@@ -16,8 +16,8 @@ def paging(context: RequestContext) -> Paging:
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns the child namespaces of `parent`; without a parent, or with an empty one, with the top-level
-    ones."""
+    """Returns a page of the child namespaces of the query's `parent`, or of the top-level namespaces if the parameter
+    is missing or empty. Raises `NoSuchNamespace` if the parent does not exist."""
     joined = context.query.one("parent")
     parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
     listed = await list_namespaces(context.sessions.open(), parent, paging(context))
@@ -25,7 +25,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a namespace inside an existing one, or at the top level."""
+    """Creates the namespace in the body inside an existing one, or at the top level, and returns it. Raises
+    `BadRequest` for an invalid name."""
     namespace = read_namespace(context.fields, context.options.namespace_separator)
     context.check_new(namespace[-1], "request.namespace")
     properties = await _properties(context, "properties")
@@ -33,7 +34,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the namespace and the properties."""
+    """Returns the namespace in the path and its properties. Raises `NoSuchNamespace`."""
     return json_response(await namespaces.load_namespace(context.sessions.open(), context.namespace))
 
 
@@ -44,12 +45,13 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops an empty namespace."""
+    """Drops an empty namespace. Raises `NoSuchNamespace` and `NamespaceNotEmpty`."""
     return answer_response(await namespaces.drop_namespace(context.sessions.open(), context.namespace))
 
 
 async def update_properties(context: RequestContext) -> Response:
-    """Sets and removes properties of a namespace."""
+    """Sets and removes the properties of a namespace that the body names. Raises `NoSuchNamespace`, and `Unprocessable`
+    for a property that the body both sets and removes."""
     unchecked = context.fields.values.get("removals")
     # The count comes first, so that a list that is too long costs no check of each item.
     namespaces.check_removals(len(unchecked) if isinstance(unchecked, list) else 0)

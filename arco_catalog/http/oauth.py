@@ -42,8 +42,8 @@ class RegisteredPrincipals:
 
 
 class NoPrincipals:
-    """Finds no principals, for a realm that does not exist. The token endpoint then answers as for wrong credentials,
-    so that the answer does not reveal which realms exist."""
+    """Finds no principals, for a realm that does not exist. The response of the token endpoint is then the one to wrong
+    credentials, so that it does not reveal which realms exist."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
         """Returns None."""
@@ -67,8 +67,8 @@ class NoPrincipals:
 
 
 async def get_token(context: RequestContext) -> Response:
-    """Returns a token, or with an error in the form of OAuth2 (RFC 6749). A server that issues no tokens responses
-    with the error of `unsupported.get_token`."""
+    """Returns a token, or an error in the form of OAuth2 (RFC 6749). On a server that issues no tokens it returns the
+    error of `unsupported.get_token`. Raises `TooManyRequests` and `Unavailable`."""
     service, sessions = context.service.realms, context.sessions
     endpoint = None if service is None else service.token_endpoint
     if service is None or endpoint is None:

@@ -27,8 +27,8 @@ _KEY = {"$ref": "#/components/parameters/idempotency-key"}
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns the OpenAPI document of this server, or 304 for a client that has it. The route is public, because
-    the document contains nothing that is saved."""
+    """Returns the OpenAPI document of this server, or 304 without a body to a client that has it. The route is public,
+    because the document contains nothing of the stored catalogs."""
     service = context.service
     realms = service.realms
     authenticated = service.authentication is not None or (realms is not None and realms.authentication is not None)
@@ -96,7 +96,8 @@ def _without_key(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _of_polaris(name: str, parameter: JsonObject) -> JsonObject:
-    """Returns a parameter in the Polaris dialect, where an idempotency key need not be a UUID."""
+    """Returns the parameter `name` in the Polaris dialect, where an idempotency key need not be a UUID; any other
+    parameter as it is."""
     if name != "idempotency-key":
         return parameter
     schema: JsonObject = {"type": "string", "pattern": "^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", "minLength": 1, "maxLength": 255}
@@ -111,7 +112,8 @@ def _whole() -> Mapping[str, Any]:
 
 
 def _nameless(endpoint: str) -> str:
-    """Returns an endpoint without the names of its parameters: the management specification names them differently."""
+    """Returns an endpoint with `{}` for each parameter: the management specification names the parameters
+    differently."""
     return _PARAMETER.sub("{}", endpoint)
 
 

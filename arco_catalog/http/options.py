@@ -21,19 +21,21 @@ KEY_LIFETIME_MS = 30 * 60 * 1000
 class HttpOptions:
     """The options of the HTTP layer of one app.
 
-    `default_warehouse` is the one of `/v1/config` without `warehouse`; None means the app's only one. Paths may begin
-    with `base_path`, which has no slash at its end. `dialect` and `keys_enabled` apply to a catalog whose HEAD has no
-    record of them. `key_lifetime_ms` is advertised to clients, which send idempotency keys only if they read it. With
+    `default_warehouse` is the warehouse of requests that name none; None means the app's only one. Paths may begin with
+    `base_path`, which has no slash at its end. `dialect` and `keys_enabled` apply to a catalog whose HEAD has no record
+    of them. `key_lifetime_ms` is advertised to clients, which send idempotency keys only if they read it. With
     `keep_reports` the engines' reports of scans and commits are saved.
 
-    `body_seconds` is the time in which a body must arrive, `max_body_depth` the limit of nested JSON. With `gzip` large
-    responses are compressed for clients that accept it. `payload_bytes` is the size of a response that the host can
-    carry; None sets no limit. `unroutable` are characters that paths lose on their way to this server, so names of new
-    objects may not contain them. `health` adds the route `/health`. `allowed_hosts` are the host names of this server
-    besides those of loopback; requests of foreign web pages are refused unless it is None, for an app behind a gateway
-    that authenticates callers. Web pages of `allowed_origins` are accepted. `source_principals` are patterns of
-    principals that may name the source of a change (source.py). `request_memory_bytes` is the memory that all requests
-    running share, and `memory_seconds` the time for which a request waits for its part of it.
+    `namespace_separator` is the separator of a namespace's levels that clients are to use in paths. `max_body_bytes` is
+    the limit of a body's size, `body_seconds` the time in which it must arrive, and `max_body_depth` the limit of its
+    nested JSON. With `gzip` responses above 64 KB, not only above 1 MB, are compressed for clients that accept it.
+    `payload_bytes` is the size of a response that the host can carry; None sets no limit. `unroutable` are characters
+    that paths lose on their way to this server, so names of new objects may not contain them. `health` adds the route
+    `/health`. `allowed_hosts` are the host names of this server besides those of loopback; requests of foreign web
+    pages are refused unless it is None, for an app behind a gateway that authenticates callers. Web pages of
+    `allowed_origins` are accepted. `source_principals` are patterns of principals that may name the source of a change
+    (source.py). `request_memory_bytes` is the memory that all running requests share, and `memory_seconds` the time for
+    which a request waits for its part of it.
     """
 
     default_warehouse: str | None = None

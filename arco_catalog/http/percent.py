@@ -9,7 +9,8 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def decode_text(encoded: bytes) -> str:
-    """Decodes percent-encoded UTF-8; a `+` stays a plus. Raises `BadRequest`."""
+    """Returns percent-encoded UTF-8 as text, in which a `+` remains a plus. Raises `BadRequest` for a malformed escape,
+    and for bytes that are not UTF-8."""
     if _BAD_ESCAPE.search(encoded):
         raise BadRequest(f"Malformed percent-encoding in {_shown(encoded)}")
     try:
@@ -21,11 +22,11 @@ def decode_text(encoded: bytes) -> str:
 
 
 def decode_form(encoded: bytes) -> str:
-    """Decodes percent-encoded UTF-8 in which `+` is a space, as in queries and in the paths of most clients. Raises
-    `BadRequest`."""
+    """Returns percent-encoded UTF-8 as text, with a space for each `+`, as in queries and in the paths of most clients.
+    Raises `BadRequest` for a malformed escape, and for bytes that are not UTF-8."""
     return decode_text(encoded.replace(b"+", b" "))
 
 
 def _shown(encoded: bytes) -> str:
-    """Returns the first hundred bytes for an error message."""
+    """Returns the first hundred bytes in quotes, for an error message."""
     return repr(encoded[:100].decode("ascii", "backslashreplace"))

@@ -16,8 +16,9 @@ from arco_catalog.protocol.operation_request import ANONYMOUS
 class Caller:
     """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes the sessions of one
     assumed role. `identity` is the caller's identity in a realm, None without a realm or if the rights are not
-    verified, and `name` the name there. `unidentified_because` is the reason why an authenticated caller has no
-    identity: such a caller is refused, because all of them would share one principal."""
+    verified, and `name` is its name in the realm. `unidentified_because` is the reason why the gateway or the
+    server could not identify the caller, None for any other caller: the server rejects such a caller, because all of
+    them would share one principal."""
 
     principal: str
     session: str | None = None
@@ -25,11 +26,11 @@ class Caller:
     identity: Identity | None = None
     name: str | None = None
     realm: str | None = None
-    """The realm that holds the principal; None where an issuer or a gateway vouches for the caller."""
+    """The realm whose principal the caller is; None for a caller whose identity an issuer or a gateway confirms."""
 
     @property
     def shown(self) -> str:
-        """The caller's name in receipts."""
+        """The caller's name in receipts: `name`, or the principal if that is None."""
         return self.principal if self.name is None else self.name
 
     @property
@@ -51,8 +52,8 @@ same form."""
 async def authenticated_caller(
     authentication: Authentication, headers: Mapping[str, str], event: object, *, judged: bool
 ) -> tuple[str, Caller]:
-    """Authenticates a request, and returns the name of the realm and the caller. The caller has an identity, by which
-    the rights are verified, only if `judged`. Raises `NotAuthorized`, and `Unavailable` if an identity provider does
+    """Authenticates a request, and returns the name of its realm and its caller. The caller has an identity, by which
+    its rights are verified, only if `judged`. Raises `NotAuthorized`, and `Unavailable` if an identity provider does
     not answer."""
     found = await authentication.authenticate(RequestCredentials(headers, event))
     identity = found.identity if judged else None
@@ -62,9 +63,10 @@ async def authenticated_caller(
 
 def caller_of(scope: Scope) -> Caller:
     """Returns the caller that an adapter or a gateway authenticated: the ARN that signed the request, or the subject of
-    its token. Without a gateway it is `NO_CALLER`.
+    its token. It is `NO_CALLER` without a gateway, and if the gateway authenticated no caller. A caller that the
+    gateway authenticated without an ARN or a subject has the reason in `unidentified_because`.
 
-    The principal of an assumed role is without the session's name, so that a client which renews the credentials
+    The principal of an assumed role does not contain the session's name, so that a client which renews its credentials
     between two tries is still the same principal.
     """
     known = scope.get(AUTHENTICATED_CALLER)

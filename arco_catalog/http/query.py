@@ -15,7 +15,7 @@ class Query:
 
     @classmethod
     def parse(cls, encoded: bytes) -> "Query":
-        """Decodes the text after the `?` of a URL. Raises `BadRequest`."""
+        """Returns the query that the text after the `?` of a URL encodes. Raises `BadRequest` if it does not decode."""
         pairs = []
         for field in encoded.split(b"&"):
             if field:
@@ -24,7 +24,7 @@ class Query:
         return cls(tuple(pairs))
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Returns all values of a parameter, in the order sent."""
+        """Returns all values of a parameter, in the order sent; empty if it is absent."""
         return tuple(value for key, value in self.pairs if key == name)
 
     def one(self, name: str) -> str | None:
@@ -38,7 +38,7 @@ class Query:
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         """Returns the value of a parameter, which must be one of `choices` in upper or lower case (Java's enums are
-        sent as `ALL`), or `default` if it is absent. Raises `BadRequest`."""
+        sent as `ALL`), in lower case, or `default` if it is absent. Raises `BadRequest`."""
         value = self.one(name)
         if value is None:
             return default

@@ -73,8 +73,9 @@ class RealmService:
         return self.realms[self.default].at_root
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
-        """Authenticates a request, and returns the realm and the caller. Raises `NotAuthorized`, also for an unknown
-        realm, and `Unavailable` if an identity provider does not answer."""
+        """Authenticates a request by its `headers` and the gateway's `event`, and returns its realm and its caller,
+        which is anonymous on a server without authentication. Raises `NotAuthorized`, also for an unknown realm, and
+        `Unavailable` if an identity provider does not answer."""
         name = self.name_in(headers)
         if self.authentication is None:
             return self._realm(name), Caller(ANONYMOUS)
@@ -112,7 +113,7 @@ async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
 
 
 async def _head(state: State) -> RegistryState:
-    """Reads HEAD of a realm. Raises `Forbidden` if the realm does not exist yet."""
+    """Returns the current HEAD of a realm. Raises `Forbidden` if the realm does not exist yet."""
     head = await state.head()
     if head.version is None:
         _LOG.error("there is no realm at %s yet: `arco bootstrap` makes one", state.paths.manifest)
@@ -126,8 +127,9 @@ async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry |
 
 
 async def catalog_of(realm: Realm, state: State, name: str, identity: Identity | None) -> Catalog:
-    """Returns the catalog with a name. Raises `NoSuchWarehouse`, or `UnknownPrincipal` instead for an `identity` that
-    is no principal of the realm, so that it does not learn which catalogs exist."""
+    """Returns the catalog of the realm with this name. Raises `Forbidden` if the realm does not exist, and
+    `NoSuchWarehouse` if the catalog does not; for an `identity` that is no principal of the realm it raises
+    `UnknownPrincipal` instead, so that such a caller does not learn which catalogs exist."""
     # With an identity a cached entry is enough, because the check of the rights reads the realm again.
     entry = await find(state, name, fresh=identity is None)
     if entry is None:

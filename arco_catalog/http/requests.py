@@ -46,8 +46,8 @@ class SlowBody(Exception):
 @dataclass(slots=True)
 class Request:
     """One HTTP request. `raw_path` and `raw_query` are as sent. Header names are in lower case, and repeated headers
-    are joined by commas. `server` is the address at which the request arrived, if that is known; `hold` accounts for
-    the memory that it takes.
+    are joined by commas. `server` is the address at which the request arrived, None if unknown; `hold` accounts for the
+    memory that the request takes.
 
     The layers fill the fields from `id` on: the id in telemetry, its `route`, the name of its `warehouse` and the
     `catalog` of that name, the `response` that is sent, and the class name of the `error` that was raised.
@@ -95,21 +95,21 @@ class Request:
         return spelling_of(self.headers)
 
     def query(self) -> Query:
-        """Decodes the query. Raises `BadRequest`."""
+        """Returns the decoded query. Raises `BadRequest` if it does not decode."""
         return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
 
     @property
     def head_bytes(self) -> int:
-        """The size of path, query and header values."""
+        """The size of path, query and header values together."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:
-        """Takes memory for a large head. Raises `Unavailable` if there is none."""
+        """Takes memory for a large head (`head_bytes`). Raises `Unavailable` if there is none in time."""
         await self._take(HEAD_WEIGHT * self.head_bytes)
 
     async def body(self, options: HttpOptions) -> bytes:
         """Takes memory for the body, reads all of it, and returns it. Raises `PayloadTooLarge`, `BadRequest` for a body
-        with a Content-Encoding, `SlowBody`, `Unavailable` if there is no memory, and `ClientGone`."""
+        with a Content-Encoding, `SlowBody`, `Unavailable` if there is no memory in time, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body uncompressed")
@@ -143,16 +143,17 @@ class Request:
             raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
 
     async def form(self, options: HttpOptions) -> bytes:
-        """Reads the body of a request with the content type of a form. Raises what `body` raises, and
-        `UnsupportedMediaType` for another content type."""
+        """Returns the body of a request with the content type of a form, still encoded. Raises the errors of `body`,
+        and `UnsupportedMediaType` for another content type."""
         given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != FORM:
             raise UnsupportedMediaType(f"Content-Type must be {FORM}, not {given[:100]!r}")
         return await self.body(replace(options, max_body_bytes=min(MAX_FORM_BYTES, options.max_body_bytes)))
 
     async def json_object(self, options: HttpOptions, *, optional: bool = False) -> tuple[JsonObject | None, int]:
-        """Reads the body as a JSON object, and returns it with the size in bytes. An `optional` body may be empty: the
-        object is then None. Raises what `body` raises, and `BadRequest` if it is no JSON object or nests too deep."""
+        """Reads the body as a JSON object, and returns it with its size in bytes. An `optional` body may be empty: the
+        object is then None. Raises the errors of `body`, `PayloadTooLarge` for more than `MAX_VALUES` values, and
+        `BadRequest` if the body is no JSON object or nests too deep."""
         data = await self.body(options)
         if optional and not data.strip():
             return None, len(data)
@@ -188,7 +189,7 @@ def _object(data: bytes, options: HttpOptions) -> JsonObject:
 
 
 def deeper_than(document: JsonObject, levels: int) -> bool:
-    """Whether arrays and objects nest deeper than this number of levels."""
+    """Whether arrays and objects nest deeper than this number of levels. The document itself is the first level."""
     level: list[JsonValue] = [document]
     # A loop over levels instead of recursion, which deeply nested input would make fail.
     for _ in range(levels):

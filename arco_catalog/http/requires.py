@@ -1,7 +1,8 @@
 """The privileges that a caller needs for each route, and on which securables (docs/design/access.md#routes).
 
-The functions here read only the request. The requirements are verified where the registry is read. If a body is so
-wrong that it names no securable, its requirements are empty or incomplete, and the handler rejects it.
+The functions here read only the request, and raise `BadRequest` for an invalid name in its path, query or body. The
+requirements are verified where the registry is read. If a body is so wrong that it names no securable, its requirements
+are empty or incomplete, and the handler rejects it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,14 +46,14 @@ READING = ("GET", "HEAD")
 
 
 def nothing(context: DecodedRequest) -> Sequence[Requirement]:
-    """No requirement: every caller with any privilege in the catalog may use the route, or every principal of the realm
-    if the route names no catalog."""
+    """Returns no requirement: every caller with any privilege in the catalog may use the route, or every principal of
+    the realm if the route names no catalog."""
     return ()
 
 
 def needs(privilege: Privilege, on: SecurableReader | None = None) -> Requires:
-    """Returns the requirement of one privilege, on the securable that `on` reads from the request, or on the
-    catalog."""
+    """Returns a function that requires one privilege, on the securable that `on` reads from the request or, without
+    `on`, on the catalog."""
     if on is None:
         required = (Requirement(privilege),)
         return lambda context: required
@@ -60,76 +61,77 @@ def needs(privilege: Privilege, on: SecurableReader | None = None) -> Requires:
 
 
 def both(*requires: Requires) -> Requires:
-    """Returns the combined requirements of several functions."""
+    """Returns a function that requires all that these functions require."""
     return lambda context: [each for one in requires for each in one(context)]
 
 
 def governs(reads: Privilege, on: SecurableReader) -> Requires:
-    """Returns the requirements of changing the governance of a securable: to manage access on it, and `reads`, because
-    the response contains the governance."""
+    """Returns a function that requires two privileges for a change of a securable's governance: the one to manage
+    access on the securable, and `reads`, because the response contains the governance."""
     return both(needs(Privilege.CATALOG_MANAGE_ACCESS, on), needs(reads, on))
 
 
 def namespace(context: DecodedRequest) -> Securable:
-    """The namespace in the path."""
+    """Returns the namespace in the path."""
     return Securable(context.namespace)
 
 
 def parent(context: DecodedRequest) -> Securable:
-    """The namespace in the query's `parent`, or the catalog if that is missing or empty."""
+    """Returns the namespace in the query's `parent`, or the catalog if that is missing or empty."""
     joined = context.query.one("parent")
     separator = context.options.namespace_separator
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
 
 
 def new_namespace(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of creating a namespace, on its parent."""
+    """Returns the requirement of creating the namespace in the body: NAMESPACE_CREATE on its parent."""
     made = read_namespace(context.fields, context.options.namespace_separator)
     return (Requirement(Privilege.NAMESPACE_CREATE, Securable(made[:-1]), writes_to=made),)
 
 
 def table(context: DecodedRequest) -> Securable:
-    """The table in the path."""
+    """Returns the table in the path."""
     return Securable(context.namespace, context.table)
 
 
 def view(context: DecodedRequest) -> Securable:
-    """The view in the path."""
+    """Returns the view in the path."""
     return Securable(context.namespace, context.view, "view")
 
 
 def source_table(context: DecodedRequest) -> Securable:
-    """The table that the body of a rename names as source."""
+    """Returns the table that the body of a rename names as source."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
 def source_view(context: DecodedRequest) -> Securable:
-    """The view that the body of a rename names as source."""
+    """Returns the view that the body of a rename names as source."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 
 def destination(context: DecodedRequest) -> Securable:
-    """The namespace of the destination in the body of a rename."""
+    """Returns the namespace of the destination in the body of a rename."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
 
 
 def load(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of loading a table: reading its data if the client requests access to the files, otherwise only
-    the properties."""
+    """Returns the requirement of loading a table: reading its data if the client requests access to its files,
+    otherwise only reading its properties."""
     privilege = Privilege.TABLE_READ_DATA if requested_ways(context.headers) else Privilege.TABLE_READ_PROPERTIES
     return (Requirement(privilege, table(context)),)
 
 
 def signature(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of signing a storage request: reading or writing the table's data, by the request's method."""
+    """Returns the requirement of signing the storage request in the body: reading the table's data if its method is
+    GET or HEAD, otherwise writing it."""
     method = context.fields.values.get("method")
     reads = isinstance(method, str) and method.upper() in READING
     return (Requirement(Privilege.TABLE_READ_DATA if reads else Privilege.TABLE_WRITE_DATA, table(context)),)
 
 
 def registration(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of registering a metadata file as a table; with `overwrite` also all privileges on the table
-    that has the name, if there is one."""
+    """Returns the requirements of registering a metadata file as a table: creating tables in the namespace, and with
+    `overwrite` also TABLE_FULL_METADATA on the table that has the name, if there is one."""
     required = [Requirement(Privilege.TABLE_CREATE, namespace(context))]
     name = context.fields.values.get("name")
     if context.fields.values.get("overwrite") is True and isinstance(name, str):
@@ -138,12 +140,14 @@ def registration(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def commit(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of the updates of a commit to the table in the path."""
+    """Returns the requirements of a commit to the table in the path: those of its updates or, if it creates the table,
+    creating tables in the namespace."""
     return _updates(context.fields.values, Securable(context.namespace, context.table))
 
 
 def transaction(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of the updates of all tables of a transaction, without duplicates."""
+    """Returns the requirements of the commits to all tables of a transaction, without duplicates. Raises `BadRequest`
+    for a body without valid identifiers of tables."""
     required: list[Requirement] = []
     for place, change in enumerate(context.fields.required("table-changes", list_of(OBJECT))):
         fields = Fields(change, f"request.table-changes[{place}]")
@@ -153,7 +157,7 @@ def transaction(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def drop(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of dropping a table; with a purge also that of writing its data."""
+    """Returns the requirements of dropping a table; with a purge also that of writing its data."""
     required = [Requirement(Privilege.TABLE_DROP, table(context))]
     if context.query.flag("purgeRequested"):
         required.append(Requirement(Privilege.TABLE_WRITE_DATA, table(context)))
@@ -161,7 +165,8 @@ def drop(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def report(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of sending an engine's metrics report: writing data for a commit, reading data for a scan."""
+    """Returns the requirement of sending an engine's metrics report: writing the table's data for a report of a commit,
+    reading it for any other report."""
     of_commit = context.fields.values.get("report-type") == "commit-report"
     return (Requirement(Privilege.TABLE_WRITE_DATA if of_commit else Privilege.TABLE_READ_DATA, table(context)),)
 

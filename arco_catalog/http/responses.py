@@ -49,7 +49,8 @@ class Response:
         return "Content-Encoding" in self.headers
 
     async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
-        """Sends the response, without its body if the request was a HEAD."""
+        """Sends the response, without its body if `to_head` (the request was a HEAD), and with `request_id` in the
+        header `X-Request-Id` if it is given."""
         body = b"" if to_head else self.body
         headers = [(_exact(name), value.encode("latin-1")) for name, value in self.headers.items()]
         if request_id is not None:
@@ -79,7 +80,8 @@ def json_response(body: JsonObject, status: int = 200, headers: Mapping[str, str
 
 
 def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """Returns the response for the response of an operation."""
+    """Returns the HTTP response for the answer of an operation, with these `headers`. The state of a table or view
+    gives a `table_response`, with `config` if the operation created it; a `Document` gives its status and its body."""
     if isinstance(answer, TableState):
         return table_response(answer, headers, config=answer.created)
     return Response(answer.status, b"" if answer.body is None else dumps(answer.body), headers)
@@ -88,8 +90,8 @@ def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> 
 def table_response(
     state: TableState, headers: Mapping[str, str], *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> Response:
-    """Returns the response with the state of a table or view (`around_metadata`). The metadata are the stored bytes, so
-    a load does not parse them."""
+    """Returns a response 200 with the state of a table or view: its metadata between the bytes of `around_metadata`.
+    The metadata are the stored bytes, so a load does not parse them."""
     start, end = around_metadata(state, config=config, delegated=delegated)
     return Response(200, b"".join((start, state.metadata, end)), headers)
 
@@ -97,9 +99,9 @@ def table_response(
 def around_metadata(
     state: TableState, *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> tuple[bytes, bytes]:
-    """Returns the bytes of a response before and after the metadata of a table or view. They have the metadata
-    location, if `config` the client configuration, and if there are some credentials and the labels of its
-    governance."""
+    """Returns the bytes of a response's body before and after the metadata of a table or view. They contain the
+    metadata location, the configuration for the client if `config` is true, the credentials if `delegated` has any,
+    and the labels if the table or view has a governance document."""
     location = dumps({"metadata-location": state.metadata_location})
     fields: JsonObject = {"config": {**delegated.config}} if config else {}
     if delegated.credentials:

@@ -37,9 +37,11 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 @dataclass(frozen=True)
 class Route:
     """One endpoint, with method and path template exactly as in the specification. `handling` is the handler, or its
-    module and name in this package. `requires` returns the privileges that a caller needs in a realm; only a `public`
-    route, which serves every caller, may lack it. A route that is not `in_external` is refused in catalogs of type
-    EXTERNAL, whose tables another catalog changes."""
+    module and name in this package. `/v1/config` lists the routes that are `advertised`. A POST or PUT has a JSON body
+    of one of the `body_types` if it `takes_json`, and may have one with `optional_json`; with `takes_form` the body is
+    a form. `requires` returns the privileges that a caller needs in a realm; only a `public` route, which serves every
+    caller, may lack it. A route that is not `in_external` is refused in catalogs of type EXTERNAL, whose tables another
+    catalog changes."""
 
     method: str
     template: str
@@ -76,7 +78,7 @@ class Route:
 
     @cached_property
     def has_body(self) -> bool:
-        """Whether requests carry a JSON object."""
+        """Whether requests must have a JSON object as the body."""
         return self.method in ("POST", "PUT") and self.takes_json
 
     @cached_property
@@ -86,5 +88,6 @@ class Route:
 
     @cached_property
     def commits(self) -> bool:
-        """Whether a 5xx means that the commit may have been applied, so that the client must not delete the files."""
+        """Whether a 5xx means that the commit may have been applied, so that the client must not delete the files that
+        it has written."""
         return self.effect is Effect.COMMITS

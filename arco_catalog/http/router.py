@@ -79,7 +79,8 @@ class Router:
         self._remembered = lru_cache(REMEMBERED_PATHS)(self._match)
 
     def match(self, raw_path: bytes, spelling: Spelling = USUAL) -> Match | None:
-        """Returns the routes of a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
+        """Returns the routes of a path and its parameters, decoded by the client's `spelling`; None if there are none.
+        Raises `BadRequest` for a path that does not decode."""
         return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:

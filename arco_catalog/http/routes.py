@@ -176,6 +176,6 @@ DELEGATION: Sequence[Route] = (
 
 def import_handlers() -> None:
     """Imports the handlers of `HEALTH` and `ROUTES`, for a server whose start may take time and should fail if a
-    handler is broken."""
+    handler is broken. Raises `ImportError` or `AttributeError` for a handler that does not exist."""
     for route in (*HEALTH, *ROUTES):
         _ = route.handler

@@ -47,8 +47,8 @@ class Service:
     authentication: Authentication | None = None
 
     def default_warehouse(self) -> str:
-        """Returns the warehouse of requests that name none: the configured one, or the only one. Raises `BadRequest` if
-        there is neither."""
+        """Returns the warehouse of requests that name none: the configured one or, on a server without realms, the only
+        one. Raises `BadRequest` if there is neither."""
         if self.options.default_warehouse is not None:
             return self.options.default_warehouse
         if self.realms is not None:

@@ -28,7 +28,7 @@ ENTITIES = frozenset({"principal", "principal-role", "catalog", "catalog-role"})
 
 @dataclass(slots=True, eq=False)
 class Sessions:
-    """Opens the sessions of one request."""
+    """Opens the sessions of one request at an endpoint of the service."""
 
     service: Service
     endpoint: Endpoint
@@ -43,7 +43,7 @@ class Sessions:
     key_settings: KeySettings | None = None
     """The settings of the catalog by which the key was resolved."""
     attempts: set[str] = field(default_factory=set)
-    """Attempts at this request by its handler, also by an earlier call of it."""
+    """The attempts at this request whose slots were sent to the key's marker, by every call of the handler."""
     _resolved: Session | None = None
     """The session in which the key was resolved, until the handler opens it."""
 
@@ -56,20 +56,21 @@ class Sessions:
 
     @property
     def realm_service(self) -> "RealmService":
-        """The realms of this server, on routes of servers with realms."""
+        """The realms of this server. Raises `InternalError` on a server without realms."""
         if self.service.realms is None:
             raise InternalError(f"The route {self.endpoint.endpoint} needs realms, and this server has none")
         return self.service.realms
 
     @property
     def required_realm(self) -> "Realm":
-        """The realm of the request, on such routes."""
+        """The realm of the request. Raises `InternalError` on a server without realms."""
         if self.realm is None:
             raise InternalError(f"The route {self.endpoint.endpoint} needs a realm, and the request has none")
         return self.realm
 
     async def select_catalog(self, name: str) -> None:
-        """Makes the catalog of this name that of the request. Raises `NoSuchWarehouse`."""
+        """Makes the catalog with this name that of the request. Raises `NoSuchWarehouse`, and the errors of
+        `realms.catalog_of`."""
         from arco_catalog.http.realms import catalog_of  # only where there are realms
 
         realm = self.required_realm
@@ -78,8 +79,9 @@ class Sessions:
     # The catalog of the path.
 
     def open(self) -> Session:
-        """A session with the catalog of the request, and a new deadline; after `resolve_key`, the one in which the key
-        was resolved. Raises `BadRequest` for a malformed source."""
+        """Returns a session with the catalog of the request, and a new deadline. The first call after `resolve_key`
+        returns the session in which the key was resolved. Raises `BadRequest` for a malformed source, and the errors of
+        `requirements`."""
         session, self._resolved = self._resolved, None
         if session is not None:
             return session
@@ -90,21 +92,23 @@ class Sessions:
         return session
 
     async def resolve_key(self) -> None:
-        """Decides which marker stands for the key of a request that has one. Raises as `resolve_key` of the protocol
-        does."""
+        """Decides which marker stands for the idempotency key of the request, and keeps the session for `open`. Raises
+        the errors of `key_resolution.resolve_key`."""
         session = self.open()
         await resolve_key(session)
         self.key, self.key_settings = session.request.key, session.request.key_settings
         self._resolved = session
 
     async def check_allowed(self) -> None:
-        """Returns if the caller may make a request that reads nothing. Raises as `Session.head` does."""
+        """Returns if the caller has the rights that the route requires, for a handler that reads nothing of the
+        catalog. Raises the errors of `Session.head` for a caller without them."""
         session = self.open()
         if session.is_restricted:
             await session.head()
 
     async def check_visible(self) -> None:
-        """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
+        """Returns if the caller may know that the catalog of the path exists, or if the path names none. Raises
+        `NoSuchWarehouse` if the caller may not, and the errors of `Session.head`."""
         catalog = self.named
         if catalog is None or catalog.entry is None or not self.endpoint.has_prefix:
             return
@@ -118,8 +122,9 @@ class Sessions:
     # The realm, and the catalogs that management routes name.
 
     def open_realm(self, itself: str | None = None) -> Session:
-        """A session with the registry of the realm, which judges changes of the realm itself; `itself` is the
-        principal that is acted on. Raises `BadRequest` for a malformed source."""
+        """Returns a session with the registry of the realm that checks the caller's rights in the realm. `itself` is
+        the name of the principal whose credentials the request rotates, which may do so without a privilege. Raises
+        `BadRequest` for a malformed source, and for a name in the path that no entity can have."""
         if not self._is_restricted:
             return self._open_registry(ALLOW_ALL)
         from arco_catalog.protocol.rights import RealmAccess  # only for servers that enforce access
@@ -128,7 +133,8 @@ class Sessions:
         return self._open_registry(RealmAccess(self._identity, self.requirements(), itself, names_source=named))
 
     def open_authorized_realm(self) -> Session:
-        """A session with the registry of the realm, for a request that a catalog's registry has allowed."""
+        """Returns a session with the registry of the realm that checks no rights, for a request that a catalog's
+        registry has allowed. Raises `BadRequest` as `open_realm` does."""
         return self._open_registry(ALREADY_AUTHORIZED)
 
     def _open_registry(self, access: Access) -> Session:
@@ -137,9 +143,10 @@ class Sessions:
         return registry.session(self._operation(registry, self._source()), access)
 
     async def open_catalog(self, name: str, *, is_authorized: bool = False) -> Session:
-        """A session with the registry of a catalog that the path of a management route names; `is_authorized` if
-        the realm's registry has allowed the request. Raises `NotFound`, `Forbidden` for a caller who may not know that
-        no catalog has this name, and `BadRequest` for a name that no catalog can have."""
+        """Returns a session with the registry of a catalog that the path of a management route names. It checks no
+        rights if `is_authorized`: the realm's registry has allowed the request. Raises `NotFound` if there is no such
+        catalog, or `Forbidden` instead for a caller that may not list catalogs, and `BadRequest` for a name in the path
+        that no entity can have."""
         self._check_entities()
         try:
             await self.select_catalog(name)
@@ -151,7 +158,7 @@ class Sessions:
         return catalog.session(request, access)
 
     def _check_entities(self) -> None:
-        """Raises `BadRequest` if the path of a management route has a name that nothing can have."""
+        """Raises `BadRequest` if the path of a management route has a name that no entity can have."""
         from arco_catalog.operations.management.entities import check_entity_name  # only where there are realms
 
         for parameter in ENTITIES & self.request.params.keys():
@@ -167,7 +174,8 @@ class Sessions:
     # Access.
 
     def requirements(self) -> Sequence[Requirement]:
-        """The privileges that this request needs. Raises `BadRequest`."""
+        """Returns the privileges that this request needs, with their securables. Raises `BadRequest` for names that
+        nothing can have, and `InternalError` if the route declares no requirements."""
         if self.endpoint.requires is None:
             raise InternalError(f"The route {self.endpoint.endpoint} declares no requirements")
         return self.endpoint.requires(self.request)
@@ -186,7 +194,7 @@ class Sessions:
         return identity
 
     def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
-        """The access of this request to a catalog. Raises `BadRequest`."""
+        """Returns the access of this request to a catalog. Raises the errors of `requirements`."""
         if self.realm is None or not self._is_restricted:
             return ALLOW_ALL
         return self._access_for(catalog, self.requirements(), hides=hides, names_source=source.named)
@@ -215,7 +223,7 @@ class Sessions:
     # The request as operations get it.
 
     def _source(self) -> Source:
-        """The origin of the request. Raises `BadRequest`."""
+        """Returns the source of the request. Raises `BadRequest` for malformed headers."""
         request = self.request
         return update_source(request.headers, request.caller, request.options.source_principals)
 

@@ -25,12 +25,12 @@ class Spelling:
     parent_twice: bool = False
 
     def decode(self, segment: bytes) -> str:
-        """Decodes a segment of a path. Raises `BadRequest`."""
+        """Returns the decoded segment of a path. Raises `BadRequest` if it does not decode."""
         return decode_form(segment) if self.plus_is_space else decode_text(segment)
 
     def parent(self, decoded: str) -> str:
-        """Decodes the `parent` of a query, already decoded once, a second time if the client encodes it twice. Text
-        that does not decode a second time is returned as it is."""
+        """Returns the `parent` of a query, which is `decoded` once already, decoded a second time if the client encodes
+        it twice. Text that does not decode a second time is returned as it is."""
         if not self.parent_twice or not decoded.isascii():
             return decoded
         try:

@@ -1,4 +1,4 @@
-"""Handlers that change tables."""
+"""Handlers that change tables. Each raises `BadRequest` for an invalid path or body."""
 
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, json_response, table_response
@@ -16,14 +16,16 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a table, or stages one."""
+    """Creates the table that the body describes, or with `stage-create` only returns the metadata for one. Raises
+    the errors of `create_table`."""
     name, session = context.new_name(), context.sessions.open()
     answer = await create_table(session, context.namespace, context.body or {})
     return await _new_table_response(context, session, name, answer)
 
 
 async def register(context: RequestContext) -> Response:
-    """Registers an existing metadata file as a table; with `overwrite` it replaces the table of that name."""
+    """Registers an existing metadata file as a table; with `overwrite` it replaces the table that has the name. Raises
+    the errors of `register_table`."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
@@ -33,7 +35,8 @@ async def register(context: RequestContext) -> Response:
 
 
 async def commit(context: RequestContext) -> Response:
-    """Commits the updates in the body to a table, if its requirements are met."""
+    """Commits the updates in the body to a table, if the body's requirements are met; with `assert-create` it creates
+    the table. Raises the errors of `commit_table`."""
     check_counts(context.body or {})  # before the session is opened, which computes the rights for each update
     context.check_identifier(context.table, "table")
     context.check_creation(context.body or {}, context.table)
@@ -41,36 +44,38 @@ async def commit(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table; with `purgeRequested` the files are deleted after the time in which it can be undropped."""
+    """Drops a table; with `purgeRequested` its files are deleted after the time in which the table can be undropped."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 
 
 async def undrop(context: RequestContext) -> Response:
-    """Restores the table that was dropped last under the name in the path."""
+    """Restores the table or view that was dropped last under the name in the path. Raises the errors of
+    `undrop_relation`."""
     return answer_response(await undrop_relation(context.sessions.open(), context.namespace, context.table))
 
 
 async def unregister(context: RequestContext) -> Response:
-    """Removes a table from the catalog and answers with its last metadata. Its files stay."""
+    """Removes a table from the catalog and returns its last metadata. Its files are not deleted."""
     return table_response(
         await unregister_table(context.sessions.open(), context.namespace, context.table), NO_HEADERS, config=False
     )
 
 
 async def rename(context: RequestContext) -> Response:
-    """Gives a table another name."""
+    """Gives a table another name, in any namespace of the catalog: the body has both names."""
     source, destination = context.renaming()
     return answer_response(await rename_table(context.sessions.open(), source, destination))
 
 
 def _tagged(answer: Answer) -> Response:
-    """Returns the response with the ETag that a load of the table has; a staged table has none."""
+    """Returns the response for the answer about a changed table, with the ETag that a load of the table has. Other
+    answers, as that about a staged table, have no ETag."""
     return answer_response(answer, tag_of(answer) if isinstance(answer, TableState) else {})
 
 
 async def _new_table_response(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
-    """Returns the response about a new table, with access to the files if the client requests it. The access is that of
+    """Returns the response about a new table, with access to its files if the client requests it. The access is that of
     the caller's present grants, also if the response is a replay of an old one."""
     if not delegates(context):
         return _tagged(answer)

@@ -19,8 +19,8 @@ from arco_catalog.planning.answers import TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the tables of a namespace; with `deleted=true` of those that were dropped and can be
-    restored."""
+    """Returns a page of the tables of a namespace; with `deleted=true` a page of those that were dropped and are not
+    completely purged, with details of each drop. Raises `NoSuchNamespace`."""
     if context.query.flag("deleted"):
         # Imported here: a cold start with another request saves the time.
         from arco_catalog.operations.dropped import list_dropped
@@ -33,7 +33,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the current state of a table, or with 304 to a client that has it.
+    """Returns the current state of a table, or 304 without a body to a client that has it. Raises `NoSuchTable`, and
+    the errors of `load_table`.
 
     A 304, too, comes only after the pointer and the metadata file were found in the store, so that no client continues
     with a table whose metadata file is missing.
@@ -64,7 +65,8 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def report_metrics(context: RequestContext) -> Response:
-    """Checks an engine's report of a scan or commit, and stores it if the server keeps reports."""
+    """Checks an engine's report of a scan or commit, and stores it if the server keeps reports. Returns 204, and raises
+    `BadRequest` for an invalid report and the errors of `take_report`."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.iceberg.metrics_report import REPORT
     from arco_catalog.operations.reports import take_report
@@ -90,6 +92,7 @@ def tag_of(
 
 
 def delegates(context: RequestContext) -> bool:
-    """Whether the client requests access to the files of tables, of a catalog that may give it."""
+    """Whether the client requests access to the files of tables, and the request has a realm whose deployment can
+    delegate it."""
     realm = context.sessions.realm
     return realm is not None and realm.deployment.vending is not None and bool(requested_ways(context.headers))

@@ -9,7 +9,8 @@ from arco_catalog.operations.transaction import TableChange, check_size, commit_
 
 
 async def commit(context: RequestContext) -> Response:
-    """Commits the changes of all tables in the body, or none of them."""
+    """Commits the changes of all tables in the body, or none of them. Raises the errors of
+    `commit_transaction`."""
     separator = context.options.namespace_separator
     changes: list[TableChange] = []
     # Counted before the session is opened: opening it computes the rights that each update of each table needs.

@@ -1,5 +1,5 @@
-"""Handlers of endpoints of the specification that this catalog does not support. Each answers with an error, or with
-an empty list."""
+"""Handlers of endpoints of the specification that this catalog does not support. Each raises or returns an error, or
+returns an empty list. The errors of `Sessions.check_allowed` come first."""
 
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
@@ -10,7 +10,7 @@ from arco_catalog.planning.names import dotted
 
 
 async def list_functions(context: RequestContext) -> Response:
-    """Returns an empty list. Raises `NoSuchNamespace` if the namespace does not exist."""
+    """Returns an empty list of functions. Raises `NoSuchNamespace` if the namespace does not exist."""
     session, _ = context.sessions.open(), paging(context)
     await require_namespace(session, context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})

@@ -1,4 +1,4 @@
-"""Handlers of views."""
+"""Handlers of views. Each raises `BadRequest` for an invalid path or body."""
 
 from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging
@@ -16,26 +16,27 @@ from arco_catalog.planning.answers import Answer, TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the views of a namespace."""
+    """Returns a page of the views of a namespace. Raises `NoSuchNamespace`."""
     listed = await list_relations(context.sessions.open(), context.namespace, "view", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a view."""
+    """Creates the view that the body describes, and returns its state. Raises the errors of `create_view`."""
     context.new_name()
     return _loaded(await create_view(context.sessions.open(), context.namespace, context.body or {}))
 
 
 async def register(context: RequestContext) -> Response:
-    """Registers an existing metadata file as a view."""
+    """Registers an existing metadata file as a view, and returns its state. Raises the errors of
+    `register_view`."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     return _loaded(await register_view(context.sessions.open(), context.namespace, name, location))
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the current state of a view."""
+    """Returns the current state of a view. Raises `NoSuchView`, and the errors of `load_view`."""
     return load_response(context, await load_view(context.sessions.open(), context.namespace, context.view), NO_HEADERS)
 
 
@@ -46,25 +47,26 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def replace(context: RequestContext) -> Response:
-    """Commits the updates in the body to a view, if its requirements are met."""
+    """Commits the updates in the body to a view, if the body's requirements are met, and returns its new state. Raises
+    the errors of `commit_view`."""
     context.check_identifier(context.view, "view")
     return _loaded(await commit_view(context.sessions.open(), context.namespace, context.view, context.body or {}))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a view."""
+    """Drops the view in the path. Raises the errors of `drop_view`."""
     return answer_response(await drop_view(context.sessions.open(), context.namespace, context.view))
 
 
 async def rename(context: RequestContext) -> Response:
-    """Gives a view another name."""
+    """Gives a view another name, in any namespace of the catalog: the body has both names."""
     source, destination = context.renaming()
     return answer_response(await rename_view(context.sessions.open(), source, destination))
 
 
 def _loaded(answer: Answer) -> Response:
-    """Returns the response for a response about a view: a LoadViewResult if it has the view's state, after changes,
-    too."""
+    """Returns the HTTP response for the answer about a view. An answer with the view's state becomes a LoadViewResult,
+    with `config` also after a commit."""
     return (
         table_response(answer, NO_HEADERS, config=True) if isinstance(answer, TableState) else answer_response(answer)
     )

@@ -32,8 +32,8 @@ def create_delegation_app(
     telemetry: Telemetry | None = None,
     authentication: Authentication | None = None,
 ) -> App:
-    """Returns an app that serves the API of tasks of this `service`. Callers must pass `authentication`; without it the
-    app serves every caller that reaches it. The caller of this function closes the service."""
+    """Returns an app with the API of the tasks of this `service`. `authentication` must accept the caller of a request;
+    without it the app serves every caller that reaches it. The caller of this function closes the service."""
     options = options or HttpOptions()
     tasks = Tasks(service)
     routes = (
@@ -57,17 +57,19 @@ class Tasks:
     service: DelegationService
 
     async def execute(self, context: RequestContext) -> Response:
-        """Submits a task, waits for the end, and returns the result."""
+        """Submits the task in the body, waits for its end, and returns its result or its error. Raises the errors of
+        `DelegationService.submit`, `BadRequest`, and `Forbidden` for a realm that is not allowed."""
         submitted = await self._submitted(context)
         return ended(await self.service.ended(submitted.id))
 
     async def submit(self, context: RequestContext) -> Response:
-        """Submits a task, and returns 202 with the id and the URL of the status."""
+        """Submits the task in the body, and returns 202 with the task's id, its status, and the URL of the status.
+        Raises as `execute` does."""
         task = await self._submitted(context)
         return json_response(accepted(task, context.options.base_path.decode()), 202)
 
     async def show(self, context: RequestContext) -> Response:
-        """Returns one task of the caller. Raises `NotFound` for any other id."""
+        """Returns the task in the path, if this caller has submitted it. Raises `NotFound` for any other id."""
         task = context.params["task"]
         if not _TASK.fullmatch(task):
             raise NotFound("Task does not exist")
@@ -75,7 +77,8 @@ class Tasks:
         return json_response(record(stored.task, whole=True))
 
     async def list(self, context: RequestContext) -> Response:
-        """Returns one page of the caller's tasks."""
+        """Returns one page of the caller's tasks, and the token of the next page unless it is the last one. A page may
+        be empty though it is not the last."""
         after = context.query.one("page_token") or ""
         found, following = await self.service.tasks(self._session(context), context.caller.principal, after)
         body: JsonObject = {"tasks": [record(stored.task, whole=False) for stored in found]}
@@ -91,8 +94,8 @@ class Tasks:
         return await self.service.submit(self._session(context, purge), purge, context.caller.principal)
 
     def _session(self, context: RequestContext, purge: DelegatedPurge | None = None) -> Session:
-        """Opens a session for the request. Its body there is the content of the purge, without credentials, so that
-        none are saved. Raises `BadRequest` for a malformed idempotency key."""
+        """Returns a session for the request. The request's body there is the content of the `purge`, without
+        credentials, so that none are stored. Raises `BadRequest` for a malformed idempotency key of a submission."""
         state, route = self.service.state, context.endpoint
         key = context.headers.get("idempotency-key")
         parsed = None if key is None or purge is None else IdempotencyKey.parse(key, context.options.dialect)

@@ -25,7 +25,8 @@ _OF_STORES = ("StoreUnavailable", "StoreDenied")
 
 
 def accepted(task: Task, base_path: str) -> JsonObject:
-    """Returns the response to a submission: the task's id, the status, and the URL of the status."""
+    """Returns the body of the response to a submission: the task's id, its status, and the URL of the status below
+    `base_path`."""
     url = f"{base_path}{BASE}/tasks/{task.id}"
     return {"delegation_task_id": task.id, "status": WORDS[task.status], "status_query_url": url}
 
@@ -61,8 +62,8 @@ def failure_of(task: Task) -> tuple[int, str]:
 
 
 def record(task: Task, *, whole: bool) -> JsonObject:
-    """Returns a stored task in the form of the API, without the lease, and unless `whole` without payload and
-    details."""
+    """Returns a stored task in the form of the API: of its lease only the time, and only if `whole` its payload and the
+    details of its result."""
     document = task.document
     times: JsonObject = {name: _time(document.get(name)) for name in _TIMES}
     shown: JsonObject = {

@@ -1,1 +1,1 @@
-"""Handlers of the management API of Apache Polaris: who there is in a realm, and what they may do."""
+"""Handlers of the management API of Apache Polaris: the catalogs, principals, roles and grants of a realm."""

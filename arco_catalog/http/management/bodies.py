@@ -58,7 +58,7 @@ class Entity:
 
 
 def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
-    """Reads the entity that the body describes. Raises `BadRequest`."""
+    """Returns the principal or role that the body describes. Raises `BadRequest`."""
     fields = _entity(context, wrapper)
     return Entity(
         fields.required("name", STRING),
@@ -68,13 +68,13 @@ def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
 
 
 def read_name_of(context: DecodedRequest, wrapper: Wrapper) -> str:
-    """Reads the name of the entity to which the body refers. Raises `BadRequest`."""
+    """Returns the name of the entity to which the body refers. Raises `BadRequest`."""
     return _entity(context, wrapper).required("name", STRING)
 
 
 def _entity(context: DecodedRequest, wrapper: Wrapper) -> Fields:
-    """Returns the fields of the entity in the body. Fields that only responses have may be there, and are only
-    verified."""
+    """Returns the fields of the entity in the body. Raises `BadRequest`, also for a field of responses, as
+    `createTimestamp`, that is no integer; such fields are otherwise ignored."""
     fields = wrapper.value(context.fields)
     for answered in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
         fields.optional(answered, LONG)
@@ -91,7 +91,7 @@ class GrantBody:
 
 
 def read_grant(context: DecodedRequest) -> GrantBody:
-    """Reads the grant in the body. Raises `BadRequest`."""
+    """Returns the grant in the body. Raises `BadRequest`."""
     fields = GRANT.value(context.fields)
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
@@ -114,5 +114,5 @@ def granted_on(context: DecodedRequest) -> Securable:
 
 
 def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:
-    """Reads the entity version that a change expects, and the new properties. Raises `BadRequest`."""
+    """Returns the entity version that the change in the body expects, and the new properties. Raises `BadRequest`."""
     return context.fields.required("currentEntityVersion", INT), context.fields.required("properties", STRINGS)

@@ -20,50 +20,54 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a catalog role."""
+    """Creates a catalog role without grants, and returns it. Raises `AlreadyExists`."""
     entity = read_entity(context, CATALOG_ROLE)
     made = await catalog_roles.create_catalog_role(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns one catalog role."""
+    """Returns the catalog role in the path. Raises `NotFound`."""
     return json_response(await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"]))
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a catalog role."""
+    """Replaces the properties of a catalog role, and returns it. Raises `NotFound`, and `CommitFailed` if the body
+    expects another version."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
     return json_response(await catalog_roles.update_catalog_role(await _session(context), name, version, properties))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a catalog role with all the grants."""
+    """Drops a catalog role with all its grants. Raises `NotFound`, and `BadRequest` for the role that manages the
+    catalog."""
     await catalog_roles.drop_catalog_role(await _session(context), context.params["catalog-role"])
     return NO_CONTENT
 
 
 async def principal_roles_of(context: RequestContext) -> Response:
-    """Returns the principal roles that have a catalog role."""
+    """Returns the principal roles that have a catalog role. Raises `NotFound` if the catalog role does not exist."""
     roles = await catalog_roles.principal_roles_using(await _session(context), context.params["catalog-role"])
     return json_response(await principal_roles.roles_by_id(context.sessions.open_authorized_realm(), roles))
 
 
 async def grants(context: RequestContext) -> Response:
-    """Returns the grants of a catalog role."""
+    """Returns the grants of a catalog role. Raises `NotFound`."""
     return json_response(await granting.list_grants(await _session(context), context.params["catalog-role"]))
 
 
 async def grant(context: RequestContext) -> Response:
-    """Grants a catalog role the privilege in the body."""
+    """Grants a catalog role the privilege in the body. Raises `NotFound`, `BadRequest`, and the errors of `add_grant`
+    for a securable that does not exist."""
     session, added = await _granting(context)
     await granting.add_grant(session, context.params["catalog-role"], added)
     return CREATED
 
 
 async def revoke(context: RequestContext) -> Response:
-    """Revokes the privilege in the body from a catalog role; with `cascade` also on everything inside the securable."""
+    """Revokes the privilege in the body from a catalog role; with `cascade` also on everything inside the securable.
+    Raises as `grant` does, and `BadRequest` if the role does not have the privilege."""
     cascade = context.query.flag("cascade")
     session, revoked = await _granting(context)
     await granting.revoke_grant(session, context.params["catalog-role"], revoked, cascade)

@@ -23,7 +23,9 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates an empty catalog with one catalog role that manages it; the realm's administrators get that role."""
+    """Creates an empty catalog with one catalog role that manages it, and returns the catalog; the realm's
+    administrators get that role. Raises `BadRequest`, also for a storage configuration that the operator does not
+    allow, and the errors of `make_catalog`."""
     fields = CATALOG.value(context.fields)
     if fields.optional("connectionConfigInfo", OBJECT) is not None:
         raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not stand in for others")
@@ -42,14 +44,15 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns one catalog."""
+    """Returns the catalog in the path. Raises the errors of `Sessions.open_catalog` and `Session.head`."""
     entity = await _judged_entity(context)
     found = await catalogs.find_entry(context.sessions.open_authorized_realm(), context.params["catalog"], entity)
     return json_response(shown_catalog(found))
 
 
 async def update(context: RequestContext) -> Response:
-    """Changes a catalog's properties and storage configuration."""
+    """Replaces a catalog's properties and storage configuration by those that the body has, and returns the catalog.
+    Raises `BadRequest` for a storage configuration that is not allowed, and the errors of `change_catalog`."""
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
@@ -68,7 +71,8 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a catalog that is empty and whose purges have ended."""
+    """Drops an empty catalog without an unfinished purge. Raises `NotFound`, and `NamespaceNotEmpty` for any other
+    catalog."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
     await session.head()  # checks the caller's rights before anything of the realm is read
@@ -79,8 +83,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def _judged_entity(context: RequestContext) -> str:
-    """Checks the caller's rights on the catalog in the path and returns its entity id. Raises what `Session.head`
-    raises."""
+    """Checks the caller's rights on the catalog in the path and returns its entity id. Raises the errors of
+    `Session.head`."""
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()
     return _entity_of(session)

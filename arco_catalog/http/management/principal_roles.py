@@ -15,7 +15,7 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a principal role."""
+    """Creates a principal role, and returns it. Raises `AlreadyExists`."""
     entity = read_entity(context, PRINCIPAL_ROLE)
     made = await principal_roles.create_principal_role(
         context.sessions.open_realm(), entity.name, entity.properties, entity.federated
@@ -24,13 +24,14 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns one principal role."""
+    """Returns the principal role in the path. Raises `NotFound`."""
     name = context.params["principal-role"]
     return json_response(await principal_roles.get_principal_role(context.sessions.open_realm(), name))
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a principal role."""
+    """Replaces the properties of a principal role, and returns it. Raises `NotFound`, and `CommitFailed` if the body
+    expects another version."""
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(
@@ -39,19 +40,19 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a principal role."""
+    """Drops a principal role. Raises `NotFound`, and `BadRequest` for the role that manages the realm."""
     await principal_roles.drop_principal_role(context.sessions.open_realm(), context.params["principal-role"])
     return NO_CONTENT
 
 
 async def principals(context: RequestContext) -> Response:
-    """Returns the principals that have a principal role."""
+    """Returns the principals that have a principal role. Raises `NotFound` if the role does not exist."""
     name = context.params["principal-role"]
     return json_response(await principal_roles.principals_with_role(context.sessions.open_realm(), name))
 
 
 async def catalog_roles(context: RequestContext) -> Response:
-    """Returns the catalog roles that a principal role has in a catalog."""
+    """Returns the catalog roles that a principal role has in a catalog. Raises `NotFound` if either does not exist."""
     session = context.sessions.open_realm()
     role = await principal_roles.PRINCIPAL_ROLE.find(session, context.params["principal-role"])
     catalog = await context.sessions.open_catalog(context.params["catalog"], is_authorized=True)
@@ -59,7 +60,7 @@ async def catalog_roles(context: RequestContext) -> Response:
 
 
 async def assign(context: RequestContext) -> Response:
-    """Assigns the catalog role in the body to a principal role."""
+    """Assigns the catalog role in the body to a principal role. Raises `NotFound` if either does not exist."""
     name = read_name_of(context, CATALOG_ROLE)
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()  # rights first: an error about the principal role reveals a part of the realm
@@ -68,7 +69,8 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def revoke(context: RequestContext) -> Response:
-    """Takes a catalog role from a principal role."""
+    """Takes a catalog role from a principal role. Raises `NotFound` if either does not exist, and `BadRequest` if the
+    principal role does not have the catalog role."""
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()  # rights first: an error about the principal role reveals a part of the realm
     await used.revoke_catalog_role(session, await _principal_role(context), context.params["catalog-role"])

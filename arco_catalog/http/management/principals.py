@@ -20,7 +20,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a principal, and returns the secret; no later answer contains it."""
+    """Creates a principal, and returns it with its client id and its secret, which no later response contains. Raises
+    `AlreadyExists`."""
     entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
     service = context.sessions.realm_service
@@ -32,32 +33,34 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns one principal."""
+    """Returns the principal in the path. Raises `NotFound`."""
     return json_response(await principals.get_principal(context.sessions.open_realm(), context.params["principal"]))
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a principal."""
+    """Replaces the properties of a principal, and returns it. Raises `NotFound`, and `CommitFailed` if the body expects
+    another version."""
     version, properties = read_update(context)
     session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a principal."""
+    """Drops a principal. Raises `NotFound`, and `BadRequest` for the root principal."""
     await principals.drop_principal(context.sessions.open_realm(), context.params["principal"])
     return NO_CONTENT
 
 
 async def rotate(context: RequestContext) -> Response:
-    """Gives a principal a new secret, at the principal's own request. Its present secret stays valid until the next
-    rotation."""
+    """Gives a principal a new secret, and returns it. The present secret remains valid until the next rotation. A
+    principal may make this request for itself. Raises `NotFound`."""
     name = context.params["principal"]
     return await _with_new_credentials(context, context.sessions.open_realm(itself=name), None, None, rotate=True)
 
 
 async def reset(context: RequestContext) -> Response:
-    """Gives a principal a new secret, and a new client id if the body has one. Its present secrets become invalid."""
+    """Gives a principal a new secret, or the one in the body, and the client id in the body if there is one. Returns
+    both. Its present secrets become invalid. Raises `NotFound`, and `BadRequest` for an invalid client id."""
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
     return await _with_new_credentials(context, context.sessions.open_realm(), client_id, secret, rotate=False)
@@ -82,21 +85,22 @@ async def _with_new_credentials(
 
 
 async def roles(context: RequestContext) -> Response:
-    """Returns the principal roles of a principal."""
+    """Returns the principal roles of a principal. Raises `NotFound` if the principal does not exist."""
     return json_response(
         await principal_roles.roles_of_principal(context.sessions.open_realm(), context.params["principal"])
     )
 
 
 async def assign(context: RequestContext) -> Response:
-    """Assigns the principal role in the body to a principal."""
+    """Assigns the principal role in the body to a principal. Raises `NotFound` if either does not exist."""
     role = read_name_of(context, PRINCIPAL_ROLE)
     await principal_roles.assign_principal_role(context.sessions.open_realm(), context.params["principal"], role)
     return CREATED
 
 
 async def revoke(context: RequestContext) -> Response:
-    """Takes a principal role from a principal."""
+    """Takes a principal role from a principal. Raises `NotFound` if either does not exist, and `BadRequest` if the
+    principal does not have the role."""
     await principal_roles.revoke_principal_role(
         context.sessions.open_realm(), context.params["principal"], context.params["principal-role"]
     )

@@ -1,6 +1,6 @@
-"""The routes of the management API (`polaris-management-service.yml`), and the governance routes next to it. Rights to
-change principals, principal roles and catalogs are verified in the realm's registry; those to change catalog roles,
-grants and governance in the catalog's."""
+"""The routes of the management API (`polaris-management-service.yml`), and the governance routes next to it. The rights
+to principals and principal roles, and to list and create catalogs, are verified in the realm's registry; the rights
+to one catalog, its catalog roles, grants and governance in the catalog's registry."""
 
 from collections.abc import Sequence
 
@@ -63,7 +63,7 @@ TOKENS = Route(
     takes_form=True,
     public=True,
 )
-"""The route of tokens on a server with realms, in place of the one that rejects to issue any."""
+"""The route that issues tokens on a server with realms, in place of the one that returns an error to every client."""
 
 SPECIFIED: Sequence[Route] = (
     _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),

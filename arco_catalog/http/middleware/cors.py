@@ -18,15 +18,16 @@ _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+([ \t]*,[ \t]*[A-Za-z0-9
 
 
 class Cors:
-    """Answers preflights from these origins, and adds the headers by which browsers let their pages read responses. It
-    does not allow credentials (cookies): a page sends its token in a header."""
+    """The layer that responds to preflights from these origins, and adds the headers by which browsers let their pages
+    read responses. It does not allow credentials (cookies): a page sends its token in a header."""
 
     def __init__(self, inner: Handle, origins: tuple[str, ...]) -> None:
         self._inner = inner
         self._origins = origins
 
     async def handle(self, request: Request) -> Response:
-        """Answers an allowed preflight; passes every other request on, and adds the CORS headers to its response."""
+        """Returns 204 for a preflight from an allowed origin. Passes every other request on, and returns its response
+        with `Vary: Origin` and, for an allowed origin, the CORS headers."""
         origin = request.headers.get("origin")
         allowed = origin is not None and origin in self._origins
         if allowed and request.method == "OPTIONS" and "access-control-request-method" in request.headers:

@@ -24,8 +24,8 @@ class Encoding:
 
         If the host cannot carry the response, a read raises `AnswerTooLarge`. A change was already made, so it must not
         be reported as failed: a commit raises `CommitStateUnknown`, any other change `InternalError`. The latter two
-        only happen to a retry that accepts no gzip where the first request did: a change checks the size of the answer
-        before it is made.
+        only happen to a retry that accepts no gzip where the first request did: a change checks the size of its
+        response before it is made.
         """
         response = await self._inner(request)
         size = len(response.body)

@@ -18,7 +18,7 @@ from storage_backends.base import Found
 from storage_backends.wrappers.request import RequestStore
 
 CHECK_INTERVAL_MS = 5 * 60_000
-"""How long the result of a check counts that found no realm in the store."""
+"""The time for which a check counts that found no realm in the store."""
 _READS = frozenset({"GET", "HEAD"})
 _LOG = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ class RealmGuard:
         self._checked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on. Raises `Forbidden` if there is a realm, and `Unavailable` if the store fails."""
+        """Passes the request on, and returns its response. Raises `Forbidden` if the store has a realm, and
+        `Unavailable` if the store fails."""
         if self._is_known():
             return await self._inner(request)
         if request.method not in _READS:

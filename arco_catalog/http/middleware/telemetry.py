@@ -10,7 +10,8 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 
 class RequestTelemetry:
-    """Reports each request to `telemetry`. A request that names no warehouse is reported under `usual_warehouse`."""
+    """The layer that reports each request to `telemetry`. A request that names no warehouse is reported under
+    `usual_warehouse`."""
 
     def __init__(self, inner: Handle, telemetry: Telemetry, usual_warehouse: str) -> None:
         self._inner = inner
@@ -18,7 +19,8 @@ class RequestTelemetry:
         self._usual_warehouse = usual_warehouse
 
     async def handle(self, request: Request) -> Response:
-        """Gives the request an id and passes it on. An exception is logged by its class and raised again."""
+        """Gives the request an id, passes it on, and returns its response. The class of an exception is logged, and the
+        exception is raised."""
         log = self._telemetry.begin(_request_summary(request), self._usual_warehouse)
         request.id = log.request_id
         try:

@@ -24,13 +24,15 @@ _LOG = logging.getLogger(__name__)
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the generic tables of a namespace."""
+    """Returns a page of the generic tables of a namespace. Raises `NoSuchNamespace`."""
     listed = await list_relations(context.sessions.open(), context.namespace, KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a generic table, and returns it and, if the client requests them, credentials for the files."""
+    """Creates the generic table that the body describes, and returns it with credentials for its files, if the client
+    requests them. A failure to make the credentials is logged, and the response then has none. Raises `BadRequest`,
+    `Unsupported` if this catalog vends no credentials, and the errors of `create_generic_table`."""
     fields = context.fields
     table = GenericTable(
         context.new_name(),
@@ -51,14 +53,16 @@ async def create(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the description of a generic table and, if the client requests them, credentials for the files."""
+    """Returns the description of a generic table and, if the client requests them, credentials for its files. Raises
+    `NoSuchTable`; if the client requests credentials, `Unsupported` if this catalog vends none, and `Forbidden` if the
+    caller gets none."""
     name, vending, session = context.path_name("generic-table"), _vending(context), context.sessions.open()
     body: JsonObject = {"table": await load_generic_table(session, context.namespace, name)}
     return json_response(body) if vending is None else await _with_credentials(context, session, vending, name, body)
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a generic table. Its files stay."""
+    """Drops a generic table. Its files are not deleted. Raises `NoSuchTable`."""
     name = context.path_name("generic-table")
     return answer_response(await generic_tables.drop_generic_table(context.sessions.open(), context.namespace, name))
 

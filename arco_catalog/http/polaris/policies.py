@@ -13,26 +13,28 @@ from arco_catalog.planning.policy_types import canonical_type
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the policies of a namespace; if the query has a `policyType`, only of this type."""
+    """Returns a page of the policies of a namespace; if the query has a `policyType`, only those of this type. Raises
+    `NoSuchNamespace`."""
     listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a policy."""
+    """Creates the policy that the body describes. Raises `AlreadyExists` and `BadRequest`."""
     name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
     text, namespace = _policy_text(context), context.namespace
     return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, text))
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns a policy."""
+    """Returns the policy in the path. Raises `NoSuchPolicy`."""
     shown = await policies.load_policy(context.sessions.open(), context.namespace, policy_name(context))
     return json_response({"policy": shown})
 
 
 async def update(context: RequestContext) -> Response:
-    """Changes the description and content of a policy."""
+    """Replaces the description and content of a policy by those in the body. Raises `NoSuchPolicy`, `BadRequest`, and
+    `PolicyVersionMismatch` if the body expects another version."""
     expected, text = context.fields.optional("current-policy-version", INT), _policy_text(context)
     return answer_response(
         await policies.update_policy(context.sessions.open(), context.namespace, policy_name(context), expected, text)
@@ -40,7 +42,8 @@ async def update(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a policy. With `detach-all` it may be attached to something; its attachments are then removed, too."""
+    """Drops a policy. With `detach-all` it may be attached to something; its attachments are then removed, too. Raises
+    `NoSuchPolicy`, and `PolicyInUse` for an attached policy without `detach-all`."""
     detach_all = context.query.flag("detach-all")
     name = policy_name(context)
     return answer_response(
@@ -49,7 +52,7 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def attach(context: RequestContext) -> Response:
-    """Attaches a policy to the target in the body."""
+    """Attaches a policy to the target in the body. Raises the errors of `attach_policy`."""
     target, parameters = read_target(context), context.fields.optional("parameters", STRINGS) or {}
     name = policy_name(context)
     return answer_response(
@@ -58,7 +61,7 @@ async def attach(context: RequestContext) -> Response:
 
 
 async def detach(context: RequestContext) -> Response:
-    """Detaches a policy from the target in the body."""
+    """Detaches a policy from the target in the body. Raises the errors of `detach_policy`."""
     target, name = read_target(context), policy_name(context)
     return answer_response(await attachments.detach_policy(context.sessions.open(), context.namespace, name, target))
 

@@ -1,4 +1,8 @@
-"""The privileges that a caller needs for the routes of Polaris's own API (docs/design/access.md#routes)."""
+"""The privileges that a caller needs for the routes of Polaris's own API (docs/design/access.md#routes).
+
+The functions here read only the request, and raise `BadRequest` for an invalid name in its path, query or body, and
+for an invalid header.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,18 +25,19 @@ NOTIFIES = (
 
 
 def notify(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of a notification about a table of another catalog."""
+    """Returns the requirements of a notification about a table of another catalog: all of `NOTIFIES`, on the
+    catalog."""
     return [Requirement(privilege, writes_to=context.namespace) for privilege in NOTIFIES]
 
 
 def generic_table(context: DecodedRequest) -> Securable:
-    """The generic table in the path."""
+    """Returns the generic table in the path."""
     return Securable(context.namespace, context.path_name("generic-table"), "generic-table")
 
 
 def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of loading a generic table: reading its data if the client requests credentials, otherwise only
-    the properties."""
+    """Returns the requirement of loading a generic table: reading its data if the client requests credentials,
+    otherwise only reading its properties."""
     wants = wants_credentials(context.headers)
     return (
         Requirement(Privilege.TABLE_READ_DATA if wants else Privilege.TABLE_READ_PROPERTIES, generic_table(context)),
@@ -40,17 +45,17 @@ def load_generic_table(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def semantic_model(context: DecodedRequest) -> Securable:
-    """The semantic model in the path."""
+    """Returns the semantic model in the path."""
     return Securable(context.namespace, context.path_name("semantic-model-name"), "semantic-model")
 
 
 def policy(context: DecodedRequest) -> Securable:
-    """The policy in the path."""
+    """Returns the policy in the path."""
     return Securable(context.namespace, policy_name(context), "policy")
 
 
 def policy_name(context: DecodedRequest) -> str:
-    """The name of the policy in the path. Raises `BadRequest`."""
+    """Returns the name of the policy in the path."""
     return context.path_name("policy-name")
 
 
@@ -67,13 +72,15 @@ DETACH: Mapping[str, Privilege] = {
 
 
 def attach(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of attaching a policy: on the policy, and on the target."""
+    """Returns the requirements of attaching the policy in the path to the target in the body: one on the policy, and
+    one on the target."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_ATTACH, policy(context)), Requirement(ATTACH[_type(target)], target)
 
 
 def detach(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirements of detaching a policy: on the policy, and on the target."""
+    """Returns the requirements of detaching the policy in the path from the target in the body: one on the policy, and
+    one on the target."""
     target = read_target(context)
     return Requirement(Privilege.POLICY_DETACH, policy(context)), Requirement(DETACH[_type(target)], target)
 
@@ -85,8 +92,7 @@ def _type(target: Securable) -> str:
 
 
 def read_target(context: DecodedRequest) -> Securable:
-    """Reads the target of an attachment from the body: the catalog, a namespace, or a table or view. Raises
-    `BadRequest`."""
+    """Returns the target of an attachment from the body: the catalog, a namespace, or a table or view."""
     at = "request.target"
     fields = Fields(context.fields.required("target", OBJECT), at)
     kind, path = fields.required("type", one_of(*ATTACH)), fields.optional("path", list_of(STRING)) or []
@@ -104,7 +110,8 @@ def read_target(context: DecodedRequest) -> Securable:
 
 
 def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
-    """The requirement of listing the policies that apply to a target: reading the target's properties."""
+    """Returns the requirement of listing the policies that apply to the target in the query: reading the target's
+    properties."""
     target = applicable_to(context)
     if target.name is not None:
         properties, of_view = Privilege.TABLE_READ_PROPERTIES, Privilege.VIEW_READ_PROPERTIES
@@ -114,7 +121,7 @@ def read_applicable(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def applicable_to(context: DecodedRequest) -> Securable:
-    """Reads the target from the query: the catalog, a namespace, or a table or view in one. Raises `BadRequest`."""
+    """Returns the target from the query: the catalog, a namespace, or a table or view in one."""
     joined, name = context.query.one("namespace"), context.query.one("target-name")
     if not joined:
         if name:

@@ -11,13 +11,13 @@ NAME = "semantic-model-name"
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the semantic models of a namespace."""
+    """Returns a page of the semantic models of a namespace. Raises `NoSuchNamespace`."""
     listed = await list_relations(context.sessions.open(), context.namespace, semantic_models.KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a semantic model."""
+    """Creates a semantic model with the name and the document in the body. Raises `AlreadyExists` and `BadRequest`."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
         await semantic_models.create_semantic_model(context.sessions.open(), context.namespace, name, document)
@@ -25,13 +25,14 @@ async def create(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the document of a semantic model and the version."""
+    """Returns the document of a semantic model and its version. Raises `NoSuchSemanticModel`."""
     name = context.path_name(NAME)
     return json_response(await semantic_models.load_semantic_model(context.sessions.open(), context.namespace, name))
 
 
 async def replace(context: RequestContext) -> Response:
-    """Replaces the document of a semantic model, if it has the version that the body expects."""
+    """Replaces the document of a semantic model. Raises `NoSuchSemanticModel`, `BadRequest`, and
+    `SemanticModelVersionMismatch` if the body expects another version."""
     name, fields = context.path_name(NAME), context.fields
     expected, document = fields.required("entity-version", STRING), fields.required("document", OBJECT)
     return answer_response(
@@ -42,6 +43,6 @@ async def replace(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a semantic model."""
+    """Drops the semantic model in the path. Raises `NoSuchSemanticModel`."""
     name = context.path_name(NAME)
     return answer_response(await semantic_models.drop_semantic_model(context.sessions.open(), context.namespace, name))
