@@ -19,14 +19,14 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Access(ABC):
-    """The access of one request. What its route and body require is known before; what its meaning requires besides is
-    checked with `holds`."""
+    """The access of one request. What its route and body require is known from the start; what the request turns out to
+    require besides is checked with `holds`."""
 
     is_restricted: ClassVar[bool] = True
     """Whether there is anything to check. Where there is not, no method reads or refuses."""
 
     async def page_key(self) -> bytes | None:
-        """The key that seals page tokens; None where there are no pages."""
+        """Returns the key that seals page tokens; None where there are no pages."""
         return None
 
     @property
@@ -45,12 +45,12 @@ class Access(ABC):
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request. Raises `Forbidden`, `UnknownPrincipal`, the refusal for what does
-        not exist if the caller may not know of it, and `BadRequest` if it may not name a source."""
+        """Returns if this HEAD allows the request. Raises `Forbidden`, `UnknownPrincipal`, the refusal for an object
+        that does not exist if the caller may not know of it, and `BadRequest` if the caller may not name a source."""
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
-        """Whether the request is known to be allowed, by the segments that are loaded."""
+        """Whether the loaded segments show that the request is allowed; False if a segment is missing."""
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
@@ -60,7 +60,8 @@ class Access(ABC):
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
-        """Which of these privileges the caller has on a securable, by this HEAD. `read` comes first."""
+        """Returns those of these privileges that the caller has on a securable, by this HEAD. The rights must have been
+        read (`read`) before."""
 
 
 class UnrestrictedAccess(Access):

@@ -55,7 +55,8 @@ class _Lock:
         """By the future that becomes true with the lock, and false without it: whether it is still needed."""
 
     async def acquire(self, is_needed: Callable[[], bool], timeout_seconds: float) -> bool:
-        """Waits for the lock. False if it is not needed (any more), or not free in time."""
+        """Waits for the lock, and returns whether this caller has it: False if it is not needed (any more), or not free
+        in time."""
         if not is_needed():
             return False
         if not self._is_held:

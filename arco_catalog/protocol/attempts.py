@@ -10,8 +10,8 @@ from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 
 
 class Attempts:
-    """One request's. `current` is the one that goes on; its write set is declared in its slot, or, without a key, by
-    its first writes."""
+    """The attempts of one request. `current` is the one that goes on; its write set is declared in its slot, or,
+    without a key, by its first writes."""
 
     def __init__(self, session: Session, guard: IdempotencyGuard) -> None:
         self._session = session
@@ -31,7 +31,7 @@ class Attempts:
         self.current = self._fresh()
 
     def _fresh(self) -> Attempt:
-        """An attempt with a fresh id, and a fresh entity for what it may create."""
+        """Returns an attempt with a fresh id, and a fresh entity for what it may create."""
         slots = self._guard.slots
         attempt = self._session.attempt(slots[0].attempt if slots else self.rank)
         self._session.stats.tried(attempt.id)
@@ -46,13 +46,14 @@ class Attempts:
         self.written = set()
 
     def time_current(self) -> None:
-        """Gives the current attempt its time, unless it has one. By now an answer of the store has shown its clock."""
+        """Gives the current attempt its time, unless it has one. It must be called after the store's first answer,
+        which shows the store's clock."""
         if not self.current.now_ms:
             self.current = self.current.at(self._session.now_ms())
             self._correction_ms = self._correction()
 
     def _correction(self) -> int:
-        """By how much stored times differ from the machine's clock."""
+        """Returns the milliseconds by which stored times are ahead of the machine's clock."""
         return self._session.now_ms() - self._session.runtime.now_ms()
 
     @property
@@ -61,30 +62,30 @@ class Attempts:
         return abs(self._correction() - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:
-        """What the current attempt is about to write is for this write set."""
+        """Records the write set for which the current attempt is about to write."""
         self._announced = write_set
 
     def try_current(self, write_set: WriteSet) -> None:
-        """The current attempt's compare-and-swap is about to be sent. The write set names the sequence numbers of what
-        was read last, where no commit of the attempt was found and none was under way: evidence is searched from
-        there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
+        """Records that the current attempt's compare-and-swap is about to be sent. The write set names the sequence
+        numbers of what was read last, where no commit of the attempt was found and none was under way: evidence is
+        searched from there, not from the older numbers of the claim (docs/design/commit.md#evidence)."""
         self._tried[self.current.id] = write_set
         self._in_doubt.add(self.current.id)
         self._excluded.discard(self.current.id)
 
     def abandon_current(self) -> None:
-        """The current attempt has not committed, and never can."""
+        """Records that the current attempt has not committed, and never can."""
         self._in_doubt.discard(self.current.id)
         self.exclude([self.current.id])
 
     def confirm_absent(self) -> None:
-        """No attempt has committed, by a read after every compare-and-swap sent was refused: what was
-        sent can never apply any more."""
+        """Records that no attempt has committed, as a read showed after every compare-and-swap that was sent had been
+        refused: none of them can apply any more."""
         self._excluded |= self._in_doubt
         self._in_doubt.clear()
 
     def exclude(self, attempts: Iterable[str]) -> None:
-        """These attempts were fenced, and had not committed by then."""
+        """Records that these attempts were fenced, and had not committed by then."""
         self._excluded.update(attempts)
 
     @property
@@ -94,13 +95,13 @@ class Attempts:
 
     @property
     def alone_with_key(self) -> bool:
-        """Whether no other sending of the request can have committed: one of ours has a slot, and every attempt of
-        others in the slots up to it was fenced."""
+        """Whether no other sending of the request can have committed: one of our attempts has a slot, and every attempt
+        of others in the slots up to it was fenced."""
         return bool(self._guard.slots) and self.known().keys() <= self._session.request.attempts
 
     @property
     def declared(self) -> WriteSet | None:
-        """The write set that the current attempt declared."""
+        """The write set that the current attempt declared; None if it has declared none."""
         return self._announced if self.claimed is None else self.claimed
 
     @property
@@ -109,7 +110,8 @@ class Attempts:
         return self._tried
 
     def known(self) -> dict[str, WriteSet]:
-        """Every attempt that may have committed something for this request, with its write set. A claim names numbers
-        as old as the cache of who put it; those of our own tries are newer."""
+        """Returns every attempt that may have committed something for this request, with its write set. A slot has
+        sequence numbers as old as the cache of the process that put it; the write sets of our own tries have newer
+        ones."""
         known = {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried
         return {attempt: write_set for attempt, write_set in known.items() if attempt not in self._excluded}

@@ -31,7 +31,7 @@ class BackgroundTasks:
         task.add_done_callback(self._ended)
 
     async def drain(self) -> None:
-        """Waits until every step that was started has ended: each has its request's deadline."""
+        """Waits until every step that was started has ended. Each ends at the latest at its request's deadline."""
         while self._running:
             await asyncio.wait(self._running)
 

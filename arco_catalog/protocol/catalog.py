@@ -52,8 +52,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator may set. `spill` limits the size of the registry's index before parts of it are spilled.
-    `read_only_because` and `lacks` are what its store turned out not to honour, and not to have. `has_grants` is
+    """The settings of one catalog, most of which an operator may choose. `spill` limits the size of the registry's
+    index before parts of it are spilled. `read_only_because` is what its store does not honour, so that the catalog is
+    read-only, None if it honours all; `lacks` are the optional features that the store does not have. `has_grants` is
     whether its registry may hold roles and grants, as that of every catalog of a realm may; `external`, whether its
     tables are another catalog's, and follow that. Locations of tables may overlap by `allow_location_overlap`,
     locations of a realm's catalogs by `allow_catalog_overlap`.
@@ -104,7 +105,7 @@ class Catalog:
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
     notify_workers: NotifyWorkers | None = None
-    """None: workers find tasks by looking."""
+    """None if workers find tasks only by polling."""
     realm: str = DEFAULT_REALM
     """The name of its realm."""
     entry: tuple[str, int] | None = None
@@ -124,17 +125,17 @@ class Catalog:
         return self.entry is not None
 
     def key_settings(self, variables: KeyPolicy) -> KeySettings:
-        """How it reads idempotency keys, by the cached HEAD; as the variables of the server set where there is
-        no record."""
+        """Returns the settings by which the catalog reads idempotency keys, from the cached HEAD; those of the server's
+        `variables` if HEAD is not cached or records none."""
         known = None if self.caches.head is None else self.caches.head.value.key_settings
         return known or KeySettings(variables)
 
     def session(self, request: OperationRequest, access: Access) -> "Session":
-        """Opens the session of one request, which `access` checks or lets through."""
+        """Returns the session of one request, whose rights `access` checks."""
         return Session(self, request, access)
 
     async def close(self) -> None:
-        """Closes the stores, that of the state and those of other places alike."""
+        """Closes the stores of all mounts, also that of the state."""
         for mount in self.mounts:
             await mount.store.close()
 
@@ -179,7 +180,7 @@ class Session:
         )
         self._identity: RequestIdentity | None = None
         self.judged_on: RegistryState | None = None
-        """The HEAD that a read was allowed by."""
+        """The last HEAD that allowed the request; None before."""
 
     @cached_property
     def context(self) -> Context:
@@ -197,7 +198,7 @@ class Session:
         )
 
     async def head(self) -> RegistryState:
-        """The registry's HEAD as it is now, if it allows the request. Raises as `Access.judge` does."""
+        """Reads the registry's HEAD, and returns it if it allows the request. Raises as `Access.judge` does."""
         head = await self.with_rights(self.state.head())
         await self.judge(head)
         return head
@@ -216,7 +217,8 @@ class Session:
         self.judged_on = head
 
     async def held(self, head: RegistryState, privileges: Collection[Privilege], on: Securable) -> frozenset[Privilege]:
-        """Which of these privileges the caller has on a securable, by this HEAD, whose rights were read."""
+        """Returns those of these privileges that the caller has on a securable, by this HEAD. The caller's rights must
+        have been read before."""
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
@@ -226,7 +228,7 @@ class Session:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)
 
     def marker(self) -> MarkerLog | None:
-        """The marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
+        """Returns the marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
         if self.request.key is None:
             return None
         key_hash = self.request.key_hash()
@@ -236,24 +238,27 @@ class Session:
         return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash(), settings)
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
-        """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""
+        """Returns what `parse` returns for a body, in a worker thread if the body is long. Raises what `parse` raises,
+        such as `BadRequest`, and `Unavailable` if the deadline passes meanwhile."""
         try:
             return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
         except StoreUnavailable as error:
             raise Unavailable(f"Nothing was changed: {error}") from error
 
     def now_ms(self) -> int:
-        """The time for stored records: that of the machine's clock, corrected by the clock of the store."""
+        """Returns the time for stored records: that of the machine's clock, corrected by the clock of the store."""
         return self.catalog.clock.now_ms(self.runtime.now_ms())
 
     def attempt(self, rank: str | None = None) -> Attempt:
-        """A fresh attempt at the request; its rank is its own id unless an earlier one gave it."""
+        """Returns a fresh attempt at the request. Its rank is that of an earlier attempt if it is given, else its own
+        id."""
         attempt = self.runtime.ulid()
         return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 
     def check_deadline(self, ahead_ms: int = 0) -> None:
-        """The checkpoint of all long work of this request. Raises `StoreUnavailable`, as if the store had not answered,
-        once the deadline has passed or is at most `ahead_ms` ahead."""
+        """Returns if the request may go on; all long work of the request calls this repeatedly. Raises
+        `StoreUnavailable`, as if the store had not answered, once the deadline has passed or is at most `ahead_ms`
+        ahead."""
         left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
             raise StoreUnavailable(f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near'}")
@@ -263,7 +268,7 @@ class Session:
         return self.deadline.left_ms() <= 0
 
     def seconds_left(self) -> float:
-        """Seconds until the deadline; negative after it."""
+        """Returns the seconds until the deadline; negative after it."""
         return self.deadline.left_ms() / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
@@ -274,12 +279,15 @@ class Session:
     def lock_table(
         self, namespace: Namespace, name: str, is_needed: Callable[[], bool]
     ) -> AbstractAsyncContextManager[None]:
-        """The advisory lock of a table or view among the requests of this process, for as long as `is_needed`."""
+        """Returns a context that holds the advisory lock of a table or view among the requests of this process, and
+        goes on without it if it is not needed, or not free in time (`AdvisoryLocks.hold`). It locks nothing if the
+        process has no such locks."""
         locks = self.catalog.table_locks
         return nullcontext() if locks is None else locks.hold((namespace, name), is_needed)
 
     def lock_registry(self) -> AbstractAsyncContextManager[None]:
-        """The advisory lock of HEAD among the requests of this process."""
+        """Returns a context that holds the advisory lock of HEAD among the requests of this process. It locks nothing
+        if the process has no group committer."""
         return (
             nullcontext()
             if self.catalog.group_committer is None

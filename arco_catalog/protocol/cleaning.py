@@ -37,8 +37,9 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
 
 
 async def claim_for_removal(session: Session, entity: str, file: Location) -> bool:
-    """Whether a metadata file that an entity made may be removed: no other entity holds a folder around it, and no
-    registration has claimed it. None can from then on. Raises `StoreError`, and `CatalogError`."""
+    """Whether a metadata file that an entity made may be removed: no other entity holds a folder around it, or held one
+    when it was dropped, and no registration has claimed it. If it may be removed, it is claimed for that, and no
+    registration can claim it any more. Raises `StoreError`, and `CatalogError`."""
     state = session.state
     index = (await state.head()).index
     if await carry_out(state, index, held_by_another(index, file, entity)):

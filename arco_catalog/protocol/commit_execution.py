@@ -11,12 +11,12 @@ from arco_catalog.protocol.writing import writes
 from storage_backends import Applied, PreconditionFailed
 
 Revalidate: TypeAlias = Callable[[ReadSet], Awaitable[bool]]
-"""Whether an attempt may commit at a version that was read after the plan: the next slot is empty, and no
-attempt of the request has committed (docs/design/commit.md#rule-1). Raises `Superseded`."""
+"""Returns whether an attempt may commit at a version that was read after the plan, because no attempt of the request
+has committed (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty."""
 
 
 class CommitExecution(ABC):
-    """The execution of one plan. Not for reuse."""
+    """The execution of one plan, which is used once."""
 
     def __init__(self, session: Session, plan: PlannedCommit) -> None:
         self.session = session
@@ -24,7 +24,7 @@ class CommitExecution(ABC):
         self._after = plan.after
 
     def first_writes(self) -> list[Write]:
-        """The writes to make before the swap."""
+        """Returns the writes to make before the swap."""
         return writes(self.session, *self._first)
 
     async def make_ready(self) -> None:
@@ -34,11 +34,12 @@ class CommitExecution(ABC):
 
     @abstractmethod
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        """Sends the compare-and-swap, which is the commit point. If it commits at another version than that of
-        the plan, it revalidates the attempt there first. `PreconditionFailed` may be the echo of our own write."""
+        """Sends the compare-and-swap, which is the commit point. If it commits at another version than that of the
+        plan, it revalidates the attempt there first. Returns `PreconditionFailed` if another write applied first, which
+        may be an earlier sending of this one. Raises `CommitStateUnknown`, and `StoreError` if nothing was sent."""
 
     def after_writes(self) -> list[Write]:
-        """The writes to make after the swap, at best effort."""
+        """Returns the writes to make after the swap, at best effort."""
         return writes(self.session, *self._after)
 
 

@@ -38,7 +38,7 @@ MAX_PAUSE_IN_DOUBT_S = 0.25
 
 
 class CommitLoop(Generic[V]):
-    """Makes one request's commit, or refuses it. For one request only."""
+    """Makes one request's commit, or refuses it. It is used for one request only."""
 
     def __init__(self, session: Session, mutation: Mutation[V], guard: IdempotencyGuard, attempts: Attempts) -> None:
         self.session = session
@@ -56,7 +56,8 @@ class CommitLoop(Generic[V]):
         """A pause that waits for the search for evidence."""
 
     async def run(self, freshness: Freshness) -> Answer:
-        """Tries until something is decided. Raises `Superseded` when another sending decides."""
+        """Tries until something is decided, and returns the result. `freshness` is that of the first read. Raises
+        `Refusal`, `Superseded` when another sending decides, and `CommitStateUnknown`."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -107,19 +108,20 @@ class CommitLoop(Generic[V]):
         self.next_slot_unchecked = False
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether a refusal or "unchanged" may be answered on this. Cached state may be old, which only a
+        """Whether a refusal or "unchanged" may be answered on this read set. Cached state may be old, which only a
         compare-and-swap notices (docs/design/commit.md#steps)."""
         return read_set.is_fresh and self.access.is_fresh
 
     # Rights.
 
     async def judge(self, head: RegistryState) -> None:
-        """Returns if the caller may do this, by what this HEAD and the realm say. Behind the marker, never in front of
-        it (docs/design/access.md#rule-1). Raises `Refusal`."""
+        """Returns if the caller may do this, by this HEAD and the realm. It is called after the request's marker was
+        read, never before (docs/design/access.md#rule-1). Raises `Refusal`."""
         await self.access.judge(self.session.state, head)
 
     async def read_rights_again(self) -> None:
-        """Reads the caller's rights, concurrently with the first writes, unless they were read for this request."""
+        """Reads the caller's rights from the store, unless they were read for this request, and records whether they
+        have changed."""
         self.rights_changed = await self.access.has_changed()
 
     async def is_still_allowed(self, planned: RegistryState) -> bool:
@@ -140,8 +142,9 @@ class CommitLoop(Generic[V]):
     async def read(self, freshness: Freshness) -> V:
         """Reads what the plan relies on.
 
-        The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
-        one reads the next slot after the version was read, never before (docs/design/commit.md#rule-1).
+        Under a key, an attempt without a slot claims one after the version was read, concurrently with the read of the
+        base; an attempt that has a slot checks the next one after the version was read, never before
+        (docs/design/commit.md#rule-1).
         """
         if not self.access.is_restricted:
             read_set = await self.mutation.read(freshness, self.attempts.current.rank)
@@ -160,14 +163,14 @@ class CommitLoop(Generic[V]):
         return read_set
 
     async def claim(self, write_set: WriteSet) -> None:
-        """Takes the next slot for the current attempt."""
+        """Puts the next slot for the current attempt, with this write set. Raises as `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, write_set)
         self.attempts.claimed = write_set
 
     async def find_evidence(self, read_set: ReadSet) -> str | None:
-        """The attempt, ours or anybody's under this key, that is seen to have committed
-        (docs/design/commit.md#evidence). What the read set does not cover, an entity that the name meant before, is
-        read."""
+        """Returns the attempt under this key, of this or another sending, that is seen to have committed; None if there
+        is none (docs/design/commit.md#evidence). Objects that the read set does not cover, such as an entity that the
+        name meant before, are read."""
         for attempt, write_set in self.attempts.known().items():
             if attempt == self.attempts.current.id and attempt not in self.attempts.tried:
                 continue  # nothing of it was sent yet
@@ -229,33 +232,33 @@ class CommitLoop(Generic[V]):
         return fresher
 
     async def validate(self, read_set: V) -> V | None:
-        """Checks that the plan is still valid. A fresher read set, after our claim, leaves the next slot
-        unchecked."""
+        """Returns None if the plan is still valid, else a fresher read set. If that was read after our claim, the next
+        slot counts as unchecked."""
         fresher = await self.mutation.validate(read_set, self.attempts.current.rank)
         self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
         return fresher
 
     async def write(self, write: Write) -> None:
-        """One create-only write, not repeated in a later round."""
+        """Makes one write of a plan, which a later round does not repeat."""
         await write.put()
         self.attempts.written.add(write.key)
 
     async def swap(self, plan: PlannedCommit, execution: CommitExecution) -> bool:
-        """Sends the compare-and-swap, the commit point. False if it was refused, perhaps by the echo of our own
-        write."""
+        """Sends the compare-and-swap, the commit point, and returns whether it applied. It may fail because our own
+        write had applied before."""
         self.attempts.try_current(plan.write_set)
         return isinstance(await execution.swap(self.revalidate), Applied)
 
     async def revalidate(self, read_set: ReadSet) -> bool:
-        """Checks docs/design/commit.md#rule-1 where the compare-and-swap names a version that was read after the plan
-        was made. Raises `Superseded`."""
+        """Whether no attempt of the request is seen to have committed at a version that was read after the plan was
+        made (docs/design/commit.md#rule-1). Raises `Superseded` if the next slot is not empty, and `CatalogChanged`."""
         check_key_settings(self.session, read_set.head)
         await self.guard.check_not_superseded()
         return await self.find_evidence(read_set) is None
 
     async def back_off(self) -> None:
-        """Full jitter after a lost compare-and-swap. A pause in which the deadline may pass, or the evidence may be
-        forgotten, follows the read that shows whether the refusal was our own echo."""
+        """Waits a random time after a lost compare-and-swap. A pause so long that the deadline may pass, or the
+        evidence be forgotten, is postponed until a read has shown whether our own write had applied."""
         self.session.stats.conflicts += 1
         pause = growing_pause_s(self.session.runtime.random(), self.rounds)
         self.rounds += 1
@@ -265,19 +268,20 @@ class CommitLoop(Generic[V]):
             await self.pause(pause)
 
     async def pause(self, seconds: float) -> None:
-        """Waits before the next try."""
+        """Waits so many seconds before the next try."""
         self.postponed_s = 0.0
         await self.session.runtime.sleep(seconds)
 
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Writes the answer to the final slot: only then may the client have it. Raises as `IdempotencyGuard.put`
-        does."""
+        """Puts the answer into the final slot, if the request has a key: only then may the client have it. Raises as
+        `IdempotencyGuard.put` does."""
         await self.guard.put(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
     async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
-        """Writes what follows the commit point: a drop's marks, before the answer, then what may be lost."""
+        """Makes the writes that follow the commit point: first the marks of a drop, before the answer, and then those
+        that may be lost."""
         attempt = self.attempts.current.id
         await self.mark_dropped(attempt, plan.write_set)
         steps = [self.best_effort(write.key, write.put()) for write in execution.after_writes()]
@@ -287,7 +291,8 @@ class CommitLoop(Generic[V]):
         await self.session.run_in_background(gather(*steps))
 
     async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
-        """A drop is answered only when its mark is on the pointer (docs/design/registry.md#operations)."""
+        """Marks the pointers of all entities that an attempt dropped. A drop is answered only after that
+        (docs/design/registry.md#operations)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
@@ -300,7 +305,8 @@ class CommitLoop(Generic[V]):
             self.session.note_failed_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
-        """The answer to an attempt that is known to have committed, of this or another request."""
+        """Returns the answer to an attempt that is known to have committed, of this or another sending of the request,
+        and puts it into the final slot at best effort. Raises `CommitStateUnknown` if that is impossible."""
         self.session.stats.outcome = "evidence"
         write_set = self.attempts.known()[attempt]
         await self.mark_dropped(attempt, write_set)
@@ -316,7 +322,7 @@ class CommitLoop(Generic[V]):
 
 
 def execution_of(session: Session, plan: PlannedCommit) -> CommitExecution:
-    """The execution of a plan, by its case."""
+    """Returns the execution of a plan, by its case."""
     match plan:
         case PointerCommit():
             return PointerExecution(session, plan)

@@ -71,15 +71,16 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items, so many at a time, so that a bounded number of steps run concurrently."""
+    """Yields the items in lists of `size`, the last one perhaps shorter, so that a bounded number of steps run
+    concurrently."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
 async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitable[None]]) -> None:
-    """Awaits a step for each item, in order and so many concurrently. A slow item delays no other, only the end. The
-    first failure cancels the others, and is raised when they have ended."""
+    """Awaits a step for each item, starting them in order, `at_once` of them concurrently. A slow item does not delay
+    the others. The first failure cancels the others, and is raised when they have ended."""
     rest = iter(items)
 
     async def work() -> None:
@@ -91,7 +92,7 @@ async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitab
 
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
     """Waits until all tasks have ended or one has failed: `asyncio.wait` for the one case, at a third of its cost.
-    Returns whether each has a result."""
+    Returns whether each has a result; False if one failed or was cancelled."""
     left, all_succeeded = len(tasks), True
     over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 

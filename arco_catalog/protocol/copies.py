@@ -10,7 +10,7 @@ class CatalogIsCopy(BadRequest):
 
 
 async def require_original(session: Session) -> None:
-    """Raises `CatalogIsCopy` on a copy. HEAD is read."""
+    """Reads HEAD, and raises `CatalogIsCopy` if the catalog is a copy."""
     copy_of = (await session.state.head()).copy_of
     if copy_of is not None:
         raise CatalogIsCopy(describe_copy(copy_of))

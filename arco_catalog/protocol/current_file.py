@@ -9,8 +9,8 @@ from arco_catalog.state.pointer import MetadataFile
 
 
 async def current_file(session: Session, entity: str) -> tuple[MetadataFile, bytes] | None:
-    """The file that the entity's pointer names, as a reader sees it, and its bytes; None without a pointer. Raises
-    `NotFound` if the file is gone."""
+    """Reads the metadata file that an entity has now, and returns it with its bytes; None if the entity has no pointer.
+    An intent counts if its transaction committed. Raises `NotFound` if the file is gone."""
     missed: dict[str, NotFound] = {}
     while (pointer := await session.state.pointer(entity)) is not None:
         file = (await resolve_for_read(session.state, pointer)).metadata
@@ -24,8 +24,9 @@ async def current_file(session: Session, entity: str) -> tuple[MetadataFile, byt
 
 
 async def rebuilt(session: Session, kept: Reference) -> TableState:
-    """A kept answer. Where its file has been removed since, it is built from the one that the entity has now, as an
-    answer on evidence is: equivalent, not identical. Raises `NotFound` if that is gone, too."""
+    """Returns a stored answer with its metadata file. If that file was removed since, the entity's present file is
+    used, as for an answer on evidence: the result is equivalent, not identical. Raises `NotFound` if that is gone,
+    too."""
     try:
         location, body = kept.metadata_location, await session.files.read_current(kept.metadata_location)
     except NotFound:

@@ -20,22 +20,23 @@ ANSWER_MS = 2_000
 
 
 async def read_decision(state: State, transaction: str) -> Decision | None:
-    """The transaction as it is now; None if there is none, or no longer."""
+    """Reads a transaction; None if it does not exist, or no longer."""
     key = state.paths.transaction(transaction)
     found = await state.store.get(key)
     return Decision.parse(found, key) if isinstance(found, Found) else None
 
 
 async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:
-    """Moves a pending transaction to its decision. False: refused, perhaps by our own echo."""
+    """Moves a pending transaction to its decision, and returns whether the write applied. It may fail because our own
+    write had applied before."""
     key = state.paths.transaction(str(decision.document["transaction"]))
     body = encode(decision.decided(status, runtime.ulid()))
     return isinstance(await state.swap(key, body, decision.version), Applied)
 
 
 async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
-    """Makes sure that a transaction is decided, by aborting it if it is not; one that never began is created aborted.
-    Returns whether it committed."""
+    """Makes sure that a transaction is decided, by aborting it if it is not; one that never began is created as
+    aborted. Returns whether it committed."""
     while True:
         decision = await read_decision(state, transaction)
         if decision is None:
@@ -51,8 +52,9 @@ async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -
 
 
 async def read_outcome(state: State, transaction: str) -> bool | None:
-    """Whether a transaction has committed by now; None if its decision was collected. An intent that was read before is
-    then read again: it is aborted if it is still there, and else it has been settled meanwhile."""
+    """Whether a transaction has committed by now; False while it is pending, None if its decision was collected. A
+    caller that read an intent before must then read it again: if it is still there, the transaction was aborted;
+    otherwise it has been settled meanwhile."""
     decision = await read_decision(state, transaction)
     return None if decision is None or decision.is_closed else decision.status == "committed"
 
@@ -63,7 +65,8 @@ async def transaction_committed(state: State, transaction: str) -> bool:
 
 
 async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
-    """The pointer without its intent, for a reader: the new state if the transaction committed, else the old one."""
+    """Returns the pointer without its intent, for a reader, with the new state if the transaction committed, else with
+    the old one."""
     while pointer.intent is not None:
         outcome = await read_outcome(state, pointer.intent)
         if outcome is not None:
@@ -102,8 +105,8 @@ async def wait_for_decision(session: Session, transaction: str, rank: str | None
 async def resolve_for_write(
     session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
 ) -> Pointer | None:
-    """The pointer without its intent, as a base for a write: waits until the intent is decided. Raises
-    `Unavailable`."""
+    """Returns the pointer without its intent, as the base of a write, after waiting until the intent is decided; None
+    if the pointer does not exist (any more). Raises `Unavailable` as `wait_for_decision` does."""
     while pointer is not None and pointer.intent is not None:
         as_decided = await wait_for_decision(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
@@ -114,6 +117,6 @@ async def resolve_for_write(
 
 
 async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
-    """Waits for the decision (or makes it, by lease or rank) and takes the intents out of the registry: entries that
-    count, or none. Raises `Unavailable` if it stays undecided until shortly before our deadline."""
+    """Waits for the decision of a transaction as `wait_for_decision` does, and settles its intents in the registry.
+    Raises `Unavailable` if it is still undecided shortly before the request's deadline."""
     await settle_decided(session, {transaction: await wait_for_decision(session, transaction, rank)})

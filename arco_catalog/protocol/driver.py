@@ -33,9 +33,9 @@ POLL_SECONDS = 0.2
 async def run(session: Session, mutation: Mutation[V]) -> Answer:
     """Carries out a mutation exactly once for its idempotency key, or once for this call without one.
 
-    Raises `Refusal` for a definite no, `CommitStateUnknown` where the change may have been or may yet be made,
-    `Unavailable` where nothing was done, `CatalogChanged` where the catalog is to be opened again first, and
-    `KeyInProgress` or `KeyReused` for the key itself.
+    Raises `Refusal` if the request can't be carried out, `CommitStateUnknown` if the change may have been made or may
+    follow, `Unavailable` if nothing was done, `CatalogChanged` if the catalog must be opened again first, and
+    `KeyInProgress` or `KeyReused` because of the key.
     """
     try:
         return await _run(session, mutation)
@@ -71,7 +71,7 @@ async def _run(session: Session, mutation: Mutation[V]) -> Answer:
 
 
 class Driver(Generic[V]):
-    """One request's way through the protocol. Not for reuse."""
+    """One request's way through the protocol, which is used once."""
 
     def __init__(self, session: Session, mutation: Mutation[V]) -> None:
         self.session = session
@@ -92,8 +92,9 @@ class Driver(Generic[V]):
         return not self.attempts.alone_with_key
 
     def retryable_error(self, reason: str) -> Unavailable | KeyInProgress:
-        """The error of a request none of whose own attempts can have committed, so that the client may send it again.
-        With a key, another sending may have committed or still commit: the answer to the next one shows that."""
+        """Returns the error of a request none of whose own attempts can have committed, so that the client may send it
+        again: `Unavailable` without a key. With a key it is `KeyInProgress`, because another sending may have committed
+        or still commit, which the answer to the next one shows."""
         return Unavailable(reason) if self.guard.marker is None else KeyInProgress(reason)
 
     async def run(self) -> Answer:
@@ -114,8 +115,8 @@ class Driver(Generic[V]):
             return await self.join_in_flight()
 
     async def join_in_flight(self) -> Answer:
-        """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
-        takeover (docs/design/idempotency.md#duplicates)."""
+        """Answers a request whose key has a marker already, by its final slot, by evidence of a commit, or by a
+        takeover. Raises `KeyInProgress` if none of them is possible in time (docs/design/idempotency.md#duplicates)."""
         session = self.session
         give_up_ms = session.runtime.now_ms() + session.settings.duplicate_timeout_ms
         while True:
@@ -149,7 +150,8 @@ class Driver(Generic[V]):
         return await self.loop.run(Freshness.FRESH)
 
     async def fence(self, earlier: Mapping[str, WriteSet]) -> str | None:
-        """Fences, once, everything that earlier slots name (docs/design/commit.md#rule-2)."""
+        """Fences everything that these attempts, from earlier slots, may change, and returns the one that has
+        committed; None if none has (docs/design/commit.md#rule-2). Raises as `evidence.fence` does."""
         return await evidence.fence(self.session, earlier)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:

@@ -19,7 +19,8 @@ FORGOTTEN = "Too much has happened since to find out whether the change was made
 
 
 def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
-    """Whether an attempt that named this pointer moved it. Raises `CommitStateUnknown` beyond what it remembers."""
+    """Whether an attempt has committed to this pointer; False if its write set does not have the pointer. Raises
+    `CommitStateUnknown` if the pointer no longer lists all moves since the attempt's sequence number."""
     since = write_set.pointers.get(pointer.entity)
     if since is None:
         return False
@@ -30,13 +31,14 @@ def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
 
 
 async def moved_registry(state: State, head: RegistryState, attempt: str, write_set: WriteSet) -> bool:
-    """Whether an attempt that named the registry did one of its commits, up to `head`."""
+    """Whether an attempt has committed to the registry, up to `head`; False if its write set does not have the
+    registry. Raises `CommitStateUnknown` if the history no longer reaches back to it."""
     return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
 
 
 async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
-    """Whether an attempt has committed, by its evidence in the objects of the write set. The evidence of a transaction
-    is its decision."""
+    """Reads whether an attempt has committed, by its evidence in the objects of the write set. The evidence of a
+    transaction is its decision. Raises `CommitStateUnknown` if the evidence was removed."""
     if write_set.transaction is not None:
         return await transaction_committed(state, write_set.transaction)
     for entity in write_set.pointers:
@@ -47,7 +49,7 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 
 class LostEvidence:
-    """What a search for evidence could not find out: it goes on to the end, and only then is the outcome unknown."""
+    """The errors of a search for evidence. The search goes on to its end, and only then is the outcome unknown."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None
@@ -67,8 +69,8 @@ class LostEvidence:
 
 
 async def find_committed(state: State, attempts: Mapping[str, WriteSet]) -> str | None:
-    """The one of these attempts that is seen to have committed by now; None if there is none, or if evidence is lost.
-    No answer rests on None: before one does, a takeover fences."""
+    """Returns the one of these attempts that is seen to have committed by now; None if there is none, or if evidence is
+    lost. No answer may rest on None before the attempts were fenced."""
     lost = LostEvidence()
     for attempt, write_set in attempts.items():
         with lost.collect():
@@ -118,8 +120,8 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
 
 
 async def fence_pointer(session: Session, entity: str) -> Pointer:
-    """Moves a pointer to the same state at another version; an intent found there is decided first. Returns it as it
-    is then."""
+    """Moves a pointer to another version without changing its state, and returns it. An intent on it is decided first.
+    Raises `CommitStateUnknown` if the pointer does not exist, or the intent can't be decided in time."""
     while True:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
@@ -135,8 +137,8 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
 
 
 async def settled_base(session: Session, entity: str, pointer: Pointer | None) -> Pointer | None:
-    """The pointer with its intent decided, for a move that must be made: one that can't be decided in time leaves
-    everything open."""
+    """Returns the pointer without its intent, as `resolve_for_write` does, for a move that must be made. Raises
+    `CommitStateUnknown` if the intent can't be decided in time."""
     try:
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
@@ -144,7 +146,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
 
 
 async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
-    """Makes a registry commit that changes nothing. Returns it."""
+    """Makes a registry commit that changes nothing, and returns it."""
     while True:
         head = await state.head()
         operation = Operation(runtime.ulid(), "fence", {}, None)
@@ -157,8 +159,9 @@ async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
 
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:
-    """Leaves a drop's mark on a pointer, or sees that it is there: a fence, after which no commit that was under way
-    can land (docs/design/registry.md#rule-4)."""
+    """Puts the mark of a drop, the id `operation`, on a pointer, unless it is there or the pointer does not exist. The
+    mark is a fence: no commit that was under way can apply after it (docs/design/registry.md#rule-4). Raises
+    `CommitStateUnknown` as `settled_base` does."""
     state = session.state
     pointer = state.cached_pointer(entity)
     if pointer is None or pointer.intent is not None:

@@ -26,7 +26,7 @@ from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnava
 MAX_REQUESTS = 128
 """How many requests share one commit at most."""
 MAX_BYTES = 256 << 10
-"""How many bytes they may add to HEAD together, roughly: every request reads it."""
+"""How many bytes the requests of one commit may add to HEAD together, roughly: every request reads HEAD."""
 LOCK_TIMEOUT_SECONDS = 2.0
 """How long one request may hold the lock before others go on without it: its call to the store may hang."""
 MAX_ROUNDS = 4
@@ -52,7 +52,7 @@ class Replan:
 
 @dataclass(eq=False)
 class PendingCommit:
-    """A request that waits to join a registry commit; everything that must be durable before that is.
+    """A request that waits to join a registry commit. Everything that must be durable before the commit is durable.
 
     `replan` plans it again on a HEAD; None if replanning gives a different result. `revalidate` checks, given a HEAD,
     that no other sending of the request superseded it and that none of its attempts committed
@@ -84,7 +84,7 @@ class Batch:
     members: Sequence[PendingCommit]
 
     def resolve(self, outcome: Applied | PreconditionFailed | None) -> None:
-        """Gives every member the outcome; with None they wait again."""
+        """Gives every member that was sent last with this batch the outcome; with None they wait again."""
         for member in self.members:
             if member.sent is self:
                 member.sent, member.outcome = None, outcome
@@ -102,13 +102,13 @@ def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
 
 
 class GroupCommitter:
-    """Makes the registry commits of one catalog in one process. For one event loop."""
+    """Makes the registry commits of one catalog in one process. It must be used on one event loop."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         """Held while a request moves HEAD. It is advisory: the compare-and-swap of HEAD admits only one."""
         self._queue: dict[PendingCommit, None] = {}
-        """Those that wait, the first first."""
+        """The requests that wait, in the order in which they came."""
         self._acquisitions = 0
         self._preparing = 0
         self._made_cached_head = False
@@ -121,7 +121,7 @@ class GroupCommitter:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Marks that a request is writing a commit object of its own."""
+        """Returns a context in which a request writes a commit object of its own, which `contended` counts."""
         self._preparing += 1
         try:
             yield
@@ -131,9 +131,9 @@ class GroupCommitter:
     async def commit(self, member: PendingCommit, own: PreparedCommit | None) -> Applied | PreconditionFailed:
         """Commits a request's change: by its own commit if it wrote one and no other request waits, else in a batch.
 
-        Refused means, as after any compare-and-swap, that its own id may be in HEAD all the same. Raises
-        `CommitStateUnknown` if the deadline passes while the outcome is unknown, `StoreUnavailable` if nothing was
-        sent, and what `revalidate` raises.
+        After `PreconditionFailed` the request's own id may be in HEAD nevertheless, as after any compare-and-swap.
+        Raises `CommitStateUnknown` if the deadline passes while the outcome is unknown, `StoreUnavailable` if nothing
+        was sent, and what `revalidate` raises.
         """
         if own is not None and not self._lock.locked() and not self._queue:
             async with self.lock(member.seconds_left):
@@ -157,9 +157,9 @@ class GroupCommitter:
     async def lock(
         self, seconds_left: Callable[[], float], may_skip: Callable[[], bool] = lambda: True
     ) -> AsyncIterator[None]:
-        """The advisory lock of HEAD: this process makes one registry commit at a time. A caller for which `may_skip` is
-        true goes on without the lock if one holder keeps it for too long. Raises `StoreUnavailable` when the deadline
-        passes.
+        """Holds the advisory lock of HEAD, so that this process makes one registry commit at a time. A caller for which
+        `may_skip` is true goes on without the lock if one holder keeps it for too long. Raises `StoreUnavailable` when
+        the deadline passes.
         """
         acquired = await self._acquire(seconds_left, may_skip)
         try:
@@ -169,8 +169,8 @@ class GroupCommitter:
                 self._lock.release()
 
     async def _acquire(self, seconds_left: Callable[[], float], may_skip: Callable[[], bool]) -> bool:
-        """Acquires the lock. False if one holder kept it for too long, and this caller may skip it. Raises
-        `StoreUnavailable` when the deadline passes."""
+        """Acquires the lock, and returns whether it did: False if one holder kept it for too long, and this caller may
+        skip it. Raises `StoreUnavailable` when the deadline passes."""
         while True:
             seen = self._acquisitions
             try:
@@ -186,7 +186,8 @@ class GroupCommitter:
                 return True
 
     async def _resend_or_lead(self, member: PendingCommit) -> None:
-        """Sends the batch of a leader that has left again, or leads; does nothing if a leader settled the request."""
+        """Sends the batch with this request again if its leader has left, or leads a new one; does nothing if a leader
+        gave the request its outcome."""
         if member.sent is not None:
             # Its leader gave up, or was cancelled, before the outcome was definite: send the identical write again.
             batch = member.sent
@@ -197,7 +198,8 @@ class GroupCommitter:
                 await self._lead(member)
 
     async def _lead(self, leader: PendingCommit) -> None:
-        """Commits for all requests that wait; tries again while other processes win."""
+        """Makes a commit for all requests that wait, and tries again while other processes win, at most `MAX_ROUNDS`
+        times. Then the leader falls back to the driver."""
         for _ in range(MAX_ROUNDS):
             head = await self._base_head(leader.state)
             replans = self._replan_all(head, leader)
@@ -214,7 +216,8 @@ class GroupCommitter:
     async def _commit_batch(
         self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
     ) -> Applied | PreconditionFailed | None:
-        """Makes one commit of all replanned changes; None if one of the members must not be sent."""
+        """Makes one commit of all replanned changes, and returns its outcome; None if one of the members must not be
+        sent."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
             edits |= replan.edits
@@ -231,8 +234,8 @@ class GroupCommitter:
         return outcome
 
     async def _base_head(self, state: State) -> RegistryState:
-        """The HEAD to build on: the cached one if this process made it last, else one read from the store. A cached
-        HEAD may be outdated; then the compare-and-swap fails, and the next round tries again."""
+        """Returns the HEAD to build on: the cached one if this process made it last, else one read from the store. A
+        cached HEAD may be outdated; then the compare-and-swap fails, and the next round tries again."""
         known = state.cached_head() if self._made_cached_head else None
         return known or await state.head()
 
@@ -261,8 +264,8 @@ class GroupCommitter:
 
     @staticmethod
     async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
-        """Checks docs/design/commit.md#rule-1 for a HEAD that was read after the member planned; runs while the commit
-        is written."""
+        """Checks docs/design/commit.md#rule-1 for a HEAD that was read after the member planned. Stores a failed check
+        as the member's outcome, and an exception as its error."""
         try:
             valid = await member.revalidate(head)
         except Exception as error:  # an error of one request is raised to that one alone
@@ -278,7 +281,7 @@ class GroupCommitter:
         return member.is_pending and member in self._queue
 
     async def _send(self, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
-        """The compare-and-swap."""
+        """Sends the compare-and-swap of a commit, and records whether it became the cached HEAD."""
         self._made_cached_head = False
         outcome = await commit.swap(state)
         self._made_cached_head = isinstance(outcome, Applied)

@@ -33,19 +33,20 @@ class IdempotencyGuard:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The slots read so far."""
+        """The slots read so far; empty without a key."""
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """The error for a key that is too old or too new at this time."""
+        """Returns the error for a key that is too old or too new at this time; None if it is neither, or there is no
+        key."""
         key = self._session.request.key
         return None if key is None else key.refusal(now_ms)
 
     async def is_new(self, attempt: str) -> bool:
-        """False if the key is known to have a marker. The marker is read only if the key is too old or too new by the
-        machine's clock: if there is one, its answer is still good; if there is none, the store's answer has the time.
-        Raises `CommitStateUnknown` for a key that is too old by that time, `BadRequest` for one from the future, and
-        `Superseded`."""
+        """Whether the request may begin: True without a key, False if the key is known to have a marker. The marker is
+        read only if the key is too old or too new by the machine's clock: if there is one, its answer is still good; if
+        there is none, the store's answer has the time. Raises `CommitStateUnknown` for a key that is too old by that
+        time, `BadRequest` for one from the future, and `Superseded`."""
         marker = self.marker
         if marker is None or self._age_error(self._session.runtime.now_ms()) is None:
             return True
@@ -82,7 +83,7 @@ class IdempotencyGuard:
 
     @staticmethod
     def _binding(marker: MarkerLog) -> JsonObject:
-        """The request to which slot 0 binds the key; later slots need not repeat it."""
+        """Returns the identity of the request for slot 0, which binds the key to it; empty for later slots."""
         return {} if marker.slots else marker.identity.to_json()
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
@@ -96,8 +97,8 @@ class IdempotencyGuard:
                 raise error
 
     async def keep_answer(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of an attempt that has committed, if none is seen. It may be lost: the evidence of the
-        commit gives the same answer."""
+        """Puts the final slot of an attempt that has committed, unless a slot that was read is final. The write may be
+        lost: the evidence of the commit gives the same answer."""
         if self.marker is not None and not (self.marker.slots and self.marker.slots[-1].final):
             await self.marker.put(Slot(attempt, write_set, {}, answer))
 
@@ -118,16 +119,16 @@ class IdempotencyGuard:
             ) from error
 
     async def check_not_superseded(self) -> None:
-        """Raises `Superseded` unless our own slot is still the last."""
+        """Raises `Superseded` if a slot follows those that were read."""
         if self.marker is not None:
             seen = len(self.marker.slots)
             if len(await self.marker.read_on()) > seen:
                 raise Superseded
 
     async def read(self) -> Sequence[Slot]:
-        """All slots, read anew. Raises `KeyReused` if slot 0 binds the key to another request, and `CommitStateUnknown`
-        for a key that was too old when slot 0 was put, or is too old now and has none: an older marker may have been
-        collected, so no answer may rest on this one."""
+        """Reads all slots anew; empty without a key. Raises `KeyReused` if slot 0 binds the key to another request, and
+        `CommitStateUnknown` for a key that was too old when slot 0 was put, or is too old now and has none: an older
+        marker may have been collected, so no answer may rest on this one."""
         marker = self.marker
         if marker is None:
             return ()
@@ -145,7 +146,7 @@ class IdempotencyGuard:
         return slots
 
     async def require_slots(self) -> Sequence[Slot]:
-        """All slots, read anew; at least one. Raises as `read` does, and `CommitStateUnknown` if the marker was
+        """Reads all slots anew, at least one. Raises as `read` does, and `CommitStateUnknown` if the marker was
         collected."""
         slots = await self.read()
         if not slots:

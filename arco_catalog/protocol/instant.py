@@ -24,13 +24,13 @@ AT_ONCE = 32
 async def one_instant(
     session: Session, counts: Callable[[str, JsonObject], bool]
 ) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
-    """HEAD, the transactions on which the entries that `counts` selects depend, and those of them that had committed
-    when HEAD was read.
+    """Returns HEAD, the transactions on which the entries that `counts` selects depend, and those of them that had
+    committed when HEAD was read.
 
-    A commit counts if it was known before HEAD was read. One that is learned after may have been made after, when HEAD
-    had moved on: then HEAD is read once more. So it is if a decision was collected: HEAD may have been read before its
-    intents were settled, and they were aborted if they are still there. What is undecided after HEAD was read was so
-    before. Raises `Unavailable` if transactions keep committing in between, which takes many of them a second.
+    A commit counts if it was known before HEAD was read. A commit that is found later may be newer than HEAD, so HEAD
+    is read once more, and also if a decision was collected: its intents may have been settled since, and if they are
+    still there, they were aborted. A transaction that is undecided after HEAD was read was undecided before. Raises
+    `Unavailable` if transactions keep committing in between, which takes many of them a second.
     """
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):
@@ -44,7 +44,8 @@ async def one_instant(
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool | None]:
-    """Whether each committed, of those that are not pending; None for one whose decision was collected."""
+    """Returns for each transaction that is not pending whether it committed; None for one whose decision was
+    collected."""
     outcomes: dict[str, bool | None] = {}
     for batch in batches(transactions, AT_ONCE):
         decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))

@@ -22,7 +22,7 @@ from storage_backends import Applied, StoreError
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
     """Settles the intents of decided transactions in the registry: those of committed ones become entries, and the
     others are removed. `decided` maps each transaction to whether it committed. Writes nothing if there are no such
-    intents."""
+    intents. Raises as `change_head` does."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
     await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
@@ -40,7 +40,8 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
 async def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
-    """Prepares a registry commit of the catalog itself, with a fresh operation id."""
+    """Prepares a registry commit of the catalog itself on this HEAD, with a fresh operation id, and does not write
+    it."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
     return await PreparedCommit.of(session.state, head, edits, [operation])
 
@@ -48,7 +49,8 @@ async def internal_commit(
 async def change_registry(
     session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Steps[Edits | None]]
 ) -> None:
-    """Makes a registry commit as often as it takes, on fresh reads; none if `edit` finds nothing (more) to do."""
+    """Makes a registry commit of the changes that `edit` computes for HEAD, on fresh reads until it applies; none if
+    there is nothing to change (any more). Raises as `change_head` does, and what `edit` raises."""
 
     async def change(head: RegistryState) -> HeadChange | None:
         edits = await carry_out(session.state, head.index, edit(head))
@@ -74,9 +76,9 @@ async def change_head(
     *,
     when_late: str | None = None,
 ) -> RegistryState:
-    """Makes a registry commit as often as it takes, on fresh reads; none where `change` returns None. Returns the HEAD
-    of the last change, or the one that needs none. Raises `StoreError`, and `CommitStateUnknown`: past the deadline,
-    too, if `when_late` has what to do then."""
+    """Makes a registry commit of the change that `change` returns for HEAD, on fresh reads until it applies. Returns
+    the `head` of the change that applied, or, if `change` returns None, HEAD as it was read. Raises `StoreError`, and
+    `CommitStateUnknown`; with `when_late`, a text about what to do then, also past the deadline."""
     async with session.lock_registry():
         while True:
             head = await session.state.head()

@@ -25,10 +25,9 @@ _LOG = logging.getLogger(__name__)
 
 
 async def resolve_key(session: Session) -> None:
-    """Decides which marker stands for the key of a request, before anything is planned: that of the catalog's policy,
-    or of a previous one under which the request began. The cached HEAD will do: the commit loop compares it with the
-    one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, and
-    `InternalError`."""
+    """Sets the key of a request, if it has one, before anything is planned: by the catalog's policy, or by a previous
+    one under which the request began. The cached HEAD will do: the commit loop compares it with the one that it reads.
+    Raises `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, and `InternalError`."""
     request = session.request
     if request.key_text is None:
         return
@@ -43,7 +42,8 @@ async def resolve_key(session: Session) -> None:
 
 
 async def _settings(session: Session) -> KeySettings:
-    """The catalog's settings. A catalog without a record gets the server's; a new one by its first commit."""
+    """Returns the catalog's settings of keys. If HEAD records none, a registry commit records the server's; in a new or
+    read-only catalog the server's are used without a record."""
     state, variables = session.state, session.request.key_policy or KeyPolicy()
     head = state.cached_head() or await state.head()
     settings = head.key_settings
@@ -54,8 +54,9 @@ async def _settings(session: Session) -> KeySettings:
 
 
 async def _find_previous_key(session: Session, text: str, settings: KeySettings) -> IdempotencyKey | None:
-    """The key by a previous policy under which this very request began. Where it did not, none can any more: that
-    marker is closed, which refuses a server that has not read of the change yet."""
+    """Returns the key by a previous policy under which this request began; None if there is none. The markers by other
+    previous policies are closed, so that a server which does not know of the change yet can't begin the request
+    there."""
     request, policies = session.request, settings.previous_policies(session.now_ms())
     if not policies:
         return None
@@ -71,7 +72,7 @@ async def _find_previous_key(session: Session, text: str, settings: KeySettings)
 
 
 def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
-    """The name of the marker by a policy; None if the key is malformed by it."""
+    """Returns the name of the marker by a policy; None if the key is malformed by it."""
     try:
         return session.request.marker_hash(IdempotencyKey.parse(text, policy.dialect))
     except BadRequest:
@@ -79,7 +80,8 @@ def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
 
 
 async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
-    """Whether the request began in this marker. If nothing did, the next slot closes it: before its first attempt."""
+    """Whether the request began in this marker. If the marker has no slot, it is closed before its first attempt,
+    unless the catalog is read-only."""
     writable, identity = session.settings.read_only_because is None, log.identity
     closed = Slot(session.runtime.ulid(), WriteSet(), identity.to_json(), {CLOSED: settings.number})
     while not (writable and await log.put(closed)):
@@ -92,8 +94,8 @@ async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> 
 
 
 async def record_key_settings(session: Session) -> KeySettings:
-    """The settings of the catalog, for certain in HEAD: where there is no record, a registry commit records those of
-    the server. Raises `StoreError`, and `CommitStateUnknown` if it is not known whether that commit was made."""
+    """Returns the settings of keys that HEAD records. If there is no record, a registry commit records those of the
+    server. Raises `StoreError`, and `CommitStateUnknown` if it is not known whether that commit was made."""
     policy = session.request.key_policy or KeyPolicy()
 
     def record(head: RegistryState) -> KeySettings:
@@ -103,7 +105,8 @@ async def record_key_settings(session: Session) -> KeySettings:
 
 
 async def set_key_policy(session: Session, policy: KeyPolicy) -> KeySettings:
-    """Makes all servers of the catalog read keys by this policy. Raises as `record_key_settings` does."""
+    """Makes all servers of the catalog read keys by this policy, and returns the settings. Raises as
+    `record_key_settings` does."""
 
     def change(head: RegistryState) -> KeySettings:
         settings, now_ms = head.key_settings, session.now_ms()
@@ -117,8 +120,8 @@ async def set_key_policy(session: Session, policy: KeyPolicy) -> KeySettings:
 async def _commit_key_settings(
     session: Session, kind: str, change: Callable[[RegistryState], KeySettings]
 ) -> KeySettings:
-    """Makes HEAD record what `change` makes of it, by a registry commit if it does not yet. Returns that. Raises
-    `StoreError`, and `CommitStateUnknown`."""
+    """Makes HEAD record the settings that `change` computes from it, by a registry commit if it does not record them
+    yet, and returns them. Raises `StoreError`, and `CommitStateUnknown`."""
 
     async def change_settings(head: RegistryState) -> HeadChange | None:
         settings = change(head)
@@ -132,7 +135,7 @@ async def _commit_key_settings(
 
 
 def _log_difference(session: Session, settings: KeySettings | None, variables: KeyPolicy) -> None:
-    """Logs, once for each policy of a catalog, that the server's variables count for nothing."""
+    """Logs, once for each policy of a catalog, that the server's variables set another policy, which has no effect."""
     caches, warning = session.catalog.caches, key_warning(session.settings.warehouse, settings, variables)
     if settings is not None and warning is not None and caches.logged_policy != settings.policy:
         caches.logged_policy = settings.policy
@@ -140,7 +143,7 @@ def _log_difference(session: Session, settings: KeySettings | None, variables: K
 
 
 def key_warning(warehouse: str, settings: KeySettings | None, variables: KeyPolicy) -> str | None:
-    """A warning that the variables of a server set another policy than the catalog has; None if they do not."""
+    """Returns a warning that the variables of a server set another policy than the catalog has; None if they do not."""
     if settings is None or settings.policy == variables:
         return None
     return (
@@ -154,16 +157,17 @@ def _is_new(head: RegistryState) -> bool:
 
 
 def check_key_settings(session: Session, head: RegistryState) -> None:
-    """Returns if the key of a request was resolved by the settings that a HEAD records. Raises `CatalogChanged`, before
-    anything is changed: the request is to be judged again."""
+    """Returns if the key of a request was resolved by the settings that a HEAD records, or HEAD records none, or the
+    request has no key. Raises `CatalogChanged` otherwise, so that the request is handled again."""
     resolved = session.request.key_settings
     if resolved is not None and head.key_settings not in (None, resolved):
         raise CatalogChanged(CHANGED)
 
 
 async def require_record(session: Session, head: RegistryState) -> None:
-    """Makes sure, before a refusal is kept under a key, that HEAD records how the key was resolved: where the catalog
-    is new, another server may read the same key in another way. Raises `CatalogChanged`."""
+    """Makes sure, before a refusal is kept under a key, that HEAD records how the key was resolved: as long as the
+    catalog is new, another server may read the same key in another way. Raises `CatalogChanged` if HEAD records other
+    settings, and as `record_key_settings` does."""
     if session.request.key_settings is not None and _is_new(head):
         await record_key_settings(session)
         check_key_settings(session, await session.state.head())

@@ -21,7 +21,7 @@ first. With the transactions of one lease, this bounds the intents in HEAD."""
 MAX_TRANSACTIONS = 1_000
 """The limit of transactions in one run, the oldest first."""
 AT_ONCE = 32
-"""Decisions that are read concurrently, and settled by one registry commit."""
+"""The number of decisions that are read concurrently, and settled by one registry commit."""
 
 
 async def settle_lapsed(
@@ -49,7 +49,8 @@ async def settle_lapsed(
 
 
 async def _outcome(session: Session, transaction: str) -> bool | None:
-    """Whether a transaction committed; None if that is yet to be decided, by others or by the next run."""
+    """Whether a transaction committed, after aborting it if its lease is over; None if it is still undecided, or the
+    store failed."""
     state, runtime = session.state, session.runtime
     try:
         decision = await read_decision(state, transaction)

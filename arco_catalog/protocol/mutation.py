@@ -29,7 +29,7 @@ class Freshness(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoOp:
-    """The request changes nothing: the state is already the requested one."""
+    """The request changes nothing, because the state is already the requested one."""
 
     answer: Answer
 
@@ -42,7 +42,7 @@ class Prerequisite:
 
 
 class AttemptAborted(Exception):
-    """This attempt can never commit: plan again under another one."""
+    """This attempt can never commit; the commit loop must plan again under another one."""
 
 
 class ReadSet(ABC):
@@ -74,7 +74,8 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def read(self, freshness: Freshness, rank: str) -> V:
-        """Resolves the name, and reads the object to change, at a version. `rank` is the request's (`Attempt`)."""
+        """Resolves the name, and reads the object to change, at a version. `rank` is that of the request
+        (`Attempt.rank`)."""
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:
@@ -87,7 +88,7 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
-        """The objects that an attempt may change on this read set, as far as they are known before the plan."""
+        """Returns the objects that an attempt may change on this read set, as far as they are known before the plan."""
 
     @abstractmethod
     async def plan(self, read_set: V, attempt: Attempt) -> PlannedCommit | NoOp | Prerequisite:
@@ -101,5 +102,5 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """The answer to an attempt that is known to have committed. It is found by the entity in the write set, never
-        by name."""
+        """Returns the answer to an attempt that is known to have committed. It is found by the entity in the write set,
+        never by name."""

@@ -25,7 +25,7 @@ ANONYMOUS = "anonymous"
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
     """A well-formed key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain no time.
-    `enabled_ms` is since when the catalog has read keys without a break."""
+    `enabled_ms` is the time since which the catalog has read keys without a break."""
 
     text: str
     dialect: Dialect
@@ -34,7 +34,7 @@ class IdempotencyKey:
 
     @classmethod
     def parse(cls, text: str, dialect: Dialect, enabled_ms: int = 0) -> "IdempotencyKey":
-        """Reads the header. Raises `BadRequest`."""
+        """Reads the header by the rules of a dialect. Raises `BadRequest`."""
         if dialect is Dialect.POLARIS:
             if not _POLARIS_KEY.fullmatch(text):
                 raise BadRequest(
@@ -47,10 +47,10 @@ class IdempotencyKey:
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16), enabled_ms)
 
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """The error for a key that has no marker and that is too old or too new to be executed, judged at `now_ms`, the
-        store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key is older than
-        a day may have been applied, and its marker collected since; one with a key of a time when the catalog read
-        none may have been applied without a marker."""
+        """Returns the error for a key that has no marker and that is too old or too new to be executed, judged at
+        `now_ms`, the store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key
+        is older than a day may have been applied, and its marker collected since; one with a key of a time when the
+        catalog read none may have been applied without a marker."""
         if self.made_ms is not None and self.made_ms < self.enabled_ms <= now_ms:
             return CommitStateUnknown(
                 "Idempotency-Key was made while this catalog read no keys: the request may have been applied then",
@@ -66,14 +66,15 @@ class IdempotencyKey:
 
 @dataclass(slots=True)  # not frozen: made for every request, and that would cost three times as much
 class OperationRequest:
-    """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
-    say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer that the host
-    can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
-    `role_session` distinguishes callers who assumed the same role, if a role is the principal; `name` is the
-    principal's in the realm, if it has one; `id` is the request's in telemetry; `hold` is what the request takes of the
-    process's memory; `attempts` are its own whose slots were sent to its key's marker. `key_text` is the
-    header as it came, from which `key` is resolved by `key_settings`, those of the catalog; `key_policy` is the
-    server's, which is recorded where the catalog has no record."""
+    """One request. `commit` is whether it commits to tables or views. `path` and `query` are canonical (decoded);
+    `body` is what was parsed; `source` is what receipts record about the origin of the request; `deadline_ms` is a
+    wall-clock time; `answer_limit` is the largest answer that the host can return, None for no limit; `body_bytes` is
+    how long the body was: work on a long one is done in a worker thread; `role_session` distinguishes callers who
+    assumed the same role, if a role is the principal; `name` is the principal's in the realm, if it has one; `id` is
+    the request's in telemetry; `hold` is what the request takes of the process's memory; `attempts` are its own whose
+    slots were sent to its key's marker. `key_text` is the header as it came, from which `key` is resolved by
+    `key_settings`, those of the catalog; `key_policy` is the server's, which is recorded where the catalog has no
+    record."""
 
     method: str
     path: str
@@ -128,15 +129,16 @@ class OperationRequest:
         return self.marker_hash(self.key)
 
     def marker_hash(self, key: IdempotencyKey) -> str:
-        """The hash that names a key's marker for this request. In the Polaris dialect, whose keys anybody may guess, it
-        covers method, path and principal too."""
+        """Returns the hash that names a key's marker for this request. In the Polaris dialect, whose keys anybody may
+        guess, it covers method, path and principal too."""
         if key.dialect is not Dialect.POLARIS:
             return key_hash("", key.text)
         principal = "" if self.principal == ANONYMOUS else f"\n{self.principal}"
         return key_hash(f"{self.method} {self.path}{principal}", key.text)
 
     def earlier_key_hash(self) -> str | None:
-        """The marker's name by the rule of earlier versions, which left the principal out; None if it is the same."""
+        """Returns the marker's name by the rule of older versions, which left the principal out; None if it is the
+        same."""
         assert self.key is not None
         if self.key.dialect is not Dialect.POLARIS or self.principal == ANONYMOUS:
             return None

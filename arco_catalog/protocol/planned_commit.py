@@ -80,8 +80,8 @@ class RegistryPlanner(Protocol):
     """The kind of the operation in the registry's history."""
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Writes to make before the commit, besides those of the plan."""
+        """Returns the writes to make before the commit, besides those of the plan."""
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
-        """Replans the change on another HEAD, without reading. None if the result differs in what was written,
-        declared as write set or is to be answered, or needs a read first."""
+        """Replans the change on another HEAD, without reading. Returns None if the change is impossible there or needs
+        a read, or if its writes, write set or result would differ from the plan's."""

@@ -23,14 +23,14 @@ class PreparedCommit:
     async def of(
         cls, state: State, head: RegistryState, edits: Edits, operations: Sequence[Operation]
     ) -> "PreparedCommit":
-        """A commit of edits and operations. Where it spills, the segments that it rewrites are read. Raises
-        `SegmentGone`."""
+        """Returns the commit of these edits and operations on a HEAD, not yet written. If it spills, the segments that
+        it rewrites are read. Raises `SegmentGone`."""
         successor = await carry_out(state, head.index, state.successor(head, edits, operations))
         return cls(state, successor, head.version)
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The segments that it makes."""
+        """The new segments of the commit."""
         return self._successor.spilled
 
     async def put(self) -> None:
@@ -43,6 +43,6 @@ class PreparedCommit:
         await self._state.create(key, self._successor.body)
 
     async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
-        """Makes it HEAD, through any request's store. `PreconditionFailed`: HEAD had moved, perhaps to this very commit
-        by our own echo."""
+        """Makes the commit HEAD, by the store of `state` if it is given. Returns `PreconditionFailed` if HEAD had
+        moved, perhaps to this very commit. Raises as `State.swap` does."""
         return await (state or self._state).move_head(self._successor, self._expected)

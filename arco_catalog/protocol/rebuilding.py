@@ -27,9 +27,9 @@ async def rebuilt(session: Session, kept: Document | Reference | ValueReference)
 
 
 def body_of_value(value: EntityValue, document: JsonObject) -> JsonObject:
-    """Returns the body of the answer to the change that has written a value. The value of a namespace has that body if
-    it is not the namespace with the properties. Other values are the body, to which a semantic model adds the version,
-    the value's id."""
+    """Returns the body of the answer to the change that has written a value. A namespace's value may contain that body;
+    otherwise the body is the namespace with its properties. The value of another entity is itself the body, and that of
+    a semantic model gets the value's id as `entity-version`."""
     if value.kind == "namespace":
         answer = document.get("answer")
         return answer if isinstance(answer, dict) else described(value.levels, mapping(document, "properties"))
@@ -38,5 +38,5 @@ def body_of_value(value: EntityValue, document: JsonObject) -> JsonObject:
 
 
 def described(namespace: Namespace, properties: Mapping[str, JsonValue]) -> JsonObject:
-    """Returns a namespace with the properties in the form of answers."""
+    """Returns a namespace with its properties in the form of answers."""
     return {"namespace": [*namespace], "properties": dict(properties)}

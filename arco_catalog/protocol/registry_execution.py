@@ -54,5 +54,6 @@ class RegistryExecution(CommitExecution):
         return await self.group_committer.commit(member, self.own)
 
     def replan(self, head: RegistryState) -> Replan | None:
-        """Replans the change on the HEAD that a leader chose. None if it must fall back to a commit of its own."""
+        """Replans the change on the HEAD that a leader chose. Returns None if the request must fall back to the
+        driver."""
         return self.commit.planner.replan(self.commit, head)

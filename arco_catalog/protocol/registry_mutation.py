@@ -31,8 +31,8 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 @dataclass
 class RegistryReadSet(ReadSet):
-    """HEAD as it was read for this request, or as this process cached it; `refusal` is what `load_base` met, for `plan`
-    to raise."""
+    """HEAD as it was read for this request (`fresh`), or as this process cached it. `refusal` is an error of
+    `load_base`, which `plan` raises."""
 
     state: State
     head: RegistryState
@@ -41,7 +41,8 @@ class RegistryReadSet(ReadSet):
 
     @classmethod
     def at(cls, state: State, head: RegistryState) -> Self:
-        """A HEAD that another request of this process chose, with the segments that are loaded here."""
+        """Returns the read set of a HEAD that another request of this process read, with the segments that this request
+        has loaded."""
         return cls(state, head.with_segments(state.loaded_segment), fresh=False)
 
     @property
@@ -77,7 +78,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return self.change(read_set, attempt)
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
-        """Writes to make before the commit, besides those of the plan."""
+        """Returns the writes to make before the commit, besides those of the plan: none by default."""
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
@@ -87,7 +88,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return RegistryReadSet(self.state, await self.state.head(), fresh=True)
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        """False: most changes of the registry are planned from HEAD alone. Others override this and `load_base`."""
+        """Returns False, because most changes of the registry are planned from HEAD alone. Other mutations override
+        this and `load_base`."""
         return False
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
@@ -119,8 +121,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         )
 
     async def validate(self, read_set: RegistryReadSet, rank: str) -> RegistryReadSet | None:
-        """Rereads a cached HEAD: cheaper than losing the compare-and-swap. Not where the change will most likely
-        share a registry commit, as the leader of the batch chooses HEAD."""
+        """Reads HEAD if it was cached, and returns the fresher read set if it has moved; None if the plan is still
+        valid. HEAD is not read if the change will most likely share a registry commit, because the leader of the batch
+        chooses HEAD."""
         group = self.session.catalog.group_committer
         if read_set.fresh or (group is not None and group.contended):
             return None
@@ -147,7 +150,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return Replan(change.edits, registry_operation(self.session, self.kind, plan.attempt, change))
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the answer that the registry commit stores with the operation."""
+        """Returns the answer that the registry commit of the attempt stores. Raises `CommitStateUnknown` if the commit
+        was collected, and `InternalError` if it stores none."""
         assert write_set.registry is not None
         head = await self.state.head()
         commit_id = await self.state.commit_of(head, attempt, write_set.registry)
@@ -166,6 +170,6 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
 
 def registry_operation(session: Session, kind: str, attempt: Attempt, change: Change) -> Operation:
-    """The entry of a change in the registry's history."""
+    """Returns the entry of a change in the registry's history."""
     detail: JsonObject = {**session.request.by, **change.detail}
     return Operation(attempt.id, kind, detail, encode_answer(change.answer))

@@ -29,19 +29,19 @@ class RelationCommitter:
         self.session = session
         self.wanted = wanted
         self._taken = 0
-        """Of the process's memory, to change the base."""
+        """The bytes of the request's memory for changing the base."""
         self._accounted: bytes | None = None
-        """The large base for which that was taken."""
+        """The base for which they were taken."""
 
     def lookup(self, rank: str | None = None) -> RelationLookup:
-        """The name to resolve."""
+        """Returns the lookup of the name, for writing. `rank` is that of a transaction, None outside of one."""
         return RelationLookup(
             self.wanted.namespace, self.wanted.name, self.wanted.semantics.kind, writing=True, rank=rank
         )
 
     def needs_base(self, read_set: RelationReadSet) -> bool:
-        """Whether the base is still to be read, or memory to be taken for changing a large one. A base that this
-        process has cached will do."""
+        """Whether `load_base` must be called, because the base is not read yet, or no memory was taken for changing a
+        large one. A cached base is put into the read set. False if there is no pointer, or an error was met."""
         if read_set.pointer is None or read_set.refusal is not None:
             return False
         if read_set.base is None:
@@ -51,8 +51,8 @@ class RelationCommitter:
         )
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        """Reads the base into the read set, and takes memory for changing it; an error that this meets is kept there
-        for `plan`. Raises `OutOfMemory`."""
+        """Reads the base into the read set, and takes memory for changing it. An error is stored there, and `plan`
+        raises it. Raises `OutOfMemory`."""
         if read_set.base is None and read_set.pointer is not None:
             try:
                 read_set.base = await self.session.files.read_current(read_set.pointer.metadata.location)
@@ -73,7 +73,8 @@ class RelationCommitter:
                 self._taken = needed
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
-        """What the commit changes of what was read. Raises `Refusal`, and `StoreUnavailable` past the deadline."""
+        """Returns the change that the commit makes to what was read. Raises `Refusal`, and `StoreUnavailable` past the
+        deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal
@@ -91,8 +92,8 @@ class RelationCommitter:
         return change
 
     async def refuse_purged(self, index: Index, entry: RelationEntry) -> None:
-        """Raises `BadRequest` if the commit adds a file elsewhere, where a table is being purged by now, though the
-        table has borrowed from it for long (docs/design/purge.md#rule-16)."""
+        """Raises `BadRequest` if the commit adds a file outside of the table's locations, where another table is being
+        purged by now, even if this table borrowed from it before (docs/design/purge.md#rule-16)."""
         size = self.session.request.body_bytes
         if outer := await off_loop(size, lambda: added_locations_elsewhere(self.wanted, entry)):
             await carry_out(self.session.state, index, refuse_purged(index, outer, entry.entity), size)

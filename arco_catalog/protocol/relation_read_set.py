@@ -36,8 +36,9 @@ class RelationLookup:
 
 @dataclass
 class RelationReadSet(ReadSet):
-    """The entry of the name and the pointer of its entity. `head_fresh` and `pointer_fresh` say what was read for this
-    request rather than taken from a cache.
+    """The entry of the name and the pointer of its entity. `head_fresh` and `pointer_fresh` are whether HEAD and the
+    pointer were read for this request, rather than taken from a cache. `base` are the bytes of the metadata file, and
+    planning raises the error `refusal` of the read.
 
     The base's bytes need no freshness of their own: a metadata file never changes.
     """
@@ -66,11 +67,11 @@ class RelationReadSet(ReadSet):
 
 
 async def read_relation(session: Session, lookup: RelationLookup, freshness: Freshness) -> RelationReadSet:
-    """Reads the manifest, then the pointer, unless cached ones will do.
+    """Reads HEAD, then the pointer, unless `freshness` allows cached ones.
 
-    A fresh look at something that this process knows reads both beside each other. That shows one state of the name if
-    HEAD is the cached one: the name has meant the same all the while. Else the pointer is read again, after
-    the name, since the entity may have got its name only after the first read, with a later state.
+    A fresh read of a cached name reads both concurrently. They show one state of the name if HEAD is the cached one,
+    because the name has not changed meanwhile. Otherwise the pointer is read again, after HEAD, because the entity may
+    have got the name only after the first read.
     """
     state = session.state
     known = state.cached_head()
@@ -91,7 +92,9 @@ async def relation_as_read(
     head: RegistryState,
     pointer: Pointer | None,
 ) -> RelationReadSet:
-    """What the name means under a HEAD that was read beside the pointer of what it has meant under the cached one."""
+    """Returns the read set of a name under `head`, which was read concurrently with `pointer`, the pointer of the
+    entity that has the name (`cached`) under the cached HEAD `known`. If HEAD has moved, the pointer is read once
+    more."""
     if head.version == known.version:
         read = {cached.entity: pointer}
         return await read_relation_under(
@@ -103,8 +106,8 @@ async def relation_as_read(
 async def _read_relation_again(
     session: Session, lookup: RelationLookup, head: RegistryState, seen: Pointer | None
 ) -> RelationReadSet:
-    """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
-    named before, for it hardly ever has moved on."""
+    """Returns the read set of a name under a HEAD, with its pointer read now. The metadata file of the pointer that was
+    `seen` before is read concurrently, because the pointer has rarely moved meanwhile."""
     location = None if seen is None else seen.metadata.location
 
     async def read_base() -> bytes | None:
@@ -132,8 +135,8 @@ async def read_relation_under(
     read: dict[str, Pointer | None] | None = None,
     entry: RelationEntry | None = None,
 ) -> RelationReadSet:
-    """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
-    will do, else read now."""
+    """Returns the read set of a name under a HEAD. The pointer is the cached one if `freshness` allows it, one of those
+    in `read` (by entity) if it is there, else it is read now. `entry` is the entry of the name if it is known."""
     now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name
@@ -150,7 +153,8 @@ async def _read_pointer(
     head_fresh: bool,
     read: dict[str, Pointer | None] | None,
 ) -> RelationReadSet:
-    """The entry of the name under a HEAD, and its pointer, as `read_relation_under` chooses that."""
+    """Returns the read set of an entry, None for a name without one, with its pointer as `read_relation_under`
+    describes. Raises `InternalError` if the pointer is missing."""
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
     followed = FollowedTable.of(entry.json)
@@ -187,15 +191,16 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """The entry of the name; an intent on the name counts once its transaction committed."""
+    """Returns the entry of the name, None if there is none of its kind. An intent on the name counts once its
+    transaction committed."""
     return (await _resolve(session, head, lookup))[1]
 
 
 async def _resolve(
     session: Session, head: RegistryState, lookup: RelationLookup, known: RelationEntry | None = None
 ) -> tuple[RegistryState, RelationEntry | None]:
-    """The entry of the name, or None, and the HEAD that has it: a later one than the given if an intent on the name was
-    settled, and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
+    """Returns a HEAD and the entry that the name has there, or None. It is a later HEAD than `head` if an intent on the
+    name was settled, and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
     while True:
         entry = known or await relation(session.state, head, lookup)
         outcome = (
@@ -213,14 +218,16 @@ async def _resolve(
 
 
 async def relation(state: State, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """The table, or the view, of this name; None if it means something of the other kind, or nothing."""
+    """Loads and returns the entry of the name, which may be an intent; None if it is of another kind, or there is
+    none."""
     if head.index.directory.refs:  # else there is nothing to load
         await load(state, head.index, Needs(keys=[relation_key(lookup.namespace, lookup.name)]))
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)
 
 
 def cached_relation(head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """The table or view of this name, if a HEAD and the loaded segments can tell: what to read beside a fresh HEAD."""
+    """Returns the entry of the name under a cached HEAD; None if there is none of its kind, or if the segment that it
+    would be in is not loaded."""
     if head.index.directory.refs and head.index.missing(Needs(keys=[relation_key(lookup.namespace, lookup.name)])):
         return None
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)

@@ -31,7 +31,8 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
 
 
 async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
-    """The error for a key whose marker here is closed: it is read in another way by now, or was meanwhile."""
+    """Returns the error for a key whose marker is closed: `CatalogChanged` if the catalog reads keys in another way by
+    now, `CommitStateUnknown` if it did meanwhile."""
     head = await session.state.head()
     if head.key_settings != session.request.key_settings:
         return CatalogChanged(CHANGED)

@@ -12,8 +12,8 @@ from arco_catalog.iceberg.errors import UnknownReason
 from storage_backends.wrappers.measuring import Measurement
 
 Outcome = Literal["moved", "unchanged", "evidence", "replayed"]
-"""How a mutation came to its answer: its own compare-and-swap; nothing was to be done; an attempt was found to have
-committed before; the idempotency key's marker had the answer."""
+"""How a mutation got its answer: by its own compare-and-swap, because nothing was to be changed, by evidence that an
+attempt had committed before, or from the marker of the idempotency key."""
 
 KEY_DIGITS = 16
 """Of the hash of an idempotency key, enough to find its marker in the store."""
@@ -48,15 +48,15 @@ class RequestStats:
     vended: str | None = None
 
     def about(self, entity: str, uuid: str | None = None) -> None:
-        """Notes what the request is about."""
+        """Records a table or view of the request, with its uuid if known."""
         self.entities[entity] = uuid or self.entities.get(entity)
 
     def keyed(self, key_hash: str) -> None:
-        """Notes its idempotency key, by the key's hash."""
+        """Records the request's idempotency key, by the beginning of the key's hash."""
         self.key = key_hash[:KEY_DIGITS]
 
     def tried(self, attempt: str) -> None:
-        """Notes an attempt."""
+        """Records an attempt as the last one, and counts it."""
         self.attempt = attempt
         self.tries += 1
 
@@ -65,7 +65,8 @@ _open: ContextVar[RequestStats | None] = ContextVar("_open", default=None)
 
 
 class collect_stats:  # noqa: N801 - used as a function is
-    """A context: whatever is done inside, in this task or in those that it starts, is counted in these stats."""
+    """A context in which these statistics are those of the present request, in this task and in those that it
+    starts."""
 
     __slots__ = ("_stats", "_token")
 

@@ -68,8 +68,9 @@ class Reservation:
         self.borrowed = borrowed
 
     async def add(self, named: Collection[str]) -> None:
-        """Adds the locations, as reserved. Locations that commits have `named` are no longer reserved: the table holds
-        them for good."""
+        """Adds the locations to those that the table holds, as reserved, and what it borrows (`borrowed`). Locations
+        that commits have `named` are no longer reserved: the table keeps them. Raises as `reserve_locations` does, and
+        `PendingTransaction`."""
         added = dict.fromkeys(location.normal for location in self.locations)
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -164,7 +165,7 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
     def _entry(self, head: RegistryState) -> Steps[RelationEntry | None]:
-        """The entry, if the name still means the entity. Raises `PendingTransaction`."""
+        """Returns the entry of the name, None if it no longer means the entity. Raises `PendingTransaction`."""
         yield Needs(keys=[relation_key(self.namespace, self.name)])
         entry = find_relation(head.index, self.namespace, self.name)
         return entry if entry is not None and entry.require_committed().entity == self.entity else None

@@ -53,7 +53,7 @@ class JudgementCache:
         self._allowed: dict[tuple[str | None, Standing, tuple[Requirement, ...]], None] = {}
 
     def standing(self, head: RegistryState, identity: Identity, catalog: str) -> RealmStanding | None:
-        """The cached standing of an identity on a HEAD of the realm; None if there is none."""
+        """Returns the cached standing of an identity on a HEAD of the realm; None if it is not cached."""
         return self._standings.get((head.id, identity, catalog))
 
     def add_standing(self, head: RegistryState, identity: Identity, catalog: str, found: RealmStanding) -> None:
@@ -62,7 +62,7 @@ class JudgementCache:
         self._standings[head.id, identity, catalog] = found
 
     def is_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> bool:
-        """Whether a HEAD of a catalog is known to allow these requirements."""
+        """Whether it is cached that a HEAD of a catalog allows these requirements."""
         return (head.id, standing, required) in self._allowed
 
     def add_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
@@ -197,7 +197,7 @@ class CatalogAccess(RestrictedAccess):
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
 
     async def _found(self, head: RegistryState) -> RealmStanding:
-        """The standing on this HEAD of the realm, from the cache or the registry."""
+        """Returns the standing on this HEAD of the realm, from the cache or the registry."""
         found = self._judgements.standing(head, self.identity, self._catalog)
         if found is None:
             found = await carry_out(self._realm, head.index, self._computed_standing(head.index))
@@ -212,7 +212,8 @@ class CatalogAccess(RestrictedAccess):
 
 
 class RealmAccess(RestrictedAccess):
-    """Rights in the realm itself, whose own registry is what changes. `itself` is the principal that is acted on."""
+    """Rights in the realm itself, whose registry the request reads or changes. `itself` is the principal that the
+    request is about, None if it is about something else."""
 
     def __init__(
         self,
@@ -268,15 +269,15 @@ class RealmAccess(RestrictedAccess):
 
 
 async def check_principal(realm: State, identity: Identity) -> None:
-    """Returns if there is such a principal. Raises `UnknownPrincipal`."""
+    """Reads the realm's HEAD, and returns if the principal exists. Raises `UnknownPrincipal` otherwise."""
     head = await realm.head()
     if await carry_out(realm, head.index, standing_of(head.index, identity)) is None:
         raise no_such_principal()
 
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
-    """The error for a catalog that does not exist: only callers who may list catalogs learn that it does not.
-    Raises `UnknownPrincipal`."""
+    """Returns the error for a catalog that does not exist: `NotFound` for callers who may list catalogs, and for all
+    others the one for a caller without a privilege. Raises `UnknownPrincipal`."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:
@@ -287,10 +288,10 @@ async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
-    """The error for a caller without a privilege in a catalog, where it need not seem to be missing."""
+    """Returns the error for a caller without a privilege in a catalog whose existence need not be hidden."""
     return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 
 def no_such_principal() -> UnknownPrincipal:
-    """The error for a caller with a principal, or a secret, that no longer exists."""
+    """Returns the error for a caller with a principal, or a secret, that no longer exists."""
     return UnknownPrincipal("The principal of this token, or the secret it was given for, does not exist (any more)")

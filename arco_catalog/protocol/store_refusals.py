@@ -5,7 +5,8 @@ from storage_backends import InvalidKey, StoreDenied
 
 
 def refused_by_store(error: StoreDenied | InvalidKey) -> Refusal:
-    """A definite no: the call did not land, and the same call would be refused again."""
+    """Returns the error for a call that was not applied and never will be: `BadRequest` for a name that the store does
+    not support, `Forbidden` if it denies access."""
     if isinstance(error, InvalidKey):
         return BadRequest(f"The object store does not support this object name: {error}")
     return Forbidden(f"The object store does not let the catalog do this: {error}")

@@ -47,7 +47,7 @@ class TransactionCoordinator(CommitExecution):
         return [*super().after_writes(), Write("intents", self.settle_intents)]
 
     async def prepare_names(self) -> None:
-        """Writes the registry commit that is to place our intents on names."""
+        """Writes the registry commit that is to place our intents on names, which does not make it HEAD."""
         edits = await carry_out(self.state, self.head.index, self.plan.new_names(self.head.index))
         prepared = await internal_commit(self.session, "lay-names", self.plan.detail, self.head, edits)
         await prepared.put()
@@ -85,7 +85,8 @@ class TransactionCoordinator(CommitExecution):
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts at best effort, so that no request has to wait for our lease."""
+        """Aborts the transaction unless it is decided, at best effort, so that no request has to wait for the end of
+        its lease."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -99,7 +100,7 @@ class TransactionCoordinator(CommitExecution):
             await try_to_settle(self.session, {self.plan.id: False})
 
     async def place_on_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
-        """Places an intent on one pointer, at the version that the plan relies on and no other."""
+        """Places an intent on one pointer, at the version that the plan relies on, and returns whether it is there."""
         placed = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
         outcome = await self.state.move_pointer(placed, pointer.version)
         if isinstance(outcome, Applied):
@@ -112,7 +113,7 @@ class TransactionCoordinator(CommitExecution):
         return True
 
     async def place_on_names(self, prepared: PreparedCommit) -> bool:
-        """Places intents on all new names, by one registry commit. False if a name is no longer free."""
+        """Places intents on all new names, by one registry commit. Returns False if a name is no longer free."""
         if isinstance(await prepared.swap(), Applied):
             return True
         try:
@@ -124,8 +125,8 @@ class TransactionCoordinator(CommitExecution):
         return True
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
-        """Decides the transaction. `PreconditionFailed`: another process aborted it, or it is the echo of our own
-        write; the driver reads which."""
+        """Decides the transaction as committed. If the write fails, the decision is read: returns `Applied` if our own
+        write had applied before, and raises `AttemptAborted` if another process aborted the transaction."""
         if self.pending is None:
             raise InternalError("a transaction was decided before it began")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
@@ -163,7 +164,7 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the commit that settles names", error)
 
     async def settle_intents(self) -> None:
-        """Settles all intents. A request that meets one which is left does the same."""
+        """Settles all intents of the committed transaction. If one is left, a request that reads it settles it."""
 
         async def settle_pointer(placed: Pointer) -> None:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)
@@ -183,5 +184,6 @@ class TransactionCoordinator(CommitExecution):
         await gather(*steps)
 
     def intents_to_settle(self, head: RegistryState) -> Edits:
-        """Those of our intents on names that are not settled yet."""
+        """Returns the index changes that settle those of our intents on names that are not settled yet; empty if there
+        are none."""
         return settling(head.index, {self.plan.id: True})

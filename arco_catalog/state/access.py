@@ -62,7 +62,7 @@ class KeyConflict(InternalError):
 
 
 Made = Callable[[bytes], bool]
-"""Returns whether a stored object, given by its bytes, is a later state of the object that we has written."""
+"""Returns whether a stored object, given by its bytes, is a later state of the object that the caller has written."""
 
 
 def nothing_is_made(there: bytes) -> bool:
@@ -412,9 +412,9 @@ class State:
         """Sends one compare-and-swap until its outcome is definite. `expected` None means that the object must not
         exist.
 
-        `PreconditionFailed` may be the echo of our own write: the caller must read the object and search it for its own
-        id. Raises `CommitStateUnknown` if the deadline passes or the store denies access while the outcome is unknown,
-        and `StoreError` if nothing was applied.
+        `PreconditionFailed` may also mean that this write applied before: the caller must read the object and search it
+        for its own id. Raises `CommitStateUnknown` if the deadline passes or the store denies access while the outcome
+        is unknown, and `StoreError` if nothing was applied.
         """
         sent = False
         while True:

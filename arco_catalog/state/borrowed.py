@@ -1,4 +1,4 @@
-"""Folders outside of an entity's own locations from which the metadata takes files. The registry records them as
+"""Folders outside of an entity's own locations from which its metadata takes files. The registry records them as
 *borrowed*, so that no purge deletes files in them (docs/design/purge.md#rule-16).
 
 The entry of the name lists them, also after it became a tombstone. In addition, each has a key of its own, by which the
@@ -36,12 +36,12 @@ class Loans:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "Loans":
-        """The loans of a name's entry, or of a tombstone."""
+        """Returns the loans in a name's entry or in a tombstone; empty if it has none."""
         paths = texts(entry, "borrowed")
         return cls(paths, frozenset(paths) - {*texts(entry, "borrowed_files")})
 
     def to_json(self) -> JsonObject:
-        """The fields of the entry."""
+        """Returns the fields of the entry; none for no loans."""
         direct: list[JsonValue] = [path for path in self.locations if path not in self.widened]
         return {"borrowed": [*self.locations], "borrowed_files": direct} if self.locations else {}
 

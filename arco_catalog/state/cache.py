@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 ENTRY_BYTES = 256
-"""The memory of an entry without the value: the key, and its slot in the table."""
+"""The memory of an entry without its value, in bytes: the key, and its slot in the table."""
 
 
 class ByteCache(Generic[K, V]):
@@ -30,7 +30,8 @@ class ByteCache(Generic[K, V]):
         return entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Caches a value of `size` bytes, unless it is larger than the whole cache."""
+        """Caches a value of `size` bytes in place of the one before, and drops others if there is no room. A value that
+        is larger than the whole cache is not cached."""
         self.drop(key)
         size += ENTRY_BYTES
         if size > self._limit:
@@ -42,7 +43,7 @@ class ByteCache(Generic[K, V]):
             self.size -= gone
 
     def drop(self, key: K) -> None:
-        """Removes a key, if it is cached."""
+        """Removes a key and its value; does nothing if it is not cached."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.size -= entry[1]

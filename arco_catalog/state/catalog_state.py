@@ -22,7 +22,7 @@ class CatalogState:
 
     @classmethod
     def of(cls, index: Index) -> "CatalogState":
-        """The state in an index in which the entry is loaded."""
+        """Returns the state of the catalog with this index, in which the entry must be loaded."""
         return cls(index.get(CATALOG_STATE) or {})
 
     @property
@@ -53,12 +53,13 @@ class CatalogState:
         return texts(self.json, "former")
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:
-        """The state that closes the catalog, with this entry in the realm."""
+        """Returns the entry that closes the catalog. `entry` is that of the catalog in the realm, and `cancelled` the
+        tables whose purges were cancelled."""
         changed: JsonObject = {**self.json, "catalog": entry, "state": DROPPING, "cancelled_purges": cancelled}
         return {**changed, "former": self._former(None)} if self.is_closed else changed
 
     def reopened(self, retired: str | None) -> JsonObject:
-        """The state after an undrop; `retired` is the id by which the realm knew the catalog until now."""
+        """Returns the entry after an undrop; `retired` is the id by which the realm knew the catalog until now."""
         reopened: JsonObject = {"state": OPEN, "catalog": {}, "cancelled_purges": [], "former": self._former(retired)}
         return {**self.json, **reopened}
 
@@ -68,5 +69,5 @@ class CatalogState:
 
 
 def is_dropping(index: Index) -> bool:
-    """Whether nothing may be made in the catalog any more; the entry is loaded."""
+    """Whether nothing may be made in the catalog any more. The entry of `CATALOG_STATE` must be loaded."""
     return CatalogState.of(index).is_closed

@@ -8,14 +8,15 @@ change the direction of writing (Unicode Standard Annex 9: embeddings, overrides
 
 
 def first_control_character(text: str) -> str | None:
-    """The code of the first character that controls how text is shown, such as `U+202E`; None if there is none."""
+    """Returns the code of the first character that controls how text is shown, such as `U+202E`; None if there is
+    none."""
     found = _CONTROL.search(text)
     return None if found is None else f"U+{ord(found[0]):04X}"
 
 
 def escaped(text: str) -> str:
-    """The text for a terminal: characters that are not printable are escaped as in JSON (`\\u202e`), except line
-    breaks."""
+    """Returns the text for a terminal: characters that are not printable are escaped as in JSON (`\\u202e`), except
+    line breaks."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)

@@ -1,6 +1,6 @@
-"""The reconciler's checkpoints: for each entity the pointer version of its last complete walk and the file that the
-walk began at; for an entity that is not walked to the end, what is left. A version never comes back, so a checkpoint
-stays true; a lost one costs a walk (docs/design/reconciliation.md#reconciler).
+"""The reconciler's checkpoints: for each entity the pointer version of its last complete walk and the file at which the
+walk began; for an entity that was not walked to the end, the files that are left. A version never comes back, so a
+checkpoint stays true; a lost one costs a walk (docs/design/reconciliation.md#reconciler).
 
 An entity whose walk is not complete is saved apart, under `begun`. Earlier versions don't read that field and walk
 such an entity from the start. Nor do they read `after`, the entity that was walked last.
@@ -66,14 +66,15 @@ class Checkpoints:
 
     @classmethod
     async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "Checkpoints":
-        """Reads all shards, or some of them."""
+        """Reads the checkpoints of these shards, by default of all. A shard that is corrupt counts as empty, with a
+        message in `damaged`. Raises `StoreError`."""
         log = cls()
         for number in shards:
             log.by_entity.update(await log._read(state, number))
         return log
 
     def record(self, entity: str, walked: WalkCheckpoint, files: int = 0) -> None:
-        """Records the checkpoint of an entity, after a walk over so many files."""
+        """Records the checkpoint of an entity after a walk over `files` files."""
         self.by_entity[entity] = walked
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)

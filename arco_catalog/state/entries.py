@@ -168,7 +168,7 @@ class RelationEntry:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """Folders outside of the entity's locations from which the metadata takes files (state/borrowed.py)."""
+        """Folders outside of the entity's locations from which its metadata takes files (state/borrowed.py)."""
         return texts(self.json, "borrowed")
 
     @property
@@ -178,13 +178,14 @@ class RelationEntry:
 
     @property
     def made(self) -> bool:
-        """Whether the catalog generated the first of the locations for this entity alone: no request had named that
+        """Whether the catalog generated the first of the entity's locations for it alone: no request had named that
         location, and no create was staged there."""
         return self.json.get("made") is True
 
     @property
     def shared(self) -> bool:
-        """Whether another request has named that location since (planning/shared_places.py)."""
+        """Whether another request has named the location that the catalog generated, since then
+        (planning/shared_places.py)."""
         return self.json.get("shared") is True
 
     @property
@@ -239,9 +240,9 @@ class RelationEntry:
     ) -> JsonObject:
         """Returns the tombstone of this entry after a drop. It keeps what a restore needs: entity, pointer and
         locations (docs/design/registry.md#rule-5). `namespace_entity` is the id of the namespace, whose name may pass
-        to another. `sequence` is the registry's at the drop, and `place` the number of the drop among the changes of
-        one commit: these order drops, because clocks are not exact enough. `purge` records that the client requested a
-        purge; one begins only with a task (tombstone.py)."""
+        to another one, or None. `sequence` is the registry's at the drop, and `place` the number of the drop among the
+        changes of one commit: these order drops, because clocks are not exact enough. `purge` records that the client
+        requested a purge; one begins only with a task (tombstone.py)."""
         purge_field: JsonObject = {"purge_requested": True} if purge else {}
         dropped_from: JsonObject = {} if namespace_entity is None else {"namespace_entity": namespace_entity}
         return {
@@ -313,8 +314,8 @@ def purge_requested(tombstone: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The entity that holds a location, and whether its purge has begun. `name` is the name when it took the hold or
-    was last renamed; empty if an earlier version has written the hold without one."""
+    """The entity that holds a location, and whether its purge has begun. `name` is the name that it had when it took
+    the hold or was last renamed; empty if an earlier version has written the hold without one."""
 
     entity: str
     name: tuple[str, ...] = ()

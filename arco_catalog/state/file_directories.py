@@ -29,13 +29,13 @@ WHOLE, INCOMPLETE = "tables", "incomplete"
 """The fields of a shard: tables all of whose files were read, and those with unread files. Without the second field,
 as in an old version, these tables are read."""
 MAX_DIRECTORIES = 64
-"""Directories in an entry. Of more, the deepest are replaced by the ones around them."""
+"""The limit of directories in an entry. If there are more, the deepest are replaced by the ones around them."""
 MAX_UNREAD_FILES = 16
-"""Files of a table that could not be read, in an entry. A table with more has no entry."""
+"""The limit of unread files in an entry. A table with more has no entry."""
 NO_KEY = ""
-"""In place of a version: the catalog has no key for the file."""
+"""What stands in place of a version if the catalog has no key for the file."""
 MAX_DIRECTORIES_AT_ONCE = 4_096
-"""Directories in memory before the deepest are replaced."""
+"""The limit of directories in memory, above which the deepest are replaced."""
 TRIES = 3
 """After so many writes of a shard that failed because other purges did, its changes are dropped."""
 
@@ -50,11 +50,11 @@ class UnreadFile:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "UnreadFile":
-        """Reads one. Raises `InternalError`."""
+        """Reads the stored form. Raises `InternalError`."""
         return cls(text(entry, "location"), optional_text(entry, "version"))
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         version: JsonObject = {} if self.version is None else {"version": self.version}
         return {"location": self.location, **version}
 
@@ -89,7 +89,7 @@ class FileDirectories:
         )
 
     def to_json(self) -> JsonObject:
-        """The entry."""
+        """Returns the stored form, without empty optional fields."""
         widened: JsonObject = {"widened": True} if self.widened else {}
         unread: JsonObject = {"unread": [each.to_json() for each in self.unread]} if self.unread else {}
         directories: JsonObject = {"locations": [*self.locations], "directories": [*self.directories]}
@@ -110,7 +110,8 @@ class DirectorySet:
             self._widen()
 
     def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
-        """The entry with these directories; None if they are in too many buckets for one."""
+        """Returns the entry with these directories, for the version of a pointer and the locations of its table; None
+        if they are in too many buckets for one entry."""
         self._widen()
         if len(self._directories) > MAX_DIRECTORIES:
             return None
@@ -123,7 +124,8 @@ class DirectorySet:
 
 
 async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
-    """The entries of a shard by their entities; none where it is not there, or can't be read. Raises `StoreError`."""
+    """Reads the entries of a shard, by their entities; empty if it does not exist or is corrupt. Raises
+    `StoreError`."""
     key = state.paths.file_directories(shard)
     found = await state.store.get(key)
     try:
@@ -146,7 +148,7 @@ async def write_shard(
 
 
 async def read_entities(state: State) -> Collection[str]:
-    """All entities that have an entry. Raises `StoreError`."""
+    """Reads the ids of all entities that have an entry. Raises `StoreError`."""
     found: set[str] = set()
     async with aclosing(list_pages(state, state.paths.all_file_directories)) as pages:
         async for page in pages:
@@ -158,7 +160,7 @@ async def read_entities(state: State) -> Collection[str]:
 
 
 async def forget_entities(state: State, entities: Collection[str]) -> None:
-    """Removes the entries of entities that no longer exist. A failure is logged: the next collection does it."""
+    """Removes the entries of entities that no longer exist. A failure is logged: the next collection removes them."""
 
     def remove(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in stored.items() if entity not in entities}
@@ -188,7 +190,8 @@ def shard_of(entity: str) -> int:
 
 
 def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """The entries of a shard. Raises `InternalError` for one that is corrupt, or of a later version."""
+    """Reads the entries of a stored shard, by their entities; empty if it does not exist. Raises `InternalError` if it
+    is corrupt, or was written by a later version."""
     if found is None:
         return {}
     document = _document(key, found)
@@ -200,8 +203,8 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
 
 
 def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """The entries to write a shard with: none, where it is corrupt. Raises `InternalError` for one of a later version,
-    which is not replaced."""
+    """Reads the entries of a shard that is to be written; empty if it does not exist or is corrupt. Raises
+    `InternalError` for a shard of a later version, which is not replaced."""
     if found is None:
         return {}
     try:
@@ -238,7 +241,7 @@ def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
-    """An array of strings that must be there."""
+    """Returns a required array of strings. Raises `InternalError` if it is missing or has another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
         raise InternalError(f"a stored record lacks {name!r}")
@@ -246,13 +249,13 @@ def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def _depth(directory: str) -> int:
-    """How many levels a directory is below its bucket."""
+    """Returns the number of levels by which a directory is below its bucket."""
     path = directory.partition("://")[2].partition("/")[2].strip("/")
     return path.count("/") + 1 if path else 0
 
 
 def _around(directory: str) -> str:
-    """The directory around one that is not a bucket."""
+    """Returns the directory that contains this one, which must not be a bucket."""
     bucket, _, path = directory.rstrip("/").partition("://")
     authority, _, path = path.partition("/")
     return f"{bucket}://{authority}/{path.rpartition('/')[0]}"

@@ -87,7 +87,7 @@ class OtherObjects:
     examples: list[str] = field(default_factory=list)
 
     def add(self, location: str) -> None:
-        """Counts one."""
+        """Counts an object, and keeps its location if there are few."""
         self.number += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(location)
@@ -221,7 +221,7 @@ class Files:
 
     async def has_size(self, file: Location, size: int | None) -> bool | None:
         """Whether a file has `size` bytes, or exists with any size if that is None; None if it does not exist. Its
-        location is used as written, without decoding. Reads only its last byte. Raises as `exists` does."""
+        location is used as written, without decoding. Reads only from its last byte on. Raises as `exists` does."""
         store, key = self._find_at(file)
         found = await store.get_range(key, max((size or 1) - 1, 0), 2)
         if not isinstance(found, Found):
@@ -238,8 +238,8 @@ class Files:
         return found
 
     async def listed(self, folder: str, others: OtherObjects | None = None) -> AsyncGenerator[tuple[str, int], None]:
-        """The files in a folder, and in all folders inside it, with their sizes. Objects whose names are not valid
-        keys are added to `others`. Raises `BadRequest` as `exists` does."""
+        """Yields the locations of the files in a folder and in all folders inside it, with their sizes. Objects whose
+        names are not valid keys are added to `others`. Raises `BadRequest` as `exists` does."""
         place = Location.parse(folder)
         store, key = self._find_at(place)
         after: Cursor | None = None
@@ -316,10 +316,11 @@ class Files:
         return known if known is not None and known.body is body else None
 
     async def extract(self, location: str, use: Callable[[JsonObject], T], *, current: bool = False) -> T:
-        """What `use` returns or raises for the document in a metadata file, which is freed afterwards: the result has
-        none of its arrays and objects but those of an outline. A long document is parsed and used by a worker thread.
-        Memory is taken for it for so long: of the request, or of all background work. With `current` the file is one
-        that `read_current` reads. Raises `UnreadableMetadata`, and as `read` does."""
+        """Returns what `use` returns for the document in a metadata file. The document is freed afterwards, so the
+        result must have none of its arrays and objects except those of an outline. A worker thread parses a long
+        document and calls `use`. Memory for it is taken from the account of the request if there is one, else from that
+        of all background work for as long as the call lasts. With `current` the file is read as by `read_current`.
+        Raises what `use` raises, `UnreadableMetadata`, and as `read` does."""
         if self._hold.counts:
             body = await (self.read_current(location) if current else self.read(location))
             await self._hold.take(await self.parsed_bytes(location, body))

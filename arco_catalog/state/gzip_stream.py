@@ -30,14 +30,14 @@ class DeflatedPart:
 
 
 def deflate(content: bytes) -> DeflatedPart:
-    """Compresses a part of a stream."""
+    """Returns this content as a compressed part of a stream."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     data = compressor.compress(content) + compressor.flush(zlib.Z_FULL_FLUSH)
     return DeflatedPart(data, len(content), zlib.crc32(content), _power(len(content)))
 
 
 def gzip_stream(start: bytes, part: DeflatedPart, end: bytes) -> bytes:
-    """Returns a gzip stream of `start`, the content of the part, and `end`, the same bytes each time."""
+    """Returns a gzip stream of `start`, the content of the part, and `end`. Equal arguments give equal bytes."""
     first = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     last = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     crc = zlib.crc32(end, _product(part.shift, zlib.crc32(start)) ^ part.crc)
@@ -57,7 +57,7 @@ def gzip_stream(start: bytes, part: DeflatedPart, end: bytes) -> bytes:
 
 
 def _product(left: int, right: int) -> int:
-    """The product of two polynomials over GF(2), modulo that of CRC-32."""
+    """Returns the product of two polynomials over GF(2), modulo that of CRC-32."""
     product = 0
     while left:
         if left & _ONE:
@@ -68,7 +68,7 @@ def _product(left: int, right: int) -> int:
 
 
 def _power(size: int) -> int:
-    """x^(8 * size), modulo the polynomial of CRC-32."""
+    """Returns x^(8 * size), modulo the polynomial of CRC-32."""
     power, square = _ONE, _X_TO_THE_EIGHTH
     while size:
         if size & 1:

@@ -43,8 +43,8 @@ def released_holds(
     name: Sequence[str] = (),
     namespace_entity: str | None = None,
 ) -> Steps[Edits]:
-    """Returns the index changes by which a dropped entity releases the locations and leaves a claim on each, because
-    the files may still be there. A claim has another key than a hold, and does not stop others from holding the
+    """Returns the index changes by which a dropped entity releases its locations and leaves a claim on each, because
+    its files may still be there. A claim has another key than a hold, and does not stop others from holding the
     location. It has the `name` at the drop and the id of the namespace, on which rights to the files depend."""
     places = [*locations]
     yield Needs(keys=[location_key(place, entity) for place in places])
@@ -64,7 +64,7 @@ def released_holds(
 
 
 def restored_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Steps[Edits]:
-    """Returns the index changes by which an undropped entity holds the locations that its drop released, and the claims
+    """Returns the index changes by which an undropped entity holds the locations that its drop released, and its claims
     end."""
     places = [*locations]
     held = yield from reclaimed_holds(index, entity, places, {"state": "live"}, name=name)

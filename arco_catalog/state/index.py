@@ -26,57 +26,57 @@ Edits = Mapping[str, JsonObject | None]
 
 
 def level(kind: str, parent: Sequence[str]) -> str:
-    """Prefix of the keys of one kind below one parent."""
+    """Returns the prefix of the keys of one kind below one parent."""
     return f"{kind}\n{chr(9).join(parent)}\n"
 
 
 def namespace_key(namespace: Namespace) -> str:
-    """Key of a namespace, which lies in its parent's level."""
+    """Returns the key of a namespace, which lies in its parent's level."""
     return level("namespace", namespace[:-1]) + namespace[-1]
 
 
 def namespaces_in(parent: Namespace) -> str:
-    """Prefix of the keys of a namespace's direct children."""
+    """Returns the prefix of the keys of a namespace's direct children."""
     return level("namespace", parent)
 
 
 def relation_key(namespace: Namespace, name: str) -> str:
-    """Key of a table or view."""
+    """Returns the key of a table or view."""
     return level("relation", namespace) + name
 
 
 def relations_in(namespace: Namespace) -> str:
-    """Prefix of the keys of a namespace's tables and views."""
+    """Returns the prefix of the keys of a namespace's tables and views."""
     return level("relation", namespace)
 
 
 def tombstone_key(namespace: Namespace, name: str, entity: str) -> str:
-    """Key of a dropped table or view; one name may have many."""
+    """Returns the key of a dropped table or view; one name may have many."""
     return f"{level('tombstone', namespace)}{name}\n{entity}"
 
 
 def tombstones_of(namespace: Namespace, name: str) -> str:
-    """Prefix of the keys of everything that was dropped under a name."""
+    """Returns the prefix of the keys of everything that was dropped under a name."""
     return f"{level('tombstone', namespace)}{name}\n"
 
 
 def location_key(location: str, entity: str) -> str:
-    """Key of one entity's hold on one normalised location."""
+    """Returns the key of one entity's hold on one normalised location."""
     return f"{locations_at(location)}\n{entity}"
 
 
 def locations_at(location: str) -> str:
-    """Prefix of the keys of all holds on a location and on whatever lies inside it."""
+    """Returns the prefix of the keys of all holds on a location and on whatever lies inside it."""
     return f"location\n{location.rstrip('/')}/"
 
 
 def released_key(location: str, entity: str) -> str:
-    """Key of a dropped entity's claim on a location, which other entities may hold again."""
+    """Returns the key of a dropped entity's claim on a location, which other entities may hold again."""
     return f"{released_at(location)}\n{entity}"
 
 
 def released_at(location: str) -> str:
-    """Prefix of the keys of all such claims on a location and on whatever lies inside it."""
+    """Returns the prefix of the keys of all claims of dropped entities on a location and on whatever lies inside it."""
     return f"dropped\n{location.rstrip('/')}/"
 
 
@@ -90,7 +90,7 @@ SegmentLookup = Callable[[str], Segment | None]
 
 
 def no_segments(_: str) -> Segment | None:
-    """The lookup of an index that has no segments loaded."""
+    """Returns None: the lookup of an index without loaded segments."""
     return None
 
 
@@ -236,7 +236,7 @@ class Index:
         return Index(after.edits, self.directory, self.segment_lookup, after._order)
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         stored: JsonObject = {"embedded": dict(self.edits)}
         if self.directory.refs:
             stored["segments"] = [ref.to_json() for ref in self.directory.refs]

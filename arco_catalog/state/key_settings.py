@@ -41,7 +41,7 @@ class KeyPolicy:
         return cls(Dialect(name), stored.get("enabled") is not False)
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {"dialect": self.dialect.value, "enabled": self.enabled}
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class ReplacedPolicy:
         return cls(KeyPolicy.parse(stored), integer(stored, "until_ms"))
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {**self.policy.to_json(), "until_ms": self.until_ms}
 
 
@@ -87,7 +87,7 @@ class KeySettings:
         return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":

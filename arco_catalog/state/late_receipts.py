@@ -1,6 +1,6 @@
 """Marks on days to which receipts are added later, when a receipt is undropped whose writer crashed.
 
-The pipeline lists a day's receipts until two days after the end. A process that writes a receipt into another day than
+The pipeline lists a day's receipts until two days after its end. A process that writes a receipt into another day than
 today marks that day first. A batch that listed the day removes the mark if it is an hour old: by then the write that
 the mark announced has ended (docs/design/pipeline.md#rule-2).
 """

@@ -41,7 +41,7 @@ class Name:
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A dataset that a run read or has written. `also` are its further names, from the facet `symlinks`: engines name
-    an Iceberg table by the location, and add its identifier there. `version` is that of the facet `version`, for an
+    an Iceberg table by its location, and add its identifier there. `version` is that of the facet `version`, for an
     Iceberg table the id of a snapshot."""
 
     name: Name
@@ -112,7 +112,7 @@ def event_name(body: bytes) -> str:
 
 
 def decode_event(body: bytes, where: str) -> StoredEvent:
-    """Reads a event. Raises `InternalError`."""
+    """Reads a stored event. Raises `InternalError`, which names `where` it is saved."""
     document = parse_record(body, where)
     return StoredEvent(mapping(document, "event"), text(document, "principal"))
 

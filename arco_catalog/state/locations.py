@@ -140,15 +140,16 @@ class Location:
 
     @property
     def reserved(self) -> bool:
-        """Whether it is, or lies in, a catalog's own state, this one's or another's."""
+        """Whether the location is in the state of a catalog, this one or another."""
         return any(map(is_reserved, self.segments))
 
     def named_after(self, entity: str) -> bool:
-        """Whether its last segment ends in an entity's id, as that of the folder which the catalog makes for it."""
+        """Whether the last segment ends in this entity's id, as in the location that the catalog generates for the
+        entity."""
         return bool(self.segments) and self.segments[-1].endswith(f"-{entity}")
 
     def below(self, *names: str) -> "Location":
-        """A location further down. `names` may hold slashes."""
+        """Returns the location with the levels of these names added at its end. `names` may contain slashes."""
         further = tuple(segment for name in names for segment in _levels(name))
         return Location(self.scheme, self.authority, self.segments + further, self.collapsed)
 

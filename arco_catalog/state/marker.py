@@ -60,7 +60,7 @@ class RequestIdentity:
     principal: str
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {
             "method": self.method,
             "path": self.path,
@@ -102,7 +102,7 @@ class WriteSet:
         )
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         entity, location = self.creates or (None, None)
         return {
             "pointers": dict(self.pointers),
@@ -129,7 +129,8 @@ class WriteSet:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot: the attempt that has written it, the write set and, in a final slot, the answer.
+    """One slot: the attempt that has written it, the attempt's write set, the request (only slot 0 must have it), and
+    in a final slot the answer.
 
     `written_ms` is the store's time of the write, 0 in a slot that is not written yet.
     """
@@ -147,7 +148,7 @@ class Slot:
 
     @property
     def closed_by(self) -> int | None:
-        """The number of the settings that closed the marker, in a slot that does so."""
+        """The number of the settings that closed the marker; None in a slot that does not close it."""
         return None if self.answer is None or CLOSED not in self.answer else integer(self.answer, CLOSED)
 
     @property

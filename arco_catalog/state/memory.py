@@ -82,8 +82,8 @@ class _Waiter:
 
 
 class _Share:
-    """A number of bytes that requests take in the order in which they ask. A request whose owner's other requests leave
-    no room for it (`OWNER_SHARE`) waits without stopping those of other owners."""
+    """A number of bytes that requests take in the order in which they came. A request whose owner's other requests
+    leave no room for it (`OWNER_SHARE`) waits without stopping those of other owners."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -227,14 +227,14 @@ class Hold:
         mine = sum(taken.size for taken in self._taken if taken.share is share) if self._taken else 0
         size = max(0, min(size, share.limit - mine))
         owner, starts = self.owner, mine == 0
-        if size and not share.take_now(size, owner, starts=starts):  # whoever has all there is waits for nothing more
+        if size and not share.take_now(size, owner, starts=starts):  # one that has all of it waits for no more
             await self._memory.take(share, size, owner, starts=starts)
         taken = Allocation(share, size, owner)
         self._taken.append(taken)
         return taken
 
     def take_now(self, size: int) -> None:
-        """Takes so many bytes if they are there, and waits for none."""
+        """Takes `size` bytes if they are free and no request waits; otherwise takes nothing."""
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):

@@ -24,7 +24,7 @@ class Claim(StrEnum):
     REGISTERED = "registered"
     """A table or view may have been registered from the file, so it is never removed."""
     REMOVED = "removed"
-    """The file left the metadata log of the table and is removed, so it can't be registered any more."""
+    """The file left the metadata log of its table and is removed, so it can't be registered any more."""
 
 
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:

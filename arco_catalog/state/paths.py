@@ -32,7 +32,7 @@ class Paths:
 
     @property
     def warehouse(self) -> str:
-        """The folder under which tables live by default."""
+        """The folder in which tables have their default locations."""
         return self._under("warehouse")
 
     @cached_property
@@ -46,7 +46,7 @@ class Paths:
         return f"{self.state}/core/commits/"
 
     def registry_commit(self, commit_id: str) -> str:
-        """One immutable commit of the registry."""
+        """Returns the key of one immutable commit of the registry."""
         return f"{self.registry_commits}{commit_id}.json"
 
     @property
@@ -55,7 +55,7 @@ class Paths:
         return f"{self.state}/core/index/"
 
     def index_segment(self, segment: str) -> str:
-        """One immutable run of the registry's index."""
+        """Returns the key of one immutable run of the registry's index."""
         return f"{self.index_segments}{segment}.json"
 
     @property
@@ -69,7 +69,7 @@ class Paths:
         return f"{self.entity_values}namespace/"
 
     def entity_value(self, kind: str, value_id: str) -> str:
-        """One immutable value of an entity: a namespace's properties, say."""
+        """Returns the key of one immutable value of an entity, such as a namespace's properties."""
         return f"{self.entity_values}{kind}/{value_id}.json"
 
     @property
@@ -83,7 +83,7 @@ class Paths:
         return f"{self.state}/iceberg_pointers/"
 
     def pointer(self, entity: str) -> str:
-        """The one mutable object of a table or view."""
+        """Returns the key of the one mutable object of a table or view."""
         return f"{self.pointers}{entity}.json"
 
     @property
@@ -92,7 +92,7 @@ class Paths:
         return f"{self.state}/transactions/"
 
     def transaction(self, transaction: str) -> str:
-        """The one object that decides a transaction."""
+        """Returns the key of the one object that decides a transaction."""
         return f"{self.transactions}{transaction}.json"
 
     @property
@@ -101,7 +101,8 @@ class Paths:
         return f"{self.state}/metadata_claims/"
 
     def metadata_claim(self, location: str) -> str:
-        """The claim that decides whether a metadata file may be removed, or was registered and is kept."""
+        """Returns the key of the claim that decides whether a metadata file may be removed, or was registered and is
+        kept."""
         digest = hashlib.sha256(location.encode()).hexdigest()
         return f"{self.metadata_claims}{digest[:2]}/{digest}.json"
 
@@ -111,11 +112,11 @@ class Paths:
         return f"{self.state}/iceberg_idempotency/"
 
     def marker(self, key_hash: str) -> str:
-        """Prefix of the slots of one idempotency key's marker."""
+        """Returns the prefix of the slots of one idempotency key's marker."""
         return f"{self.markers}{key_hash[:2]}/{key_hash}/"
 
     def marker_slot(self, key_hash: str, slot: int) -> str:
-        """One slot of a marker."""
+        """Returns the key of one slot of a marker."""
         return f"{self.marker(key_hash)}{slot}.json"
 
     @property
@@ -124,11 +125,11 @@ class Paths:
         return f"{self.state}/tasks/"
 
     def task(self, task: str) -> str:
-        """Prefix of the versions of one task."""
+        """Returns the prefix of the versions of one task."""
         return f"{self.tasks}{task}/"
 
     def task_version(self, task: str, number: int) -> str:
-        """One version of a task."""
+        """Returns the key of one version of a task."""
         return f"{self.task(task)}{number}.json"
 
     @property
@@ -137,7 +138,8 @@ class Paths:
         return f"{self.tasks}open/"
 
     def open_task(self, task: str, not_before_ms: int) -> str:
-        """A hint that a worker should read a task from this time on. The object is empty: the key has both."""
+        """Returns the key of a hint that a worker should read a task from this time on. The object is empty: its key
+        has the task and the time."""
         time = datetime.fromtimestamp(not_before_ms / 1000, UTC)
         return f"{self.open_tasks}{time:%Y%m%dT%H%M%S}{not_before_ms % 1000:03}Z-{task}"
 
@@ -155,7 +157,7 @@ class Paths:
         return f"{self.state}/operational/"
 
     def checkpoints(self, shard: int) -> str:
-        """One shard of the reconciler's checkpoints of walks."""
+        """Returns the key of one shard of the reconciler's checkpoints of walks."""
         return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
@@ -164,11 +166,11 @@ class Paths:
         return f"{self.operational}purges/"
 
     def purge_chunks(self, task: str) -> str:
-        """Prefix of the chunks of a purge's inventory."""
+        """Returns the prefix of the chunks of a purge's inventory."""
         return f"{self.all_purge_chunks}{task}/"
 
     def purge_chunk(self, task: str, chunk: str) -> str:
-        """One immutable chunk of a purge's inventory."""
+        """Returns the key of one immutable chunk of a purge's inventory."""
         return f"{self.purge_chunks(task)}{chunk}.json"
 
     @property
@@ -177,7 +179,7 @@ class Paths:
         return f"{self.operational}file-directories/"
 
     def file_directories(self, shard: int) -> str:
-        """One shard of the directories of tables' files."""
+        """Returns the key of one shard of the directories of tables' files."""
         return f"{self.all_file_directories}{shard:02d}.json"
 
     @property
@@ -186,7 +188,7 @@ class Paths:
         return f"{self.operational}collector/"
 
     def floors(self, shard: int) -> str:
-        """One shard of the floors up to which receipts may have been collected."""
+        """Returns the key of one shard of the floors up to which receipts may have been collected."""
         return f"{self.collector}floors-{shard:02d}.json"
 
     @property
@@ -195,7 +197,8 @@ class Paths:
         return f"{self.collector}registry.json"
 
     def kept_aside(self, keeping: str, key: str) -> str:
-        """The copy of an object that the recovery with the id `keeping` made before it replaced the object."""
+        """Returns the key of the copy of an object that the recovery with the id `keeping` made before it replaced the
+        object."""
         return f"{self.state}/recovery/{keeping}/{key.removeprefix(f'{self.state}/')}"
 
     @property
@@ -204,12 +207,13 @@ class Paths:
         return f"{self.state}/events/"
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
-        """A commit's receipt of the `stage` `pending` or `committed`. Its day, in UTC, is that of the metadata file, so
-        that every process writes the receipt to one path at any time (docs/design/reconciliation.md#rule-3)."""
+        """Returns the key of a commit's receipt of the `stage` `pending` or `committed`. Its day, in UTC, is that of
+        the metadata file, so that every process writes the receipt to one path at any time
+        (docs/design/reconciliation.md#rule-3)."""
         return f"{self.receipts_of_day(stage, day_of(metadata_ms))}{commit_key}.json"
 
     def receipts_of_day(self, stage: str, day: date) -> str:
-        """Prefix of the receipts of one day."""
+        """Returns the prefix of the receipts of one day."""
         return f"{self.events}{day.isoformat()}/iceberg/{stage}/"
 
     def read_receipt_day(self, key: str) -> date | None:
@@ -222,7 +226,7 @@ class Paths:
         return f"{self.events}late/"
 
     def late_mark(self, day: date) -> str:
-        """The mark that receipts are written into a day other than today."""
+        """Returns the key of the mark that receipts may be written into this day after its end."""
         return f"{self.late_marks}{day.isoformat()}"
 
     def read_late_mark(self, key: str) -> date | None:
@@ -230,11 +234,11 @@ class Paths:
         return _day(key.removeprefix(self.late_marks)) if key.startswith(self.late_marks) else None
 
     def lineage_event(self, name: str, received_ms: int) -> str:
-        """An OpenLineage event, named by its bytes; the day is that of its receipt, in UTC."""
+        """Returns the key of an OpenLineage event, named by its bytes; the day is that of its receipt, in UTC."""
         return f"{self.lineage_events_of_day(day_of(received_ms))}{name}.json"
 
     def lineage_events_of_day(self, day: date) -> str:
-        """Prefix of the OpenLineage events that came on a day."""
+        """Returns the prefix of the OpenLineage events that came on a day."""
         return f"{self.events}{day.isoformat()}/{_LINEAGE}/"
 
     def read_lineage_day(self, key: str) -> date | None:
@@ -256,11 +260,11 @@ class Paths:
         return f"{self.state}/reports/"
 
     def report(self, day: date, report: str) -> str:
-        """An engine's report of a scan or commit, by the day in UTC on which it came."""
+        """Returns the key of an engine's report of a scan or commit, by the day in UTC on which it came."""
         return f"{self.reports_of_day(day)}{report}.json"
 
     def reports_of_day(self, day: date) -> str:
-        """Prefix of the reports that came on a day."""
+        """Returns the prefix of the reports that came on a day."""
         return f"{self.reports}{day.isoformat()}/"
 
     def read_report_day(self, key: str) -> date | None:
@@ -269,7 +273,7 @@ class Paths:
 
 
 def day_of(ms: int) -> date:
-    """The day of a time, in UTC."""
+    """Returns the day of a time, in UTC."""
     return datetime.fromtimestamp(ms / 1000, UTC).date()
 
 
@@ -286,9 +290,8 @@ SERVICE = Paths("")
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """A kind of objects in the state folder, by the folder or object below it that they are in. `name` is the one in
-    traces. Backups hold it if `backed_up`, and collections delete old ones, or old entries of them, if
-    `collected`."""
+    """A kind of objects in the state folder, which have the key or folder `place` below it. `name` is the one in
+    traces. Backups hold it if `backed_up`, and collections delete old ones, or old entries of them, if `collected`."""
 
     name: str
     place: str
@@ -328,14 +331,15 @@ def record_kind(key: str) -> str:
 
 
 def kind_in_state(rest: str) -> str:
-    """The kind of object under a key, which is given without the folder of the state."""
+    """Returns the name of the kind of object under a key, which is given without the folder of the state; `state` for
+    an unknown one."""
     kind = object_kind(rest)
     return "state" if kind is None else kind.name
 
 
 def object_kind(rest: str) -> ObjectKind | None:
-    """The kind of object under a key, which is given without the folder of the state; None for an unknown one. A prefix
-    of keys has the kind of the objects under it."""
+    """Returns the kind of object under a key, which is given without the folder of the state; None for an unknown one.
+    A prefix of keys has the kind of the objects under it."""
     for kind in OBJECT_KINDS:
         if f"{rest}/".startswith(kind.place) if kind.place.endswith("/") else rest == kind.place:
             return kind
@@ -343,28 +347,29 @@ def object_kind(rest: str) -> ObjectKind | None:
 
 
 def is_state(key: str) -> bool:
-    """Whether there is the state of a catalog or of a realm under a key, and no file of a table."""
+    """Whether a key is that of an object in the state of a catalog or realm, and not of a table's file."""
     return record_kind(key) != "metadata"
 
 
 def is_manifest(key: str) -> bool:
-    """Whether HEAD of a registry is under a key, be it a catalog's or a realm's."""
+    """Whether a key is that of the HEAD of a registry, of a catalog or of a realm."""
     return is_state(key) and f"/{key}".endswith("/core/manifest.json")
 
 
 def catalog_root(manifest: str) -> str:
-    """The root of the catalog that has its HEAD under a key."""
+    """Returns the root of the catalog that has its HEAD under a key."""
     return manifest.rpartition("/_catalog/")[0]
 
 
 def outermost_root(key: str) -> str | None:
-    """The root of the catalog whose state has an object under a key, the outermost of several; None for other keys."""
+    """Returns the root of the catalog whose state has an object under a key, the outermost of several; None for other
+    keys."""
     root, state, _ = key.partition("/_catalog/")
     return root if state else None
 
 
 def realm_prefix(key: str) -> str | None:
-    """The prefix of the realm that has its HEAD under a key; None for other keys."""
+    """Returns the prefix of the realm that has its HEAD under a key; None for other keys."""
     ending = f"{REALM_FOLDER}/core/manifest.json"
     return key.removesuffix(ending).strip("/") if key.endswith(ending) else None
 

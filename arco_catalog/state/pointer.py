@@ -1,4 +1,4 @@
-"""The pointer: the one mutable object of a table or view, which alone decides the state
+"""The pointer: the one mutable object of a table or view, which alone decides its state
 (docs/design/state.md#pointers).
 
 Every applied compare-and-swap of a pointer is a *move*. It adds one to the sequence number and puts an id in front of
@@ -24,7 +24,7 @@ MAX_PREVIOUS_DROPS = 10
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """The location of a metadata file and the time (`last-updated-ms`), which determines the path of its receipt."""
+    """The location of a metadata file and its time (`last-updated-ms`), which determines the path of its receipt."""
 
     location: str
     ms: int
@@ -179,7 +179,7 @@ class Pointer:
         return self._moved(move, {"intent": {"transaction": transaction, "state": state}})
 
     def resolved(self, committed: bool) -> "Pointer":
-        """Returns this pointer, at the version, with the state that its intent's decision gives it, and without the
+        """Returns this pointer, at its version, with the state that its intent's decision gives it, and without the
         intent. It is not saved, but serves as the base of the next move."""
         document = {key: value for key, value in self.document.items() if key != "intent"}
         if committed:
@@ -193,7 +193,8 @@ class Pointer:
 
 
 def missing_pointer(key: str) -> InternalError:
-    """The error for a table or view that the registry names although its pointer is gone from the store."""
+    """Returns the error for a table or view that the registry names although its pointer, under this key, is gone from
+    the store."""
     return InternalError(
         f"{key} is missing, but the registry names its table or view: stop all writers of it, then run `arco restore`"
     )

@@ -19,35 +19,36 @@ FIRST_VERSION = 0
 
 
 def policy_key(namespace: Namespace, name: str) -> str:
-    """Key of a policy."""
+    """Returns the key of a policy."""
     return policies_in(namespace) + name
 
 
 def policies_in(namespace: Namespace) -> str:
-    """Prefix of the keys of a namespace's policies."""
+    """Returns the prefix of the keys of a namespace's policies."""
     return level("policy", namespace)
 
 
 def attached_to(target: str) -> str:
-    """Prefix of the keys of the attachments of an entity, or of the catalog, by the ids of their policies."""
+    """Returns the prefix of the keys of the attachments of an entity, or of the catalog, by the ids of their
+    policies."""
     return level("policy-attached", (target,))
 
 
 def targets_of(policy: str) -> str:
-    """Prefix of the keys of a policy's attachments, by the ids of their targets."""
+    """Returns the prefix of the keys of a policy's attachments, by the ids of their targets."""
     return level("policy-target", (policy,))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """The entry of a policy under the name. Its text is an immutable object with the id `value`; each version has
+    """The entry of a policy under its name. Its text is an immutable object with the id `value`; each version has
     one."""
 
     json: JsonObject
 
     @classmethod
     def new(cls, *, entity: str, policy_type: str, inheritable: bool, value: str, version: int) -> Self:
-        """An entry to store."""
+        """Returns the entry of a new policy."""
         return cls(
             {"entity": entity, "type": policy_type, "inheritable": inheritable, "version": version, "value": value}
         )
@@ -177,7 +178,7 @@ def edits_without_attachments(index: Index, target: str) -> Edits:
 
 
 def renamed_attachments(index: Index, target: str, namespace: Namespace, name: str) -> Edits:
-    """Returns the index changes that write the new name of an entity into the attachments of the policies. The scan of
+    """Returns the index changes that write the new name of an entity into the attachments of its policies. The scan of
     `attached_to` must be loaded."""
     entry: JsonObject = {"namespace": [*namespace], "name": name}
     return {targets_of(policy) + target: entry for policy, _ in attachments(index, target)}

@@ -16,7 +16,7 @@ from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found
 
 MAX_LINKS = 32
-"""Chunks before it that a chunk names, so that as many are read concurrently."""
+"""The number of chunks before it that a chunk names, so that as many are read concurrently."""
 
 
 class Stage(StrEnum):
@@ -63,7 +63,7 @@ class Position:
         )
 
     def to_json(self) -> JsonObject:
-        """The part of a chunk."""
+        """Returns the stored form, which is a part of a chunk."""
         following = self.next
         return {
             "stage": self.stage.value,
@@ -79,7 +79,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ReachedFile:
-    """A file, and its size where the file that names it has it."""
+    """A file, and its size in bytes; 0 if the file that names it does not record the size."""
 
     location: str
     size: int = 0
@@ -136,7 +136,7 @@ class Chunk:
 
 
 async def read_chunk(state: State, task: str, chunk: str) -> Chunk | None:
-    """A chunk; None if it is not there, or is corrupt. Raises `StoreError`."""
+    """Reads a chunk of a task's inventory; None if it does not exist or is corrupt. Raises `StoreError`."""
     key = state.paths.purge_chunk(task, chunk)
     found = await state.store.get(key)
     if not isinstance(found, Found):
@@ -153,7 +153,7 @@ async def write_chunk(state: State, task: str, chunk: Chunk) -> None:
 
 
 def links_to(chunk: Chunk | None) -> tuple[str, ...]:
-    """The ids that a chunk behind this one names."""
+    """Returns the ids of the chunks before it that the chunk after this one names; empty if this is None."""
     return () if chunk is None else (chunk.id, *chunk.before)[:MAX_LINKS]
 
 

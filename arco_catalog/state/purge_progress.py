@@ -8,14 +8,14 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 MAX_GONE_EXAMPLES = 5
-"""Missing files that the checkpoint names as examples; all are counted."""
+"""The number of missing files that the checkpoint names as examples; all are counted."""
 MAX_UNADDRESSABLE_EXAMPLES = 5
-"""Files without a key that the checkpoint names as examples; all are counted."""
+"""The number of files without a key that the checkpoint names as examples; all are counted."""
 
 MISSING_SINCE = "missing_since_ms"
 UNREAD = "unread"
 MAX_UNREAD = 100
-"""Other tables that can't be read, which the checkpoint names with the reason."""
+"""The number of other tables that can't be read which the checkpoint names, each with the reason."""
 
 
 class Phase(StrEnum):
@@ -70,7 +70,7 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a checkpoint."""
+        """Reads a checkpoint. Missing fields have their defaults. Raises `ValueError` for an unknown phase."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)
@@ -100,38 +100,38 @@ class Progress:
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
-        """Counts files that do not exist."""
+        """Returns the progress with these missing files added; unchanged if the table was handed over."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """The checkpoint with `done` names of a chunk done."""
+        """Returns the progress with `done` names of a chunk done."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
-        """The checkpoint at the beginning of a phase."""
+        """Returns the progress at the beginning of a phase."""
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
-        """The checkpoint at the beginning of the phase, without an inventory."""
+        """Returns the progress at the beginning of its phase, without an inventory."""
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
-        """Adds the counts of a delegation service's task."""
+        """Returns the progress with the counts in the result of a delegation service's task added."""
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """Counts files without keys, and keeps examples of them."""
+        """Returns the progress with `count` files without keys added; `files` are examples of them."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]
         return replace(self, unaddressable=self.unaddressable + count, unaddressable_examples=examples)
 
     def to_json(self) -> JsonObject:
-        """The fields of the checkpoint."""
+        """Returns the fields of the checkpoint, without those that have no value."""
         joined: JsonObject = {
             "anti_join": True,
             "parts": self.parts,
@@ -164,6 +164,6 @@ class Progress:
 
 
 def count_in(document: JsonObject, name: str) -> int:
-    """The integer in a field of a document; 0 if there is none."""
+    """Returns the integer in a field of a document; 0 if there is none."""
     value = document.get(name)
     return value if isinstance(value, int) else 0

@@ -24,7 +24,7 @@ COMMITTED: Stage = "committed"
 VERSION = 2
 
 _BASE = {PENDING: "base", COMMITTED: "previous"}
-"""The beginning of the names of the fields with the replaced file and the time, by stage."""
+"""The beginning of the names of the fields with the replaced file and its time, by stage."""
 
 
 def event_id(metadata: MetadataFile, key: str) -> str:
@@ -90,7 +90,7 @@ def parse(body: bytes, where: str) -> JsonObject:
 
 
 def encode(receipt: JsonObject) -> bytes:
-    """The bytes to store."""
+    """Returns the bytes to store."""
     return dumps(receipt, sort_keys=True)
 
 

@@ -4,22 +4,24 @@ from storage_backends import Version
 
 MAX_FILES = 1_000
 MAX_LENGTH = 2_000
-"""Characters of a location, and of a reason: what is longer is not remembered, or cut."""
+"""The limit of a location, and of a reason, in characters. A file with a longer location is not remembered; a longer
+reason is cut."""
 
 
 class RefusedFiles:
-    """The files that were refused last, each with its version and why. A file that is replaced is read again."""
+    """The files that were refused last, each with its version and the reason. A file that is replaced is read again."""
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[Version, str]] = {}
 
     def reason(self, location: str, version: Version) -> str | None:
-        """Why this version of a file is refused; None if that is not known."""
+        """Returns why this version of a file was refused; None if it was not."""
         refused, reason = self._refused.get(location, (None, None))
         return reason if refused == version else None
 
     def add(self, location: str, version: Version, reason: str) -> None:
-        """Remembers a file, in place of the one that was remembered longest ago where there are too many."""
+        """Records why a version of a file could not be read. If there are too many files, the one that was remembered
+        longest ago is forgotten. A file with a long location is not remembered."""
         self._refused.pop(location, None)
         if len(location) > MAX_LENGTH:
             return

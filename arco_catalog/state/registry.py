@@ -1,6 +1,6 @@
 """The registry: the names, entities and locations of one catalog, with one HEAD that compare-and-swap moves.
 
-A commit is one immutable document. It has its parent, the operations (each with its author and answer), the ids of the
+A commit is one immutable document. It has its parent, its operations (each with its author and answer), the ids of the
 last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so one GET
 resolves a name. A commit contains its own fresh id, so no two have equal bytes (docs/design/registry.md).
 
@@ -32,8 +32,8 @@ requests share each commit."""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of a commit: the id and kind, the `detail` that `arco history` shows, and the `answer` to its
-    request in the form that markers store (operations/answers.py)."""
+    """One operation of a commit: its id and kind, the `detail` that `arco history` shows, and the `answer` to its
+    request in the form that markers store (planning/answers.py)."""
 
     id: str
     kind: str
@@ -41,7 +41,7 @@ class Operation:
     answer: JsonObject | None
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
 
 
@@ -61,7 +61,7 @@ class RegistryState:
 
     @classmethod
     def empty(cls) -> Self:
-        """The registry before its first commit."""
+        """Returns the registry before its first commit."""
         return cls({"version": 1, "sequence": 0, "recent": [], "before": None}, Index({}), None)
 
     @classmethod
@@ -111,7 +111,7 @@ class RegistryState:
         return KeySettings.parse(stored) if stored else None
 
     def with_key_settings(self, settings: KeySettings) -> "RegistryState":
-        """The state with other settings of keys, which the next commit stores."""
+        """Returns the state with other settings of keys, which the next commit stores."""
         return replace(self, document={**self.document, "idempotency": settings.to_json()})
 
     @property
@@ -121,7 +121,7 @@ class RegistryState:
         return texts(self.document, "allowed_locations")
 
     def with_allowed_locations(self, locations: Sequence[str]) -> "RegistryState":
-        """The state with other allowed locations, which the next commit stores."""
+        """Returns the state with other allowed locations, which the next commit stores."""
         return replace(self, document={**self.document, "allowed_locations": [*locations]})
 
     @property
@@ -131,7 +131,7 @@ class RegistryState:
         return optional_text(self.document, "before")
 
     def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """Returns the ids of the last commits, this one first, each with the ids of the operations."""
+        """Returns the ids of the last commits, this one first, each with the ids of its operations."""
         listed: list[tuple[str, Sequence[str]]] = []
         for item in sequence(self.document, "recent"):
             if isinstance(item, list) and item and isinstance(item[0], str):
@@ -153,7 +153,7 @@ class RegistryState:
         return self.sequence - since <= len(sequence(self.document, "recent"))
 
     def operation(self, operation: str) -> JsonObject | None:
-        """Returns an operation of this commit by the id, None if the commit does not have it."""
+        """Returns the operation with this id in its stored form, None if the commit does not have it."""
         for item in sequence(self.document, "operations"):
             if isinstance(item, dict) and item.get("id") == operation:
                 return item
@@ -218,5 +218,5 @@ def _listed(commits: Sequence[JsonValue]) -> int:
 
 
 def _commit_id(item: JsonValue) -> str | None:
-    """The id in the stored form of a commit and its operations."""
+    """Returns the id in the stored form of a commit and its operations."""
     return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None

@@ -23,7 +23,7 @@ class Restoration:
         return cls(integer(stored, "at_ms"), optional_text(stored, "copy_of"), mapping(stored, "adopted"))
 
     def to_json(self) -> JsonObject:
-        """The stored form."""
+        """Returns the stored form."""
         return {"at_ms": self.at_ms, "copy_of": self.copy_of, "adopted": {**self.adoption}}
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":

@@ -22,52 +22,52 @@ FIRST_VERSION = 1
 
 
 def catalog_role_key(name: str) -> str:
-    """Key of a catalog role."""
+    """Returns the key of a catalog role."""
     return catalog_roles() + name
 
 
 def catalog_roles() -> str:
-    """Prefix of the keys of all catalog roles."""
+    """Returns the prefix of the keys of all catalog roles."""
     return level("catalog-role", ())
 
 
 def grant_key(securable: str, role: str) -> str:
-    """Key of a role's grant on a securable, on the securable's side."""
+    """Returns the key of a role's grant on a securable, on the securable's side."""
     return grants_on(securable) + role
 
 
 def grants_on(securable: str) -> str:
-    """Prefix of the keys of all grants on a securable."""
+    """Returns the prefix of the keys of all grants on a securable."""
     return level("grant", (securable,))
 
 
 def granted_key(role: str, securable: str) -> str:
-    """Key of a role's grant on a securable, on the role's side."""
+    """Returns the key of a role's grant on a securable, on the role's side."""
     return granted_to(role) + securable
 
 
 def granted_to(role: str) -> str:
-    """Prefix of the keys of all grants of a role."""
+    """Returns the prefix of the keys of all grants of a role."""
     return level("granted", (role,))
 
 
 def usage_key(principal_role: str, catalog_role: str) -> str:
-    """Key of the relation that a principal role has a catalog role, on the principal role's side."""
+    """Returns the key of the relation that a principal role has a catalog role, on the principal role's side."""
     return used_by(principal_role) + catalog_role
 
 
 def used_by(principal_role: str) -> str:
-    """Prefix of the keys of the catalog roles that a principal role has."""
+    """Returns the prefix of the keys of the catalog roles that a principal role has."""
     return level("usage", (principal_role,))
 
 
 def assignee_key(catalog_role: str, principal_role: str) -> str:
-    """Key of the relation that a principal role has a catalog role, on the catalog role's side."""
+    """Returns the key of the relation that a principal role has a catalog role, on the catalog role's side."""
     return assignees_of(catalog_role) + principal_role
 
 
 def assignees_of(catalog_role: str) -> str:
-    """Prefix of the keys of the principal roles that have a catalog role."""
+    """Returns the prefix of the keys of the principal roles that have a catalog role."""
     return level("assignee", (catalog_role,))
 
 
@@ -80,7 +80,8 @@ class DescribedEntry:
 
     @classmethod
     def new(cls, *, entity: str, name: str, properties: Mapping[str, str], at_ms: int, **additional: JsonValue) -> Self:
-        """An entry to store."""
+        """Returns the entry of a new principal, role or catalog, with its first version. `additional` has further
+        fields."""
         return cls(
             {
                 "entity": entity,
@@ -137,7 +138,8 @@ class GrantEntry:
     def new(
         cls, *, securable: str, kind: str, namespace: Namespace, name: str | None, privileges: Iterable[str]
     ) -> Self:
-        """An entry to store."""
+        """Returns the entry of a new grant. `kind` is the type of the securable, whose `name` is None if it is a
+        namespace, a catalog or a realm."""
         return cls(
             {
                 "securable": securable,

@@ -16,7 +16,7 @@ _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 
 
 def ulid_of(ms: int, entropy: bytes) -> str:
-    """The ULID of a time and ten bytes (ULID specification). Raises `ValueError` for another number of bytes,
+    """Returns the ULID of a time and ten bytes (ULID specification). Raises `ValueError` for another number of bytes,
     `OverflowError` for a time that no ULID holds."""
     if len(entropy) != 10:
         raise ValueError(f"a ULID needs ten bytes of entropy, got {len(entropy)}")
@@ -54,7 +54,7 @@ class Runtime(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Returns after this time."""
+        """Waits for this time, and returns."""
         ...
 
 
@@ -87,16 +87,17 @@ class Deadline:
 
     @classmethod
     def at(cls, runtime: Runtime, wall_ms: int) -> Self:
-        """The deadline at a time of the wall clock, as far ahead by the clock since boot as it is now."""
+        """Returns the deadline at a time of the wall clock, as far ahead by the clock since boot as it is now."""
         return cls(runtime, wall_ms, runtime.boot_ms() + wall_ms - runtime.now_ms())
 
     @classmethod
     def after(cls, runtime: Runtime, ms: int) -> Self:
-        """The deadline in so many milliseconds."""
+        """Returns the deadline in `ms` milliseconds."""
         return cls.at(runtime, runtime.now_ms() + ms)
 
     def left_ms(self) -> int:
-        """Milliseconds until the deadline, by the clock that shows fewer; not positive once it has come."""
+        """Returns the milliseconds until the deadline, by the clock that shows fewer; 0 or negative once it has
+        come."""
         return min(self.wall_ms - self.runtime.now_ms(), self.boot_ms - self.runtime.boot_ms())
 
 

@@ -23,24 +23,24 @@ _NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
 
 
 def range_of(key: str) -> str:
-    """The range that a key lies in, by its beginning."""
+    """Returns the range that a key lies in, given by the range's beginning."""
     return RANGES[bisect_right(RANGES, key) - 1]
 
 
 def separator(before: str, key: str) -> str:
-    """The shortest beginning of a key that sorts after the key before it: where a segment begins. It is short, and a
-    level that begins with `key` begins with the segment."""
+    """Returns the shortest beginning of `key` that sorts after `before`, the key in front of it. A segment begins
+    there, so a level that begins with `key` begins with the segment."""
     same = next((place for place, letter in enumerate(before) if key[place : place + 1] != letter), len(before))
     return key[: same + 1]
 
 
 def encode_line(key: str, entry: JsonObject) -> bytes:
-    """An entry as segments hold it."""
+    """Returns the line of an entry in a segment."""
     return dumps([key, entry], sort_keys=True)
 
 
 def decode_line(line: bytes) -> tuple[str, JsonObject]:
-    """A segment's entry. Raises `InternalError`."""
+    """Reads the key and entry in a line of a segment. Raises `InternalError`."""
     try:
         match loads(line):
             case [str(key), dict(entry)]:
@@ -51,7 +51,7 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
 
 
 def key_of(line: bytes) -> str:
-    """The key of a segment's entry, which is not parsed itself. Raises `InternalError`."""
+    """Reads the key in a line of a segment, without parsing its entry if possible. Raises `InternalError`."""
     end = line.find(b'",{')
     if end < 1 or line[end - 1 : end] == b"\\":  # the quote may be one of the key's own
         return decode_line(line)[0]
@@ -66,7 +66,7 @@ def key_of(line: bytes) -> str:
 
 @dataclass(frozen=True)
 class Segment:
-    """One run of entries, by key."""
+    """One run of entries in the order of their keys; each of `lines` has a key and its entry."""
 
     id: str
     lines: Sequence[bytes]
@@ -86,11 +86,11 @@ class Segment:
 
     @cached_property
     def size(self) -> int:
-        """Bytes that its entries take."""
+        """The bytes that its entries take."""
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:
-        """The entry of a key."""
+        """Returns the entry of a key, None if there is none."""
         place = bisect_left(self.lines, key, key=key_of)
         if place == len(self.lines):
             return None
@@ -98,7 +98,7 @@ class Segment:
         return entry if found == key else None
 
     def get_all(self, keys: Collection[str]) -> Mapping[str, JsonObject]:
-        """The entries of these keys, as far as they are here: one by one where they are few, else in one pass."""
+        """Returns the entries of those keys that exist. Few keys are searched one by one, many in one pass."""
         if len(keys) * len(self.lines).bit_length() < len(self.lines):
             found = ((key, self.get(key)) for key in keys)
             return {key: entry for key, entry in found if entry is not None}
@@ -106,7 +106,7 @@ class Segment:
         return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
 
     def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
-        """Entries from the key `low` on, and before `high`, in order."""
+        """Iterates over the keys from `low` on and before `high` (None: to the end), and their entries, in order."""
         for place in range(bisect_left(self.lines, low, key=key_of), len(self.lines)):
             key, entry = decode_line(self.lines[place])
             if high is not None and key >= high:
@@ -134,7 +134,7 @@ class Ref:
         return cls(segment.id, first, segment.size, shallowest(segment))
 
     def to_json(self) -> list[JsonValue]:
-        """The stored form."""
+        """Returns the stored form."""
         return [self.id, self.first, self.size, self.shallowest]
 
     @classmethod
@@ -157,7 +157,7 @@ def numbered(place: str) -> bool:
 
 
 def shallowest(segment: Segment) -> int | None:
-    """See `Ref.shallowest`."""
+    """Returns the least depth of a segment's locations that do not end in an entity's id; None if there are none."""
     keys = [key for key in map(key_of, segment.lines) if key.startswith("location\n")]
     return min((depth(key) for key in keys if not numbered(key.rpartition("\n")[0])), default=None)
 
@@ -188,7 +188,7 @@ class Directory:
         return self.refs[place]
 
     def beside(self, ref: Ref) -> Iterator[Ref]:
-        """Iterates over the neighbours of a segment in the range: the next one, then the previous one."""
+        """Iterates over the neighbours of a segment in its range: the next one, then the previous one."""
         place = bisect_left(self._firsts, ref.first)
         for neighbour in (place + 1, place - 1):
             if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):

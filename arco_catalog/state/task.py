@@ -1,4 +1,4 @@
-"""One version of a background task: its payload, its progress, and the lease of the worker
+"""One version of a background task: its payload, its progress, and the lease of its worker
 (docs/design/tasks.md#records).
 
 A version never changes. Methods that change a task return its next version, and raise `InternalError` if the table of
@@ -146,8 +146,8 @@ class Task:
 
     @property
     def quiet_ms(self) -> int:
-        """How long after the store's time of this version the worker of an earlier lease may still act on that; 0 for
-        no such worker."""
+        """How long after the store's time of this version the worker of an earlier lease may still act on that lease; 0
+        if there is no such worker."""
         return integer(self.document, "quiet_ms") if "quiet_ms" in self.document else 0
 
     @property
@@ -162,7 +162,7 @@ class Task:
 
     @property
     def advanced(self) -> bool:
-        """Whether the present lease has advanced."""
+        """Whether the checkpoint has changed under the present lease."""
         return self.document.get("advanced") is True
 
     @property
@@ -171,7 +171,7 @@ class Task:
         return optional_text(self.document, "result_summary")
 
     def quiet(self, quiet_ms: int) -> "Task":
-        """Returns this version with the field `quiet_ms`, which stays out if it is 0 here and there."""
+        """Returns this version with another `quiet_ms`; the field stays out if neither version needs it."""
         return Task({**self.document, "quiet_ms": quiet_ms}) if quiet_ms or self.quiet_ms else self
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
@@ -205,7 +205,7 @@ class Task:
         return self._next(record, Status.RUNNING, at_ms, {})
 
     def failed_attempts(self) -> int:
-        """Returns the number of consecutive failed attempts if the present one fails."""
+        """Returns the number of consecutive failed attempts after the present one fails: 0 if it advanced."""
         return 0 if self.advanced else self.attempts + 1
 
     def scheduled(
@@ -274,11 +274,11 @@ def table_identity(payload: JsonObject) -> JsonObject:
 
 
 def name_in_log(task: Task) -> str:
-    """The name of a task in a log line: its id, and the correlation id of the request that made it."""
+    """Returns the name of a task in a log line: its id, and the correlation id of the request that made it."""
     return f"task {task.id} (correlation id {correlation_id(task.payload)})"
 
 
 def correlation_id(payload: JsonObject) -> str | None:
-    """The id by which the submitter of a task finds it in logs; None if its payload has none."""
+    """Returns the id by which the submitter of a task finds it in logs; None if its payload has none."""
     common = mapping(payload, "common_payload")
     return optional_text(common, "correlation_id") or optional_text(common, "polaris_correlation_id")

@@ -62,7 +62,7 @@ class Hint:
 
 
 async def read_task(state: State, task: str) -> StoredTask | None:
-    """Reads the last version of a task; None if it has none. Raises `StoreUnavailable`, and `InternalError` for an
+    """Reads the last version of a task; None if it has none. Raises `StoreUnavailable`, and `InternalError` for a
     corrupt version."""
     for _ in range(RETRIES):
         pages = list_pages(state, state.paths.task(task))

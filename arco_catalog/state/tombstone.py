@@ -18,7 +18,7 @@ DROPPED, PURGING, PURGED = "dropped", "purging", "purged"
 
 
 def task_key(task: str) -> str:
-    """Key of the entry that leads from a purge's task to its tombstone."""
+    """Returns the key of the entry that leads from a purge's task to its tombstone."""
     return level("task", ()) + task
 
 
@@ -61,7 +61,7 @@ class Tombstone:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """Folders outside of the locations from which the metadata takes files (state/borrowed.py)."""
+        """Folders outside of the table's locations from which its metadata takes files (state/borrowed.py)."""
         return texts(self.json, "borrowed")
 
     @property
@@ -104,18 +104,21 @@ class Tombstone:
         return tombstone_key(self.namespace, self.name, self.entity)
 
     def begun(self, index: Index, fence: int) -> Steps[Edits]:
-        """Returns the index changes by which the purge begins, and the table holds the locations again."""
+        """Returns the index changes by which the purge begins, and the table holds its locations again. `fence` is the
+        number of the task's version that has the lease."""
         held = yield from reclaimed_holds(
             index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
         )
         return {**self._with(state=PURGING, task_version=fence, begun_version=fence), **held}
 
     def fenced(self, fence: int) -> Edits:
-        """Returns the index changes by which another lease of the task continues the purge."""
+        """Returns the index changes by which another lease of the task, with the version `fence`, continues the
+        purge."""
         return self._with(task_version=fence)
 
     def returned(self, fence: int) -> Edits:
-        """Returns the index changes that cancel a purge which has deleted no file."""
+        """Returns the index changes that cancel a purge which has deleted no file: the table no longer holds its
+        locations."""
         holds: Edits = {location_key(location, self.entity): None for location in self.locations}
         return {**self._with(state=DROPPED, task_version=fence), **holds}
 
@@ -139,7 +142,7 @@ class Tombstone:
         return claim is not None and claim.get("shared") is True
 
     def released(self, at_ms: int) -> Edits:
-        """Returns the index changes by which a purge ends, and the table gives up the locations, claims and loans."""
+        """Returns the index changes by which a purge ends, and the table gives up its locations, claims and loans."""
         assert self.task is not None
         return {
             **self._with(state=PURGED, purged_ms=at_ms),

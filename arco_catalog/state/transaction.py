@@ -77,7 +77,7 @@ class Decision:
 
     @property
     def expired(self) -> bool:
-        """Whether the transaction is pending and the lease is over, so that any process may abort it."""
+        """Whether the transaction is pending and its lease is over, so that any process may abort it."""
         return self.status == "pending" and has_passed(self.age_ms, LEASE_MS)
 
     def decided(self, status: Status, move: str) -> JsonObject:
@@ -94,5 +94,5 @@ def committed(decision: Decision | None) -> bool | None:
 
 
 def encode(document: JsonObject) -> bytes:
-    """The bytes to store."""
+    """Returns the bytes to store."""
     return dumps(document, sort_keys=True)

@@ -1,4 +1,4 @@
-"""A line for a collection of one catalog's state, with metrics that alarms are made of."""
+"""The log line of a collection of one catalog's state, with metrics for alarms."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.telemetry.emf import COLLECTIONS, MetricLine, worth_telling
@@ -8,9 +8,9 @@ from arco_catalog.telemetry.lines import utc_time
 def collection_line(
     warehouse: str, *, completed: bool, listed: int, collected: int, at_ms: int, namespace: str | None
 ) -> str:
-    """The line, without its end: how many objects of the state were `listed`, and how many of these were `collected`.
-    One that was stopped has not listed all, and has no metrics: it can't tell how large the state is, and missing data
-    is what its alarm treats as a breach."""
+    """Returns the line, without a line break. It has the number of the state's objects after the collection, from those
+    that were `listed` and those of them that were `collected`. A collection that was stopped (not `completed`) has not
+    listed all, so its line has no metrics: its alarm treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "info",

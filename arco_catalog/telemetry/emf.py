@@ -1,6 +1,6 @@
-"""CloudWatch's Embedded Metric Format: what makes a line of JSON a set of metrics, with no agent in between.
+"""CloudWatch's Embedded Metric Format, by which a line of JSON is a set of metrics without an agent.
 
-Namespaces, names, dimensions and units are what alarms and dashboards are made of: see infra/.
+Alarms and dashboards (infra/) depend on the namespaces, names, dimensions and units.
 """
 
 import re
@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 _NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}")
 
 Metrics = Mapping[str, str]
-"""Names, with their units."""
+"""The units of metrics, by their names."""
 Directives = Sequence[tuple[Sequence[str], Metrics]]
 """Dimensions, and the metrics that are kept for each combination of their values: each such pair is billed."""
 
@@ -43,7 +43,7 @@ _OF_A_WALK: Metrics = {
     "PointersUnreadable": "Count",
 }
 WALKS: Directives = ((("Warehouse",), _OF_A_WALK),)
-"""A reconciler run's. `ReconcileCompleted` is 1 for one that reached the end."""
+"""The metrics of a reconciler run. `ReconcileCompleted` is 1 for a run that reached the end."""
 
 _OF_TASKS: Metrics = {
     "TasksExecuted": "Count",
@@ -87,7 +87,8 @@ class MetricLine:
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:
-        """One line of JSON, without its end: whatever is in the facts, no line break and no control character."""
+        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. `ms`
+        is the time of the metrics."""
         body = dumps(facts)
         if self._directives is None:
             return body.decode()

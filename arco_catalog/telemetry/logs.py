@@ -37,14 +37,14 @@ def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
 
 
 def set_levels(level: str) -> None:
-    """Sets the level of this program's own loggers, for any handler."""
+    """Sets the level of this program's own loggers (`OURS`), and changes no handler."""
     wanted = logging.getLevelNamesMapping()[level.upper()]
     for name in OURS:
         logging.getLogger(name).setLevel(wanted)
 
 
 class TextFormatter(logging.Formatter):
-    """A line, then the frames of an exception, indented."""
+    """Formats a record as one line, and its exceptions with their frames as indented lines after it."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
@@ -52,7 +52,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """An object, an exception's class and frames being an array in it."""
+    """Formats a record as a JSON object, in which an array has the classes and frames of its exceptions."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts: JsonObject = {
@@ -70,7 +70,8 @@ def _ms(record: logging.LogRecord) -> int:
 
 
 def _safe(text: str) -> str:
-    """Text that can't end its line, nor speak to a terminal; what UTF-8 can't say is a question mark."""
+    """Returns the text with a question mark for each character that would end the line, control a terminal, or has no
+    form in UTF-8."""
     return _CONTROL.sub("?", text).encode(errors="replace").decode()
 
 
@@ -82,7 +83,7 @@ def _exception_lines(record: logging.LogRecord) -> list[str]:
 
 
 def _chain(first: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that it came from or holds."""
+    """Iterates over an exception, its causes, and the exceptions of a group, at most `MAX_ERRORS` of them."""
     waiting, seen = [first], 0
     while waiting and seen < MAX_ERRORS:
         error = waiting.pop(0)

@@ -1,9 +1,10 @@
-"""Names of operations: as the specification calls them (`operationId`), so that a metric means the same everywhere."""
+"""Names of operations, which are those of the specification (`operationId`), so that a metric means the same
+everywhere."""
 
 from collections.abc import Mapping
 
 UNKNOWN = "unknown"
-"""No route took the request."""
+"""The name of the operation if no route handles the request."""
 
 _NAMESPACES = "/v1/{prefix}/namespaces"
 _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
@@ -128,9 +129,9 @@ OPERATIONS: Mapping[str, str] = {
     f"GET {_GOVERNED}/views/{{view}}/governance": "getCatalogViewGovernance",
     f"POST {_GOVERNED}/views/{{view}}/governance": "updateCatalogViewGovernance",
 }
-"""By endpoint, as routes are named in `/v1/config`."""
+"""The names of operations by endpoint, in the form of the endpoints in `/v1/config`."""
 
 
 def operation(endpoint: str) -> str:
-    """The operation of an endpoint."""
+    """Returns the name of an endpoint's operation, `UNKNOWN` if there is none."""
     return OPERATIONS.get(endpoint, UNKNOWN)

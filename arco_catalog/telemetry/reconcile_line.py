@@ -1,4 +1,4 @@
-"""A line for a run of the scheduled reconciler: its counts, and metrics that an alarm can wait for."""
+"""The log line of a run of the scheduled reconciler, with its counts and metrics for alarms."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -9,7 +9,8 @@ from arco_catalog.telemetry.lines import utc_time
 def reconcile_line(
     warehouse: str, stats: ReconcileStats, *, began_ms: int, ended_ms: int, namespace: str | None
 ) -> str:
-    """The line, without its end. A run that fails has none: missing data is what its alarm treats as a breach."""
+    """Returns the line of a run that did not fail, without a line break. A run that fails writes no line: its alarm
+    treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(ended_ms),
         "level": "error" if stats.unreadable else "info",

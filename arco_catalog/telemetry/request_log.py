@@ -37,7 +37,7 @@ class RequestSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The answer: `error_type` as the client got it, `size` in bytes."""
+    """A response: `error_type` is the one that the client got, None for a success, and `size` the bytes of the body."""
 
     status: int
     error_type: str | None = None
@@ -73,12 +73,12 @@ class RequestLog:
 
     @property
     def status(self) -> int:
-        """The status of the answer."""
+        """The status of the response, or `CLIENT_GONE` without one."""
         return CLIENT_GONE if self.response is None else self.response.status
 
     @property
     def failed(self) -> bool:
-        """Whether the catalog failed. An unknown outcome because of an old idempotency key is no failure of it."""
+        """Whether the catalog failed. An unknown outcome because of an old idempotency key is not its failure."""
         return self.status >= 500 and not self.stats.stale_key
 
     @property
@@ -88,11 +88,12 @@ class RequestLog:
 
     @property
     def error_type(self) -> str | None:
-        """The type of the error that the client got."""
+        """The type of the error that the client got; None for a success, and without a response."""
         return None if self.response is None else self.response.error_type
 
     def facts(self) -> JsonObject:
-        """All fields of the log, in one flat object. Names in capitals are CloudWatch's: dimensions and metrics."""
+        """Returns all fields of the log in one flat object. Names that begin with a capital are dimensions and metrics
+        of CloudWatch; fields without a value are left out."""
         stats, called = self.stats, self.store.totals()
         facts: JsonObject = {
             "level": "error" if self.failed else "info",

@@ -14,21 +14,22 @@ EXPORTERS = ("otlp", "console")
 
 
 def function_log(environment: Mapping[str, str]) -> None:
-    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `ValueError` for an unknown log
-    level."""
+    """Sets up the log of a function on Lambda, which goes to stdout as lines of JSON. Raises `ValueError` for an
+    unknown log level."""
     configure_logging(sys.stdout, LOG_LEVEL.read(environment), json=True)
 
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
-    """For a function on Lambda: JSON lines with metrics on stdout, and traces where they are configured, which leave
-    before the answer does. Raises `ValueError` for a setting that can't be followed."""
+    """Returns the telemetry of a function on Lambda: JSON lines with metrics on stdout, and traces if they are
+    configured, which are sent before the response. Raises `ValueError` for a setting that can't be followed."""
     lines = JsonLines(to_stdout, metrics_namespace(environment))
     return Telemetry([*_spans(environment, flush=True), lines], runtime)
 
 
 def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Telemetry:
-    """For a function elsewhere: JSON lines without CloudWatch's metrics, and traces where they are configured, which
-    leave before the answer does. Raises `ValueError` for a setting that can't be followed."""
+    """Returns the telemetry of a function on another platform: JSON lines without CloudWatch's metrics, and traces if
+    they are configured, which are sent before the response. Raises `ValueError` for a setting that can't be
+    followed."""
     return Telemetry([*_spans(environment, flush=True), JsonLines(write, None)], runtime)
 
 
@@ -40,7 +41,8 @@ def server_telemetry(
     text: Write | None = None,
     namespace: str | None = None,
 ) -> Telemetry | None:
-    """For a server: lines where they are wanted, and traces where they are configured; None without any exporter.
+    """Returns the telemetry of a server: JSON lines if there is `json` to write them, with metrics if there is a
+    `namespace`, lines of text if there is `text`, and traces if they are configured. Returns None without any of these.
     Raises `ValueError` for a setting that can't be followed."""
     exporters = _spans(environment, flush=False)
     if json is not None:
@@ -51,7 +53,8 @@ def server_telemetry(
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:
-    """CloudWatch's namespace of a function's metrics; a variable that is set and empty turns them off."""
+    """Returns CloudWatch's namespace of a function's metrics; None, for no metrics, if the variable is set and
+    empty."""
     return environment.get(METRICS_NAMESPACE.name, DEFAULT_NAMESPACE) or None
 
 

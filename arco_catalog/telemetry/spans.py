@@ -1,6 +1,7 @@
-"""Traces by OpenTelemetry: a span a request, and one for each store call in it. Imported only where traces are wanted.
+"""Traces by OpenTelemetry: a span a request, and one for each store call in it. This module is imported only if traces
+are configured.
 
-Spans are made when the request is over, from what was noted meanwhile: a request pays nothing for them while it runs.
+Spans are made when the request is over, from its log, so they cost nothing while it runs.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from storage_backends.wrappers.measuring import StoreCall
 _LOG = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.5
-"""How long an answer waits until its spans are sent, if nothing runs after the answer."""
+"""How long a response waits at most until its spans are sent, in a process that runs nothing after the response."""
 
 ATTRIBUTES: Mapping[str, str] = {
     "method": "http.request.method",
@@ -55,11 +56,12 @@ ATTRIBUTES: Mapping[str, str] = {
     "request_id": "arco.request_id",
     "invocation": "faas.invocation_id",
 }
-"""What a request's span repeats of its log, and under which name."""
+"""The fields of a request's log that its span has, with the names of the attributes there."""
 
 
 class Spans:
-    """Exports requests as spans. With `flush`, they have left when `export` returns, or `unflushed` is counted."""
+    """Exports requests as spans. With `flush`, they were sent when `export` returns, or `unflushed` counts the
+    request."""
 
     def __init__(self, tracer: Tracer, flush: Callable[[], object] | None = None) -> None:
         self._tracer = tracer
@@ -70,7 +72,7 @@ class Spans:
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def export(self, request_log: RequestLog) -> None:
-        """Makes the spans."""
+        """Makes the spans of a request, and puts the trace's id into its log."""
         parent = request_log.request.trace_parent
         context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 
@@ -99,7 +101,8 @@ class Spans:
             await self._flushed(self._flush)
 
     async def _flushed(self, flush: Callable[[], object]) -> None:
-        """At best effort: an answer does not wait long for a collector that is slow or gone."""
+        """Sends the spans at best effort: the response does not wait long for a collector that is slow or
+        unavailable."""
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.get_running_loop().run_in_executor(self._thread, flush)
@@ -124,8 +127,9 @@ def _about(call: StoreCall) -> dict[str, str | int]:
 
 
 def open_spans(exporter: str, *, flush: bool) -> Spans:
-    """Spans to the exporter of this name, `otlp` or `console`. Endpoint, headers, sampling and the service's name come
-    from the usual OTEL_* variables. With `flush`, none is left behind when a request is over."""
+    """Returns an exporter of spans by the OpenTelemetry exporter of this name, `otlp` or `console`. Endpoint, headers,
+    sampling and the service's name come from the usual OTEL_* variables. With `flush`, the spans of a request are sent
+    before its response."""
     resource = Resource({"service.name": "arco-catalog"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource)
     processor = BatchSpanProcessor(_exporter(exporter))

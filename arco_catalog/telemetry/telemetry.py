@@ -31,21 +31,21 @@ class Telemetry:
         self._numbers = count(1)
 
     def begin(self, request: RequestSummary, warehouse: str) -> RequestLog:
-        """Opens the log of a request that has just come in, before it is handled; `warehouse` is what is logged of one
-        that names none."""
+        """Returns the log of a request that has just come in and is not handled yet. `warehouse` is logged for a
+        request that names none."""
         store = Measurement()
         return RequestLog(request, request.request_id or self._next_id(), warehouse, store, began=store.clock())
 
     def _next_id(self) -> str:
-        """An id for a request that has none: the process's own, and a number. It is made when it is first needed, for a
-        process may have been restored from a snapshot."""
+        """Returns an id for a request that has none: the process's id and a number. The process's id is made at the
+        first call, because the process may have been restored from a snapshot."""
         if self._process is None:
             self._process = self._runtime.ulid()
         return f"{self._process}-{next(self._numbers)}"
 
     async def export(self, request_log: RequestLog) -> None:
-        """Exports the log of a request that is over. It has its answer, so an exporter that fails is logged and
-        nothing else."""
+        """Exports the log of a request that is over. An exporter that fails is logged, increments `dropped`, and
+        changes nothing for the client."""
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:
             try:

@@ -1,7 +1,7 @@
 """Credentials for Azure Storage: a shared access signature for each folder, signed with a user delegation key.
 
-A signature for a directory needs a hierarchical namespace. In a flat account nothing narrower than a container can be
-signed for, which is wider than a table: so nothing is, unless the operator accepted that.
+A signature for a directory needs a hierarchical namespace. In a flat account the narrowest signature is for a
+container, which is more than a table, so there is none unless the operator has accepted that.
 
 Sources: Azure Storage REST API, "Get User Delegation Key", "Create a user delegation SAS"; Iceberg, `AzureProperties`,
 `VendedAdlsCredentialProvider`.
@@ -30,23 +30,24 @@ from storage_backends.wire.http1 import Response
 
 REFRESH_PROPERTY = "adls.refresh-credentials-endpoint"
 SKEW_MS = 5 * 60_000
-"""How long ago a signature begins to hold: clocks differ."""
+"""How long before the present time a signature begins to be valid, because clocks differ."""
 
 _KEY_FIELDS = ("SignedOid", "SignedTid", "SignedStart", "SignedExpiry", "SignedService", "SignedVersion", "Value")
 _MAX_KEYS = 64
 
 
 class EntraSource(Protocol):
-    """Tokens of the catalog's identity, as `EntraTokens` gives them."""
+    """A source of tokens for the catalog's identity, such as `EntraTokens`."""
 
     async def current(self) -> BearerToken:
-        """Raises `StoreDenied`, `StoreUnavailable`."""
+        """Returns a token that is valid now. Raises `StoreDenied`, `StoreUnavailable`."""
         ...
 
 
 class AzureIssuer:
-    """Signs for accounts that `config` reaches. `container_scope` is the operator's consent to signatures for whole
-    containers in flat accounts; the caller has checked that they contain no other data."""
+    """Issues signatures for the accounts that `config` reaches, which expire after `lifetime_s`. `container_scope` is
+    the operator's consent to signatures for whole containers in flat accounts; the caller has checked that they contain
+    no other data."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class AzureIssuer:
         self._asking = asyncio.Lock()
 
     async def issue(self, config: AzureStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
-        """One signature for each folder; none for a flat account without consent. Raises `Unavailable`,
-        `CredentialsRefused`."""
+        """Returns one signature for each folder of the scope in a known account; none for a flat account without
+        consent. Raises `Unavailable`, `CredentialsRefused`."""
         if not config.hierarchical and not self._container_scope:
             return ()
         places = [(location, self._endpoint(location)) for location in scope.in_store("abfss")]
@@ -82,7 +83,7 @@ class AzureIssuer:
         )
 
     def _endpoint(self, location: Location) -> ContainerEndpoint | None:
-        """The container's address; None for a location that names no account of Azure."""
+        """Returns the address of the location's container; None for a location that names no account of Azure."""
         url = f"abfss://{location.authority}/{location.path}"
         try:
             place = place_of(StoreUrl(url, "abfss", location.authority, location.path), self._config)
@@ -117,7 +118,8 @@ class AzureIssuer:
         return StorageCredential(location.uri, properties, expires_ms, REFRESH_PROPERTY)
 
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
-        """A key of the account that outlives a signature made now."""
+        """Returns a key of the account that outlives a signature made now, from memory or from Azure. Raises
+        `Unavailable`, `CredentialsRefused`."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)
@@ -158,7 +160,8 @@ class AzureIssuer:
 
 
 def read_key(response: Response, account: str) -> DelegationKey:
-    """The key in an answer. Raises `CredentialsRefused`; its message quotes no part of a key."""
+    """Reads the user delegation key in an answer of Azure. Raises `CredentialsRefused`; its message quotes no part of a
+    key."""
     if response.status != 200:
         code = response.headers.get("x-ms-error-code", "")
         raise CredentialsRefused(

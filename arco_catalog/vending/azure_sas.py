@@ -12,10 +12,10 @@ from hmac import digest
 from urllib.parse import quote
 
 VERSION = "2022-11-02"
-"""Of the service that judges the signature."""
+"""The version of the service that checks the signature."""
 READ = "rl"
 WRITE = "racwdl"
-"""Read, add, create, write, delete, list: in the order in which they must stand."""
+"""The permissions to read, add, create, write, delete and list, in the order that Azure requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DelegationKey:
 
 
 def iso_second(ms: int) -> str:
-    """A time as signatures spell it."""
+    """Returns a time in the form of signatures: UTC, with seconds."""
     return datetime.fromtimestamp(ms // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -47,8 +47,8 @@ def user_delegation_sas(
     start_ms: int,
     expires_ms: int,
 ) -> str:
-    """The query of a URL that opens a directory, given by its segments, and all in it; the whole container if there are
-    none. Only over https."""
+    """Returns the query of URLs that gives access, only over https, to all files in a directory, given by its segments,
+    or in the whole container if there are none."""
     fields = _fields(key, directory, permissions, start_ms, expires_ms)
     text = string_to_sign(fields, "/".join(["", "blob", account, container, *directory]))
     fields["sig"] = b64encode(digest(b64decode(key.value), text.encode(), "sha256")).decode()
@@ -56,7 +56,7 @@ def user_delegation_sas(
 
 
 def string_to_sign(fields: dict[str, str], resource: str) -> str:
-    """What is signed: fields in a fixed order, empty lines for those that are not there."""
+    """Returns the text to sign: the fields and the resource in a fixed order, with empty lines for missing fields."""
     first = ("sp", "st", "se")
     then = ("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "sip", "spr", "sv", "sr")
     last = ("snapshot", "ses", "rscc", "rscd", "rsce", "rscl", "rsct")

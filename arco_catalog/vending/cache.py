@@ -1,4 +1,4 @@
-"""Remembers what was vended, in this process's memory alone, for half of its lifetime."""
+"""Caches vended credentials, in this process's memory alone, for half of their lifetime."""
 
 import asyncio
 from collections import OrderedDict
@@ -19,8 +19,8 @@ class _CachedCredentials:
 
 
 class CredentialCache:
-    """At most `size` entries; the one used longest ago goes first. Requests for the same thing at the same time share
-    one look-up, and its failure, which is not remembered."""
+    """A cache of at most `size` credentials, which drops the least recently used. Concurrent requests for one key share
+    one call, and its failure, which is not cached. That there are none is cached for `none_ms`."""
 
     def __init__(self, now_ms: Callable[[], int], size: int = 4_096, none_ms: int = 60_000) -> None:
         self._now_ms = now_ms
@@ -31,7 +31,7 @@ class CredentialCache:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def get(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
-        """What is remembered under a key, or else what `issue` gives. Raises what `issue` raises."""
+        """Returns the cached credentials of a key, or else those that `issue` returns. Raises what `issue` raises."""
         kept = self._kept.get(key)
         if kept is not None and self._now_ms() < kept.until_ms:
             self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Vending as a deployment's variables have it: the catalog acts as the identity that its stores use."""
+"""Vending by a deployment's environment variables, with the identity that its stores use."""
 
 from collections.abc import Callable, Mapping
 
@@ -30,8 +30,8 @@ from storage_backends.s3.credentials import CredentialSource, credentials_of
 def configured_vending(
     environment: Mapping[str, str], runtime: Runtime, count: Callable[[Outcome], None], outbound: Outbound | None = None
 ) -> Vending:
-    """Returns the vending service with the credentials in the variables of the stores, and requests none yet. Raises
-    `ValueError` for malformed variables."""
+    """Returns the vending service with the credentials in the variables of the stores, without a request to a cloud.
+    `count` is that of `Vending`. Raises `ValueError` for malformed variables."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
     outbound = outbound or WireOutbound(runtime.sleep, runtime.random, ca_bundle)
     lifetime_s = VENDING_LIFETIME.read(environment)
@@ -57,7 +57,8 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
 
 
 def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -> StaticIssuer | None:
-    """Returns the static keys. It reads the file now, so that an error in it is reported at start-up."""
+    """Returns the issuer of static keys, None if no file is configured. The file is read once now, so that an error in
+    it is reported at start-up. Raises `ValueError`."""
     file = environment.get(VENDING_KEYS_FILE.name)
     if not file:
         return None

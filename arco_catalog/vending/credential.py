@@ -18,17 +18,19 @@ class StorageCredential:
     refresh_property: str | None
 
     def refreshed_at(self, endpoint: str | None) -> "StorageCredential":
-        """Returns the credential with the endpoint for the next one: a path below the catalog's URI, or a URL."""
+        """Returns the credential with the endpoint for the next one: a path below the catalog's URI, or a URL. Without
+        an `endpoint`, or a property for it, it stays as it is."""
         if endpoint is None or self.refresh_property is None:
             return self
         return replace(self, config={**self.config, self.refresh_property: endpoint})
 
     @property
     def json(self) -> JsonObject:
-        """The form of the specification."""
+        """The credential in the form of the specification."""
         return {"prefix": self.prefix, "config": dict(self.config)}
 
 
 def longest_first(credentials: tuple[StorageCredential, ...]) -> tuple[StorageCredential, ...]:
-    """In the order in which a client that takes the first match takes the right one."""
+    """Returns the credentials in the order of their prefixes, the longest first, so that a client that takes the first
+    match takes the right one."""
     return tuple(sorted(credentials, key=lambda credential: -len(credential.prefix)))

@@ -17,8 +17,9 @@ _DECLARATION = re.compile(
 
 
 def keys_to_delete(body: str) -> list[str]:
-    """The keys, exactly as written. Raises `Forbidden` for versions, for anything else than keys, and for whatever XML
-    has besides elements and text: entities, comments, CDATA, instructions."""
+    """Reads the keys, exactly as written. Raises `Forbidden` for a body that is too long, malformed or without keys,
+    for versions and anything else than keys, and for everything in XML besides elements and text: entities, comments,
+    CDATA, instructions."""
     try:
         raw = body.encode()
     except UnicodeEncodeError as error:

@@ -4,8 +4,8 @@ from arco_catalog.iceberg.errors import InternalError
 
 
 class CredentialsRefused(InternalError):
-    """The cloud refused to give credentials, or gave what cannot be read: an operator has to act. `code` is the
-    cloud's own word for the reason."""
+    """The cloud refused credentials or sent a malformed response, or the deployment's own credentials are missing or
+    wrong, so that an operator must act. `code` is the cloud's code for the reason, or one of ours."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

@@ -27,7 +27,7 @@ from storage_backends.wire.http1 import Response
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """The OAuth scope that a token must have to be exchanged."""
 MAX_LIFETIME_S = 3_600
-"""Of a token by which the catalog acts as another account."""
+"""The longest lifetime of a token by which the catalog acts as another account."""
 REFRESH_PROPERTY = "gcs.oauth2.refresh-credentials-endpoint"
 
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -36,16 +36,16 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class SourceTokens(Protocol):
-    """The catalog's own tokens of scope `CLOUD_PLATFORM`, as `GoogleTokens` gives them."""
+    """A source of the catalog's own tokens of scope `CLOUD_PLATFORM`, such as `GoogleTokens`."""
 
     async def expiring(self) -> ExpiringToken:
-        """Raises `StoreDenied`, `StoreUnavailable`."""
+        """Returns a token that is valid now, with its expiry. Raises `StoreDenied`, `StoreUnavailable`."""
         ...
 
 
 class GcsIssuer:
-    """Exchanges tokens in a `universe`, by default Google's. Answers to clients name an expiry after `lifetime_s` at
-    most; at Google a token is valid until the exchanged one expires."""
+    """Exchanges tokens for narrower ones in a `universe`, by default Google's. Answers to clients have an expiry after
+    `lifetime_s` at most, although Google accepts a token until the exchanged one expires."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class GcsIssuer:
         self._iam_url = iam_url or f"https://iamcredentials.{universe}"
 
     async def issue(self, config: GcpStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
-        """One credential for each group of folders that a boundary holds. Raises `Unavailable`,
+        """Returns one credential for each group of folders that fits into one boundary. Raises `Unavailable`,
         `CredentialsRefused`."""
         groups = grouped(scope.in_store("gs"))
         if not groups:
@@ -74,7 +74,8 @@ class GcsIssuer:
         return tuple([await self._downscoped(source, group, write=scope.write) for group in groups])
 
     async def _source(self, config: GcpStorage) -> ExpiringToken:
-        """The token to narrow: the catalog's own, or that of the account that it acts as."""
+        """Returns the token to narrow: the catalog's own, or that of the account that it acts as. Raises `Unavailable`,
+        `CredentialsRefused`."""
         try:
             own = await self._tokens.expiring()
         except StoreUnavailable as error:
@@ -118,7 +119,8 @@ class GcsIssuer:
 
 
 def _document(response: Response, purpose: str) -> JsonObject:
-    """The answer's JSON object. Raises `CredentialsRefused`; the message quotes only what describes an error."""
+    """Reads the JSON object in a response to a request for `purpose`. Raises `CredentialsRefused` for any other
+    response; its message quotes only the description of the error."""
     try:
         document = loads(response.body)
     except MalformedJson:
@@ -130,7 +132,7 @@ def _document(response: Response, purpose: str) -> JsonObject:
 
 
 def _error_of(document: JsonObject) -> tuple[str, str]:
-    """Code and text of an error, in OAuth's form or in that of Google's APIs."""
+    """Returns the code and the text of an error, in OAuth's form or in that of Google's APIs."""
     error = document.get("error")
     if isinstance(error, dict):
         return str(error.get("status", "")), str(error.get("message", ""))

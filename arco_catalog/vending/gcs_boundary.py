@@ -11,9 +11,9 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.locations import Location
 
 MAX_RULES = 10
-"""Of one boundary."""
+"""The limit of rules in one boundary."""
 MAX_EXPRESSION_CHARACTERS = 2_048
-"""Of one condition."""
+"""The limit of one condition in characters."""
 READ_ROLE = "inRole:roles/storage.objectViewer"
 WRITE_ROLE = "inRole:roles/storage.objectUser"
 """Reads, writes, deletes and lists objects, and sets no access rights. A boundary only narrows: the account must have
@@ -23,13 +23,13 @@ _BUCKET = re.compile(r"[a-z0-9._-]{3,222}")
 
 
 def cel_string(text: str) -> str:
-    """A text as a CEL literal: nothing in it ends the literal or begins an escape."""
+    """Returns a text as a CEL literal, escaped so that no part of it ends the literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def condition(location: Location) -> str:
-    """What is true for objects in a folder, and for a LIST of a prefix inside it. A LIST is about the bucket, whose
-    name is no object's; any other request has no prefix, which then is empty."""
+    """Returns the CEL condition that is true for objects in a folder, and for a LIST of a prefix inside it. The
+    resource of a LIST is the bucket, so its prefix is compared; for any other request the prefix is empty."""
     folder = f"{location.path}/"
     objects = cel_string(f"projects/_/buckets/{location.authority}/objects/{folder}")
     listed = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
@@ -37,7 +37,8 @@ def condition(location: Location) -> str:
 
 
 def grouped(locations: Sequence[Location]) -> list[tuple[Location, ...]]:
-    """The folders in groups that one boundary holds. One that no condition can name is left out."""
+    """Returns the folders in groups of which each fits into one boundary. Those whose condition would be too long, or
+    whose bucket has an invalid name, are left out."""
     named = [
         location
         for location in locations
@@ -47,7 +48,7 @@ def grouped(locations: Sequence[Location]) -> list[tuple[Location, ...]]:
 
 
 def access_boundary(locations: Sequence[Location], *, write: bool) -> JsonObject:
-    """The boundary for these folders, one rule for each."""
+    """Returns the boundary for these folders, with one rule for each."""
     return {
         "accessBoundary": {
             "accessBoundaryRules": [

@@ -23,20 +23,20 @@ _CONNECTIONS = 8
 
 
 class Outbound(Protocol):
-    """Sends a request and returns the response. May send it again, so the request must bear that."""
+    """Sends requests, some of them more than once, so a request must have no other effect if it is repeated."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Raises `Unavailable` if no answer comes."""
+        """Returns the response. Raises `Unavailable` if none comes."""
         ...
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Closes all connections."""
         ...
 
 
 class WireOutbound:
-    """Keeps connections to a few servers, for one event loop at a time. An answer of status 429 or 500 and above is
-    requested again, some times in all."""
+    """Keeps connections to a few servers, for one event loop at a time. A request that got no response, or one with the
+    status 429 or at least 500, is repeated, at most `ATTEMPTS` times in all."""
 
     def __init__(
         self, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float], ca_bundle: str | None = None

@@ -31,7 +31,7 @@ class Operation:
     optional: frozenset[str] = frozenset()
 
     def fits(self, method: str, on_key: bool, query: Mapping[str, str]) -> bool:
-        """Whether a request is one of these."""
+        """Whether a request is this operation: by its method, by whether it names a key, and by its parameters."""
         names = {name for name in query if not (name == "x-id" and query[name] == self.name)}
         shape = method == self.method and on_key == self.on_key
         return shape and self.required <= names <= self.required | self.optional
@@ -60,14 +60,16 @@ OPERATIONS = (
     ),
     Operation("DeleteObjects", "POST", False, True, frozenset({"delete"})),
 )
-"""All that is signed. No versions, no ACLs, no tags, no policies, and nothing that changes how an answer looks."""
+"""All operations that are signed: none on versions, ACLs, tags or policies, and none whose parameters change the form
+of the answer."""
 
 _FLAGS = frozenset({"uploads", "delete"})
 _NUMBERS = frozenset({"partNumber", "max-keys", "max-parts", "part-number-marker"})
 
 
 def operation_of(method: str, key: str, query: Mapping[str, str]) -> Operation:
-    """The operation of a request. Raises `Forbidden` for what is not signed."""
+    """Returns the operation of a request; `key` is empty for a request about the bucket. Raises `Forbidden` for a
+    request that is not signed."""
     found = [operation for operation in OPERATIONS if operation.fits(method, bool(key), query)]
     if len(found) != 1 or not all(_is_valid(name, value) for name, value in query.items()):
         about = "an object" if key else "the bucket"
@@ -91,8 +93,8 @@ def _is_valid(name: str, value: str) -> bool:
 
 
 def decoded(text: str) -> str:
-    """A part of a URL, decoded once. Raises `Forbidden` for broken escapes, for bytes that are not UTF-8, and for
-    control characters."""
+    """Returns a part of a URL, decoded once. Raises `Forbidden` for broken escapes, for bytes that are not UTF-8, and
+    for control characters."""
     if not _ESCAPES.fullmatch(text):
         raise Forbidden("Not signed: an escape in the URI is broken")
     try:
@@ -105,8 +107,8 @@ def decoded(text: str) -> str:
 
 
 def parameters_of(query: str) -> dict[str, str]:
-    """The parameters in a query string. Raises `Forbidden` for one that is there twice, or is written in a way that
-    servers read differently."""
+    """Reads the parameters in a query string. Raises `Forbidden` for a parameter that is there twice or has no name,
+    and for a query that servers read differently."""
     if "+" in query or ";" in query:  # a space or a plus; a separator or a semicolon
         raise Forbidden("Not signed: + and ; must be escaped in the query")
     read: dict[str, str] = {}
@@ -120,8 +122,9 @@ def parameters_of(query: str) -> dict[str, str]:
 
 
 def check_key(key: str) -> None:
-    """Raises `Forbidden` for a key that a proxy or server might read as another one: with empty segments, or with
-    `.` or `..`, however often it is decoded; and for the state of a catalog."""
+    """Returns if a key may be used. Raises `Forbidden` for one that is too long, that a proxy or server might read as
+    another one (with empty segments, backslashes, control characters, `.` or `..`, however often it is decoded), or
+    that is in the state of a catalog."""
     if len(key.encode()) > MAX_KEY_BYTES:
         raise Forbidden("Not signed: the key is too long")
     segments = key.removesuffix("/").split("/")

@@ -12,7 +12,7 @@ from arco_catalog.state.locations import Location
 from arco_catalog.vending.storage_config import AwsStorage
 
 MAX_POLICY_CHARACTERS = 2_048
-"""Of an inline session policy, as it is sent."""
+"""The limit of an inline session policy, as it is sent, in characters."""
 
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{3,63}")
 _SPECIAL = re.compile(r"[*?$]")
@@ -21,23 +21,25 @@ _WRITE = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:List
 
 
 def literal(text: str) -> str:
-    """A text as a policy spells it where `*`, `?` and `$` have a meaning: in ARNs, and in the values of StringLike."""
+    """Returns a text with `*`, `?` and `$` escaped, for the places of a policy where they have a meaning: in ARNs, and
+    in the values of StringLike."""
     return _SPECIAL.sub(lambda found: f"${{{found[0]}}}", text)
 
 
 def can_be_named(location: Location, config: AwsStorage) -> bool:
-    """Whether a policy can name this folder and nothing besides. Stores other than Amazon's are not known to read the
-    escapes: what would need one there gets no credentials, rather than wider ones."""
+    """Whether a policy can name this folder and nothing besides. Other stores than Amazon's may not read the escapes,
+    so a location that needs one there gets no credentials, rather than wider ones."""
     if not _BUCKET.fullmatch(location.authority):
         return False
     return config.is_amazon or not ("*" in location.path or "?" in location.path or "${" in location.path)
 
 
 def session_policy(locations: Sequence[Location], config: AwsStorage, *, write: bool) -> str:
-    """The policy that opens these folders, in ASCII: the parameter takes no characters above U+00FF.
+    """Returns the policy that gives access to these folders, to read them or also to write them, in ASCII: the
+    parameter takes no characters above U+00FF.
 
-    A LIST needs a prefix inside: StringLike, since StringEquals would allow only one. Each folder ends in a slash, so
-    that `table` does not open `table2`.
+    A LIST must have a prefix inside one of them, which StringLike expresses, because StringEquals would allow one
+    prefix only. Each folder ends in a slash, so that `table` does not give access to `table2`.
     """
     spell = literal if config.is_amazon else str
     arn = f"arn:{config.partition}:s3:::"
@@ -63,8 +65,8 @@ def session_policy(locations: Sequence[Location], config: AwsStorage, *, write: 
 
 
 def grouped(locations: Sequence[Location], config: AwsStorage, *, write: bool) -> list[tuple[Location, ...]]:
-    """The folders, all together if one policy holds them, else each alone. One whose own policy is too long is left
-    out."""
+    """Returns the folders in groups of which each fits into one policy: all together if possible, else each alone.
+    Those that no policy can name, or whose own policy is too long, are left out."""
     named = tuple(location for location in locations if can_be_named(location, config))
     if not named:
         return []
@@ -78,7 +80,8 @@ def _fits(locations: Sequence[Location], config: AwsStorage, write: bool) -> boo
 
 
 def _kms(config: AwsStorage, *, write: bool) -> list[object]:
-    """Reading needs the keys that data may be encrypted with, writing the current one."""
+    """Returns the statements for encryption keys: reading needs all keys that data may be encrypted with, writing the
+    current one. Returns no statement if the store has no KMS, or no keys are configured."""
     keys = list(dict.fromkeys(key for key in (config.current_kms_key, *config.allowed_kms_keys) if key))
     if config.kms_unavailable or not keys:
         return []

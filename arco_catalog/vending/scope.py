@@ -17,7 +17,7 @@ class Scope:
 
     @classmethod
     def of(cls, locations: Sequence[Location], *, write: bool) -> "Scope":
-        """The scope of these folders, without those that lie in another of them."""
+        """Returns the scope of these folders, without those that lie in another of them."""
         return cls(tuple(outermost(locations)), write)
 
     def in_own_buckets(self, owns: Callable[[Location], bool]) -> "Scope":
@@ -26,7 +26,7 @@ class Scope:
         return Scope(tuple(kept), self.write)
 
     def in_store(self, scheme: str) -> tuple[Location, ...]:
-        """The folders that can be vended in a cloud: a whole bucket cannot, nor the state of a catalog, even if a
+        """Returns the folders with this scheme that can be vended: never a whole bucket or a catalog's state, even if a
         request names them by mistake."""
         return tuple(
             location
@@ -36,8 +36,9 @@ class Scope:
 
 
 def common_folder(locations: Sequence[Location]) -> str:
-    """The prefix under which a client finds the credential for all of these folders. It limits where the client uses
-    the credential, not its access. It has no slash at the end: engines list a folder by its bare name, too."""
+    """Returns the prefix under which a client finds the credential for all of these folders, which must not be empty.
+    It limits where the client uses the credential, not its access. It has no slash at the end: engines list a folder by
+    its bare name, too."""
     if len(locations) == 1:
         return locations[0].uri
     first = locations[0]

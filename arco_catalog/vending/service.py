@@ -1,4 +1,4 @@
-"""The one door to this room: credentials for a scope, and signatures for single requests."""
+"""The service that vends credentials for a scope, and signatures for single requests."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
-    """What became of a request to a cloud, for a counter."""
+    """The outcome of a request for credentials, for a counter."""
 
     ISSUED = "issued"
     NONE = "none"
@@ -38,13 +38,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """Who gives credentials for each cloud; None where the deployment has no access to it.
+    """The issuers of credentials for each cloud; None where the deployment has no access to it.
 
-    `static` has keys of stores without STS. `signer` is the key that signs single requests to S3 where no key can be
-    had that opens one table alone; `signer_of_amazon` is whether it is for Amazon's S3. `strict_signatures` is the
-    operator's word that the store refuses `x-amz-` headers that are not signed, and bodies that have not the signed
-    hash, as Amazon's does. Without it, that key signs no PUT and no DeleteObjects: on MinIO, a client could make the
-    first a copy of any object, and the second delete any.
+    `static` has keys of stores without STS. `signer` is the source of the key that signs single requests to S3 if no
+    key can be had that gives access to one table alone; `signer_of_amazon` is whether it is for Amazon's S3.
+    `strict_signatures` is whether, as the operator has confirmed, the store refuses `x-amz-` headers that are not
+    signed, and bodies without the signed hash, as Amazon's does. Otherwise that key signs no PUT and no DeleteObjects
+    for stores other than Amazon's: on MinIO, a client could make a PUT copy any object, and a DeleteObjects delete any.
     """
 
     s3: StsIssuer | None = None
@@ -58,8 +58,8 @@ class Issuers:
 
 class Vending:
     """Vends for any number of catalogs. `count` is called with the outcome of each request to a cloud, which the cache
-    did not spare, and of each for static keys; `now_ms` is the clock. `outbound` is closed with it. `policy` is what
-    storage configurations may have it do now, whatever they might when they were written."""
+    did not avoid, and of each for static keys; `now_ms` is the clock. `close` closes `outbound`. `policy` is what
+    storage configurations may make the service do now, whatever was allowed when they were written."""
 
     def __init__(
         self,
@@ -105,8 +105,9 @@ class Vending:
     async def sign(
         self, config: StorageConfig, scope: Scope, entity: str, principal: str, request: SignRequest
     ) -> SignedRequest:
-        """The request with a signature, by keys that open the scope alone if the cloud gives such. Raises `Forbidden`
-        for what the scope does not allow, `Unavailable`, `CredentialsRefused`."""
+        """Returns the request with a signature, by keys that give access to the scope alone if the cloud issues such
+        keys, else by the deployment's own. Raises `Forbidden` for a request that the scope does not allow or that no
+        key may sign, `Unavailable`, `CredentialsRefused`."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: this catalog signs no requests")
         if not self._allows(config):
@@ -116,14 +117,15 @@ class Vending:
         return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Closes all connections."""
         if self._outbound is not None:
             await self._outbound.close()
 
     async def _issued(
         self, config: StorageConfig, scope: Scope, entity: str, principal: str
     ) -> tuple[StorageCredential, ...]:
-        """Credentials of a cloud, remembered for these rights."""
+        """Returns the credentials of a cloud, from the cache or issued now. Raises `Unavailable`,
+        `CredentialsRefused`."""
         key = (config, scope, entity, principal)  # the principal's name is in the session's
         return await self._cache.get(key, lambda: self._counted(self._ask(config, scope, principal)))
 
@@ -138,7 +140,8 @@ class Vending:
     async def _narrow_keys(
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
-        """Keys that open the folders of a request and nothing outside of the scope; None if there are none."""
+        """Returns keys that give access to the folders of a request and to nothing outside of the scope; None if there
+        are none. Raises `Forbidden` for a request that would need more than one credential."""
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)

@@ -1,4 +1,4 @@
-"""A request that a client wants signed, and the answer (Iceberg REST specification, `RemoteSignRequest` and
+"""A request that a client sends for signing, and the answer (Iceberg REST specification, `RemoteSignRequest` and
 `RemoteSignResult`)."""
 
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ _METHODS = ("PUT", "GET", "HEAD", "POST", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class SignRequest:
-    """Names of headers are in lower case. `body` is only there where the body has to be judged."""
+    """A request to sign. Names of headers are in lower case. `body` is given only for requests whose body is checked,
+    None otherwise."""
 
     region: str
     uri: str
@@ -25,7 +26,7 @@ class SignRequest:
 
     @classmethod
     def parse(cls, document: JsonValue) -> "SignRequest":
-        """Reads a request. Raises `BadRequest`."""
+        """Reads a request to sign. Raises `BadRequest`."""
         if not isinstance(document, dict):
             raise BadRequest("A request to sign must be an object")
         if document.get("provider") not in (None, "s3"):
@@ -41,7 +42,7 @@ class SignRequest:
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """The URI to send the request to, and the headers to add to it. Those that it has already are not repeated: some
+    """The URI to send the request to, and the headers to add to it, without those that the request has already: some
     clients would send them twice."""
 
     uri: str
@@ -49,7 +50,7 @@ class SignedRequest:
 
     @property
     def json(self) -> JsonObject:
-        """The form of the specification."""
+        """The signed request in the form of the specification."""
         return {"uri": self.uri, "headers": {name: [value] for name, value in self.headers.items()}}
 
 

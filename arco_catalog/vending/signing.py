@@ -1,8 +1,8 @@
 """Remote signing: signs single requests to S3, if they do no more than the scope allows.
 
-What is signed is written anew from what was understood, so that the server reads what was checked. A client may add
+The signed request is written anew from the parsed one, so that the server reads what was checked. A client may add
 headers after it got a signature, or send another body. S3 refuses an `x-amz-` header that is not signed, and a body
-that has not the signed hash. Others may not: MinIO copies any object that the signing key may read if
+without the signed hash. Other stores may not: MinIO copies any object that the signing key may read if
 `x-amz-copy-source` is added to a PUT, and deletes the keys of another body of DeleteObjects. So the signer uses keys
 that give access to the scope alone, where there are such keys (service.py).
 
@@ -52,7 +52,8 @@ _TRACING = frozenset({"x-amzn-trace-id", "x-request-id"})
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a request goes. `base` is what stands in front of the key in the path."""
+    """The bucket and key that a request is about. `base` is the part of the path in front of the key; `key` is empty
+    for a request about the bucket."""
 
     scheme: str
     authority: str
@@ -63,7 +64,8 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request that a scope allows, as it is signed. `locations` are the folders that it is about."""
+    """A request that a scope allows, as it is signed. `locations` are the folders that it is about, `given` the names
+    of the headers that the client sent, and `bucket_in_host` is whether the host names the bucket."""
 
     operation: str
     method: str
@@ -80,12 +82,13 @@ class CheckedRequest:
 
     @property
     def could_become_another(self) -> bool:
-        """Whether it would be about other keys, too, if a client changed it where a careless server does not check."""
+        """Whether a client could change the signed request to one about other keys, on a server that accepts headers
+        and bodies which are not signed."""
         return self.method == "PUT" or self.operation == "DeleteObjects"
 
 
 def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> CheckedRequest:
-    """The request, if it is one that the scope allows. Raises `Forbidden`."""
+    """Returns the request to sign, if the scope allows it. Raises `Forbidden` otherwise."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
         raise Forbidden(f"Not signed: the region is {region}")
@@ -118,7 +121,7 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
 
 
 def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> SignedRequest:
-    """The request with a signature."""
+    """Returns the request with a signature by these credentials."""
     answer = signed(
         credentials,
         SigningScope(checked.region),
@@ -135,8 +138,8 @@ def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> Sign
 
 
 def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:
-    """Place and parameters of a URI. Raises `Forbidden` unless it is at the catalog's endpoint, in a bucket of the
-    scope."""
+    """Reads the place and the parameters of a URI. Raises `Forbidden` unless it is at the catalog's endpoint, in a
+    bucket of the scope."""
     match = _URI.fullmatch(uri)
     if match is None:
         raise Forbidden("Not signed: the URI is not one of S3")
@@ -157,9 +160,9 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
 
 
 def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:
-    """Scheme and host under which a bucket is reached, and whether the bucket is named by the host. A server of one's
-    own that does not support buckets in hosts would take the first segment of the key for the bucket, so its support
-    must be configured (`pathStyleAccess: false`)."""
+    """Returns each scheme and host under which a bucket is reached, with whether the host names the bucket; empty for
+    an endpoint with a path. Another server than Amazon's may not support buckets in hosts, and then take the first
+    segment of the key for the bucket, so the support must be configured (`pathStyleAccess: false`)."""
     if config.endpoint:
         parts = urlsplit(config.endpoint)
         authority = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
@@ -179,8 +182,8 @@ def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]
 
 
 def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location:
-    """The folder that a key, or the prefix of a LIST, is inside: it begins with the folder and a slash. Raises
-    `Forbidden`."""
+    """Returns the folder that contains a key, or the prefix of a LIST, which must begin with the folder and a slash.
+    Raises `Forbidden` if there is none, or as `check_key` does."""
     check_key(key)
     for location in locations:
         if location.authority == bucket and key.startswith(f"{location.path}/"):
@@ -189,7 +192,7 @@ def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
-    """The headers that are signed. Raises `Forbidden` for one that would change what the request does."""
+    """Returns the headers to sign. Raises `Forbidden` for one that would change the meaning of the request."""
     kept: dict[str, str] = {}
     for name, values in given.items():
         value = ",".join(values)
@@ -212,15 +215,16 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
 
 
 def _keys_of(body: str | None) -> list[str]:
-    """The keys that DeleteObjects deletes. Raises `Forbidden`."""
+    """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and as `keys_to_delete` does."""
     if body is None:
         raise Forbidden("Not signed: DeleteObjects is only signed with its body")
     return keys_to_delete(body)
 
 
 def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
-    """The hash that binds a signature to the body that was shown. Raises `Forbidden`: CRC and MD5 don't bind, since
-    another body with the same one can be made."""
+    """Returns the hash to sign: the SHA-256 of the body, or `UNSIGNED` if a signed checksum header has that SHA-256, so
+    that the signature is for this body only. Raises `Forbidden` if the headers have another hash, or only a CRC or MD5,
+    for which another body can be made."""
     digest = sha256(body.encode())
     given = headers.get("x-amz-content-sha256", digest.hexdigest())
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()

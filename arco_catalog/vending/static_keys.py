@@ -1,8 +1,7 @@
-"""Keys of S3 stores without STS, given to engines as they are.
+"""Keys of S3 stores without STS, which engines get as they are.
 
-Such a key gives access to all of its prefix and does not expire, with any expiry in the answer: no store limits it to a
-table. So an operator must enable it explicitly, and the catalog vends it only if it owns the whole prefix. A file has
-them:
+Such a key gives access to all of its prefix, and does not expire, whatever expiry the answer has. So an operator must
+enable it explicitly, and the catalog vends it only if it owns the whole prefix. The keys are in a file:
 
     [{"prefix": "s3://sales", "opens-whole-prefix": true,
       "reader": {"access-key-id": "...", "secret-access-key": "..."}, "writer": {...}}]
@@ -23,7 +22,7 @@ from arco_catalog.vending.storage_config import AwsStorage
 from storage_backends.s3.signature import Credentials
 
 MAX_BYTES = 1 << 20
-"""Of a file of keys."""
+"""The limit of a file of keys in bytes."""
 
 _CONSENT = "opens-whole-prefix"
 _KEY_FIELDS = ("access-key-id", "secret-access-key")
@@ -31,19 +30,20 @@ _KEY_FIELDS = ("access-key-id", "secret-access-key")
 
 @dataclass(frozen=True, slots=True)
 class StaticKeys:
-    """The keys of one prefix, which is a bucket or a folder; None where there is none."""
+    """The keys of one prefix, which is a bucket or a folder. One of the two keys may be None."""
 
     prefix: Location
     reader: Credentials | None
     writer: Credentials | None
 
     def key(self, *, write: bool) -> Credentials | None:
-        """The key for these rights. A writer without one of its own gets the reader's; a reader never the writer's."""
+        """Returns the key for these rights: for writing the writer's, or the reader's if there is none; for reading the
+        reader's only, None if there is none."""
         return self.writer or self.reader if write else self.reader
 
 
 def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
-    """The keys in a file. Raises `ValueError`, which quotes none of them."""
+    """Reads the keys in a file. Raises `ValueError`, which quotes none of them."""
     try:
         document = loads(body)
     except MalformedJson:
@@ -57,15 +57,16 @@ def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
 
 
 def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys | None:
-    """The keys of the longest prefix that a location lies in, by its letters."""
+    """Returns the keys of the longest prefix that contains a location as written, without decoding; None if there is
+    none."""
     around = [each for each in keys if location.written_below(each.prefix)]
     return max(around, key=lambda each: len(each.prefix.segments), default=None)
 
 
 class StaticIssuer:
-    """Vends the keys in a file. Answers name an expiry, so that clients request them again, and a principal without the
-    right is then refused. This expiry moves twice a lifetime; then the file is read again, so keys are replaced
-    without a restart."""
+    """Vends the keys in a file. Answers have an expiry, so that clients request the keys again, and a principal that
+    has lost the right is then refused. The file is read again twice in each lifetime, so keys are replaced without a
+    restart."""
 
     def __init__(self, file: str, now_ms: Callable[[], int], lifetime_s: int) -> None:
         self._file = Path(file)

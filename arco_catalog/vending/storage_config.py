@@ -1,4 +1,4 @@
-"""How a catalog's storage is reached: what the management API calls its `storageConfigInfo`.
+"""How a catalog's storage is reached, which the management API calls `storageConfigInfo`.
 
 Source: Polaris management API, `StorageConfigInfo`, `AwsStorageConfigInfo`, `GcpStorageConfigInfo`,
 `AzureStorageConfigInfo`, `FileStorageConfigInfo`.
@@ -39,25 +39,26 @@ class AwsStorage:
 
     @property
     def assumes_role(self) -> bool:
-        """Whether the catalog has a role that an STS gives keys of."""
+        """Whether the catalog has a role, and its store an STS that issues keys of it."""
         return self.role_arn is not None and not self.sts_unavailable
 
     @property
     def partition(self) -> str:
-        """That of the role: `aws`, `aws-cn`, `aws-us-gov`."""
+        """The partition of the role: `aws`, `aws-cn` or `aws-us-gov`; `aws` without a role, or with one of another
+        store."""
         match = _ROLE.fullmatch(self.role_arn or "")
         return match[1] if match and match[1].startswith("aws") else "aws"
 
     @property
     def is_amazon(self) -> bool:
-        """Whether Amazon itself judges policies: others don't know all of their language."""
+        """Whether all endpoints are Amazon's, as without any: other stores don't read all of the policy language."""
         named = (self.endpoint, self.endpoint_internal, self.sts_endpoint)
         hosts = [urlsplit(url).hostname or "" for url in named if url]
         return all(re.search(r"\.(amazonaws\.(com|com\.cn|eu)|api\.aws)$", host) for host in hosts)
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What every client needs to know of the store, secrets aside (Iceberg, `S3FileIOProperties` and
+        """The properties by which every client reaches the store, without secrets (Iceberg, `S3FileIOProperties` and
         `AwsClientProperties`; PyIceberg and DuckDB read `s3.region`, too)."""
         named = {
             "client.region": self.region,
@@ -70,7 +71,8 @@ class AwsStorage:
 
 @dataclass(frozen=True, slots=True)
 class GcpStorage:
-    """Google Cloud Storage. `service_account` is the one that the catalog acts as when it vends; None: its own."""
+    """Google Cloud Storage. `service_account` is the account that the catalog acts as when it vends; None for its
+    own."""
 
     service_account: str | None = None
 
@@ -105,7 +107,7 @@ StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage
 
 
 def parse_storage_config(document: JsonObject) -> StorageConfig:
-    """The configuration in a `storageConfigInfo`. Unknown fields are left alone. Raises `BadRequest`."""
+    """Reads the configuration in a `storageConfigInfo`. Unknown fields are ignored. Raises `BadRequest`."""
     match document.get("storageType"):
         case "S3":
             return _aws(document)

@@ -33,13 +33,14 @@ class StoragePolicy:
 
     @classmethod
     def of(cls, endpoints: Iterable[str], identities: Iterable[str] = ANY) -> "StoragePolicy":
-        """Raises `ValueError` for an endpoint that is no URL."""
+        """Returns the policy with these endpoints and patterns of identities; without patterns, all identities are
+        allowed. Raises `ValueError` for an endpoint that is no URL."""
         return cls(frozenset(map(_normal, endpoints)), tuple(identities) or ANY)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StoragePolicy":
-        """What the operator lists, and the endpoint of the server's own store. Raises `ValueError`, which names the
-        variable."""
+        """Returns the policy with the endpoints and identities that the operator lists, and the endpoints of the
+        server's own store. Raises `ValueError`, which names the variables."""
         own = [url for name in _OWN_ENDPOINTS if (url := environment.get(name))]
         try:
             return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))
@@ -47,7 +48,8 @@ class StoragePolicy:
             raise ValueError(f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}") from error
 
     def check(self, config: StorageConfig) -> None:
-        """Raises `BadRequest` for an endpoint or an identity that the operator does not allow."""
+        """Returns if the operator allows the endpoints and the identity of a configuration. Raises `BadRequest`
+        otherwise."""
         match config:
             case AwsStorage():
                 self._check_endpoints(config)
@@ -56,9 +58,9 @@ class StoragePolicy:
                 self._check_identity("gcsServiceAccount", config.service_account)
 
     def check_use(self, config: StorageConfig) -> None:
-        """Raises `BadRequest` for a configuration by which no request may be sent: one that `check` refuses, or a role
-        of a region that is none of Amazon's, and no endpoint. A catalog may have such a configuration, as Polaris's
-        may."""
+        """Returns if requests may be sent by a configuration. Raises `BadRequest` for one that `check` refuses, and for
+        a role in a region that is none of Amazon's without an endpoint. A catalog may have such a configuration, as in
+        Polaris."""
         self.check(config)
         if not isinstance(config, AwsStorage) or config.role_arn is None:
             return
@@ -90,7 +92,7 @@ class StoragePolicy:
 
 
 def _amazons(region: str) -> frozenset[str]:
-    """Amazon's endpoints in a region; none for what is no region of Amazon's."""
+    """Returns Amazon's endpoints in a region; none if the region is not one of Amazon's."""
     if not _AMAZON_REGION.fullmatch(region):
         return frozenset()
     names = [f"{service}.{region}" for service in _AMAZON_SERVICES] + (["s3"] if region == DEFAULT_REGION else [])
@@ -105,7 +107,8 @@ def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
 
 
 def _normal(url: str) -> str:
-    """The one spelling of a URL's scheme, host, port and path. Raises `ValueError`."""
+    """Returns the normal form of a URL's scheme, host, port and path, by which URLs are compared. Raises
+    `ValueError`."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc):
         raise ValueError(f"expected http(s)://host[:port], got {url!r}")

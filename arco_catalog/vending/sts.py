@@ -1,4 +1,4 @@
-"""Credentials for S3: the catalog's role, assumed with a session policy.
+"""Credentials for S3, of the catalog's role that is assumed with a session policy.
 
 Sources: STS API reference, `AssumeRole`, "Common errors"; Iceberg, `S3FileIOProperties`, `AwsClientProperties`,
 `VendedCredentialsProvider`.
@@ -28,7 +28,7 @@ from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.http1 import Response
 
 MIN_LIFETIME_S = 900
-"""What STS gives at least."""
+"""The shortest lifetime that STS accepts."""
 REFRESH_PROPERTY = "client.refresh-credentials-endpoint"
 
 _TOO_LARGE = "PackedPolicyTooLarge"
@@ -40,7 +40,7 @@ _SECRET = re.compile(r"[\x21-\x7e]{1,16384}")
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """What STS answered."""
+    """The keys of a session, as STS returned them."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -49,8 +49,8 @@ class SessionKeys:
 
 
 class StsIssuer:
-    """Assumes the roles of catalogs as the identity that `credentials` gives. It requests `lifetime_s`, or the minimum
-    of STS; answers to clients name the earlier of this lifetime's end and the expiry of STS."""
+    """Assumes the roles of catalogs with the identity of `credentials`. It requests `lifetime_s`, or the minimum of STS
+    if that is longer; answers to clients have the end of `lifetime_s` as expiry, or that of STS if it is earlier."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class StsIssuer:
         self._lifetime_s = lifetime_s
 
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
-        """One credential for all folders where one policy holds them, else one for each; none without a role or an STS.
-        Raises `Unavailable`, `CredentialsRefused`."""
+        """Returns one credential for all folders if they fit into one policy, else one for each; none without a role or
+        an STS. Raises `Unavailable`, `CredentialsRefused`."""
         if not config.assumes_role:
             return ()
         issued: list[StorageCredential] = []
@@ -120,15 +120,15 @@ class StsIssuer:
 
 
 def session_keys(credential: StorageCredential) -> Credentials:
-    """The keys in a credential for S3."""
+    """Returns the keys in a credential for S3 that has a session token."""
     names = ("access-key-id", "secret-access-key", "session-token")
     access, secret, token = (credential.config[f"s3.{name}"] for name in names)
     return Credentials(access, secret, token)
 
 
 def sts_url(config: AwsStorage) -> str:
-    """Where the role is assumed: an endpoint that was configured, S3-compatible stores having one for both, or that of
-    the region."""
+    """Returns the URL at which the role is assumed: a configured endpoint (S3-compatible stores have one for S3 and
+    STS), or Amazon's in the region."""
     configured = config.sts_endpoint or config.endpoint_internal or config.endpoint
     if configured and (config.sts_endpoint or not config.is_amazon):
         return configured if urlsplit(configured).path else f"{configured}/"
@@ -137,8 +137,9 @@ def sts_url(config: AwsStorage) -> str:
 
 
 def session_name(principal: str) -> str:
-    """Who the session is for, as CloudTrail shows it: 2 to 64 characters of a few kinds. Where characters had to be
-    replaced, or a name ends like one of these, a digest keeps two principals apart."""
+    """Returns the name of a principal's session, as CloudTrail shows it: at most 64 characters of a few kinds. If
+    characters were replaced or cut off, or the name ends like one with a digest, a digest is appended, so that two
+    principals have different names."""
     name = f"arco-{_NOT_IN_A_SESSION_NAME.sub('-', principal)}"
     if name == f"arco-{principal}" and len(name) <= 64 and not _LIKE_A_DIGEST.fullmatch(name):
         return name
@@ -146,9 +147,9 @@ def session_name(principal: str) -> str:
 
 
 def read_answer(response: Response, role: str) -> SessionKeys:
-    """The keys in an answer of AssumeRole. Raises `CredentialsRefused` for a refusal and for anything else than the
-    document that the API describes, `Unavailable` for a passing failure. Messages quote nothing of an answer that may
-    hold a secret."""
+    """Reads the keys in an answer of AssumeRole; `role` is named in errors. Raises `CredentialsRefused` for an error
+    and for anything else than the document that the API describes, `Unavailable` for a passing failure. Messages quote
+    nothing of an answer that may hold a secret."""
     root = _parsed(response.body)
     if response.status != 200:
         code, message = (_find(root, name) for name in ("Code", "Message"))
@@ -186,7 +187,8 @@ def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys
 
 
 def _parsed(body: bytes) -> ElementTree.Element | None:
-    """The document, None if it is none. One that declares entities is refused: it could expand to anything."""
+    """Reads an XML document; None if it is malformed or contains `<!`, by which a declared entity could expand to
+    anything."""
     if b"<!" in body:
         return None
     try:
