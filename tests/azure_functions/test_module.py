@@ -106,10 +106,10 @@ def test_the_package_holds_libraries_for_the_python_that_is_deployed() -> None:
     assert {platform.python for platform in PLATFORMS} == {version}
 
 
-def test_alerts_look_for_what_the_reconciler_and_the_worker_log() -> None:
+def test_alerts_search_for_what_requests_the_reconciler_and_the_worker_log() -> None:
     query = TEXTS["monitoring.tf"]
-    names = ("reconcile", "tasks", "collection")
-    lines = (PROJECT / "arco_catalog" / "telemetry" / f"{name}_line.py" for name in names)
+    names = ("reconcile_line", "tasks_line", "collection_line", "request_log")
+    lines = (PROJECT / "arco_catalog" / "telemetry" / f"{name}.py" for name in names)
     line = "".join(file.read_text() for file in lines)
 
     for name in re.findall(r"line\.(\w+)", query):
