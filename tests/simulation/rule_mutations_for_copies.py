@@ -1,8 +1,9 @@
 """The code with one rule on copies and restored catalogs left out: drawn programs must find each
 (docs/recovery.md#copies)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -24,15 +25,32 @@ def forget_copies(within: pytest.MonkeyPatch) -> None:
     within.setattr(RegistryState, "copy_of", property(lambda head: None))
 
 
-def forget_copies_in_purges(copies: pytest.MonkeyPatch) -> None:
-    run = executor._Purge.run
+class CopiesForgotten:
+    """The registry shows no copy while any step is within `forgetting`. Steps of several processes run concurrently: a
+    patch in each would be undone in the wrong order, and stay."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._depth = 0
+        show = cast(property, RegistryState.__dict__["copy_of"]).__get__
+        patch.setattr(RegistryState, "copy_of", property(lambda head: None if self._depth else show(head)))
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+
+def forget_copies_in_purges(patch: pytest.MonkeyPatch) -> None:
+    run, copies = executor._Purge.run, CopiesForgotten(patch)
 
     async def unaware(purge: "executor._Purge") -> TaskResult:
-        with pytest.MonkeyPatch.context() as within:
-            forget_copies(within)
+        with copies.forgetting():
             return await run(purge)
 
-    copies.setattr(executor._Purge, "run", unaware)
+    patch.setattr(executor._Purge, "run", unaware)
 
 
 def a_copy_that_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
@@ -57,9 +75,10 @@ def a_purge_that_goes_on_in_a_copy(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_commit_to_a_copy_that_cleans(patch: pytest.MonkeyPatch) -> None:
+    copies = CopiesForgotten(patch)
+
     async def unaware(session: Session, entity: str, files: Sequence[Location]) -> None:
-        with pytest.MonkeyPatch.context() as within:
-            forget_copies(within)
+        with copies.forgetting():
             await cleaning.remove_old_files(session, entity, files)
 
     patch.setattr(writing, "remove_old_files", unaware)

@@ -7,6 +7,7 @@ import pytest
 
 from arco_catalog.protocol import decisions, evidence
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
@@ -56,16 +57,21 @@ def members_sent_past_their_deadline(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_registry_not_fenced_for_unfinished_markers(patch: pytest.MonkeyPatch) -> None:
-    rightly = markers._fence
+    rightly, depth = markers._fence, 0
 
     async def fence(run: Run, closed: Sequence[markers.Marker]) -> bool:
-        async def leave(state: State, runtime: Runtime) -> None:
-            return None
-
-        with pytest.MonkeyPatch.context() as within:
-            within.setattr(markers, "fence_registry", leave)
+        nonlocal depth
+        depth += 1  # collections run concurrently: a patch in each would be undone in the wrong order
+        try:
             return await rightly(run, closed)
+        finally:
+            depth -= 1
 
+    async def leave(state: State, runtime: Runtime) -> None:
+        if not depth:
+            await fence_registry(state, runtime)
+
+    patch.setattr(markers, "fence_registry", leave)
     patch.setattr(markers, "_fence", fence)
 
 
