@@ -27,6 +27,7 @@ SELDOM: Mapping[str, float] = {
     f"POST {ROLE}/grants": 0.05,  # it must be held
     f"POST {ROLE.removesuffix('/{catalogRoleName}')}": 0.1,  # under a name that is free, and that it may have
     f"POST {MANAGEMENT_BASE}/catalogs": 0.1,  # under a name and in a place that are free
+    f"DELETE {MANAGEMENT_BASE}/catalogs/{{catalogName}}": 0.1,  # one that is empty
     f"PUT {MANAGEMENT_BASE}/principals/{{principalName}}/principal-roles": 0.1,  # one that it has not
     f"POST {MANAGEMENT_BASE}/principals/{{principalName}}/rotate": 0.1,  # its own
 }

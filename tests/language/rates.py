@@ -47,14 +47,16 @@ def product_words() -> tuple[int, Counter[str]]:
     return sum(text.lines for text in texts), words
 
 
+def odd_from(word: str, lines: int) -> float:
+    """Uses of a word in a thousand of these many lines, from which it is odd."""
+    their_lines, theirs = compared()
+    return 1000 * max(MIN_USES / lines, FACTOR * theirs.get(word, 0) / their_lines)
+
+
 def odd_rates(lines: int, words: Mapping[str, int]) -> dict[str, float]:
     """Uses in a thousand lines of each word that is frequent here, rare in the compared libraries, and no term."""
-    their_lines, theirs = compared()
     return {
-        word: round(uses / lines * 1000, 2)
+        word: round(rate, 2)
         for word, uses in words.items()
-        if uses >= MIN_USES
-        and uses / lines > FACTOR * theirs.get(word, 0) / their_lines
-        and not is_term(word)
-        and word not in FRAGMENTS
+        if (rate := uses / lines * 1000) >= odd_from(word, lines) and not is_term(word) and word not in FRAGMENTS
     }

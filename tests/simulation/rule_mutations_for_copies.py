@@ -43,14 +43,14 @@ class CopiesForgotten:
             self._depth -= 1
 
 
-def forget_copies_in_purges(patch: pytest.MonkeyPatch) -> None:
-    run, copies = executor._Purge.run, CopiesForgotten(patch)
+def forget_copies_in_purges(within: pytest.MonkeyPatch) -> None:
+    run, copies = executor._Purge.run, CopiesForgotten(within)
 
     async def unaware(purge: "executor._Purge") -> TaskResult:
         with copies.forgetting():
             return await run(purge)
 
-    patch.setattr(executor._Purge, "run", unaware)
+    within.setattr(executor._Purge, "run", unaware)
 
 
 def a_copy_that_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
