@@ -1,7 +1,7 @@
 """Garbage of runs: collected before the next one, when it is small and still in the processor's caches.
 
 A run leaves thousands of objects in cycles. To find them Python's collector goes through everything that was ever
-imported, again and again: `collecting_new_garbage_alone` has it look at what is new.
+imported, again and again: `collecting_new_garbage_alone` leaves that out.
 """
 
 import gc
@@ -14,16 +14,18 @@ MANY = 200_000
 
 @contextmanager
 def collecting_new_garbage_alone() -> Iterator[None]:
-    """Leaves garbage to `collect`, and to the end."""
+    """Leaves what there is now out of collections, until the end."""
     threshold = gc.get_threshold()
     gc.set_threshold(MANY, 10, 10)
+    gc.collect()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         gc.set_threshold(*threshold)
-        gc.collect()
 
 
 def collect() -> None:
-    """Collects what the run before left. What is still in use then is old for the next collection."""
-    gc.collect(1)
+    """Collects what the run before left."""
+    gc.collect()
