@@ -13,7 +13,6 @@ from tests.simulation.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
     CRASH_LATE,
-    DELAY,
     LOST_ANSWER,
     NO_FAULTS,
     Fault,
@@ -103,7 +102,12 @@ CASES: list[tuple[Mutation, Scenario, Sequence[Fault], Sequence[str]]] = [
     ),
     (bugs.decisions_before_their_intents, collecting.a_collector_beside_transactions, (CRASH_AFTER,), CLIENTS),
     (bugs.segments_that_a_page_needs, collecting.a_collector_beside_a_listing, (), ()),
-    (bugs.commits_of_a_head_that_has_not_moved, collecting.a_hasty_collector_beside_creates, (DELAY,), CLIENTS),
+    (
+        bugs.commits_of_a_head_that_has_not_moved,
+        collecting.a_hasty_collector_beside_one_create,
+        (CRASH_LATE,),
+        CLIENTS,
+    ),
     (bugs.views_before_they_are_forgotten, collecting.a_collector_beside_a_view, (), ()),
     (bugs.tasks_that_have_not_ended, purging_beside_collections.a_purge_beside_a_collector, (), ()),
     (
