@@ -82,7 +82,7 @@ app = func.FunctionApp(
 @app.function_name("api")
 @app.route(route="{*path}", methods=[*func.HttpMethod])
 async def api(req: func.HttpRequest) -> func.HttpResponse:
-    """Respond to a request of the Iceberg REST API, or of a realm's management API."""
+    """Responds to a request of the Iceberg REST API, or of a realm's management API."""
     answer = await respond(await _app(), req, _endpoint)
     return func.HttpResponse(answer.body, status_code=answer.status, headers=dict(answer.headers))
 
@@ -90,8 +90,8 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Reconcile all catalogs for at most `RUN_MS`, and log the counts. An error is raised, so that the platform counts
-    the run as failed."""
+    """Reconciles all catalogs for at most `RUN_MS`, and logs the counts. An error is raised, so that the platform
+    counts the run as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 
@@ -110,7 +110,7 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("tasks")
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
-    """Execute the tasks that are due in all catalogs for at most `RUN_MS`, and log the counts. A task that is being
+    """Executes the tasks that are due in all catalogs for at most `RUN_MS`, and logs the counts. A task that is being
     executed at the end is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
@@ -123,7 +123,7 @@ async def work_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("collect")
 @app.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
 async def collect_on_schedule(timer: func.TimerRequest) -> None:
-    """Delete objects that nothing refers to any more for at most `RUN_MS`, and log the counts. The next run continues
+    """Deletes objects that nothing refers to any more for at most `RUN_MS`, and logs the counts. The next run continues
     with what is left."""
     invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
 
@@ -146,7 +146,7 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
 
 
 async def _app() -> App:
-    """The app, which the first request opens: opening awaits, and nothing can be awaited when the module is
+    """Returns the app, which the first request opens: opening awaits, and nothing can be awaited when the module is
     imported."""
     global _catalog, _served
     async with _opening:

@@ -23,7 +23,7 @@ function_log(os.environ)
 
 
 def handler(event: object, context: Context) -> JsonObject:
-    """Reconcile each catalog until the invocation's time is nearly over, and write a line of metrics for each to
+    """Reconciles each catalog until the invocation's time is nearly over, and writes a line of metrics for each to
     stdout. Returns the counts of all catalogs; `stopped` is true if the time ended the run."""
     return asyncio.run(_run(context)).to_json()
 

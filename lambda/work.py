@@ -33,8 +33,9 @@ Record = Mapping[str, str]
 
 
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
-    """Run the jobs of a batch of SQS records in order, and return the ids of the messages of failed jobs; SQS deletes
-    the others. An event without records is itself the message of one job, and a failure is raised."""
+    """Runs the jobs of a batch of SQS records in order, and returns the ids of the messages of failed jobs; SQS deletes
+    the others. An event without records is itself the message of one job: returns an empty object, and raises what
+    fails."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}
@@ -44,7 +45,7 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
 
 
 async def _one(body: str, context: Context) -> None:
-    """Run a job of a schedule. A job that ran out of time is continued by the schedule's next run."""
+    """Runs a job of a schedule. A job that ran out of time is continued by the schedule's next run."""
     async with _workplace(context, "SCHEDULE") as workplace:
         try:
             await run_job(body, workplace)
@@ -53,7 +54,7 @@ async def _one(body: str, context: Context) -> None:
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
-    """Run the job of each record, and return the ids of the messages of failed jobs."""
+    """Runs the job of each record, and returns the ids of the messages of failed jobs."""
     queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
     async with _workplace(context, "QUEUE") as workplace:
         for record in records:
@@ -101,7 +102,7 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Run one job. If it ran out of time, the message is sent again as a new one: a return of the old one would count
+    """Runs one job. If it ran out of time, the message is sent again as a new one: a return of the old one would count
     as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
     try:
         await run_job(body, workplace)

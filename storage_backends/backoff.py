@@ -20,13 +20,14 @@ def growing_pause_s(random: float, attempt: int, base_s: float = BASE_S, cap_s: 
 
 
 def poll_pause_s(random: float, mean_s: float) -> float:
-    """Returns the pause before another check of another process's work: never zero, since an early check is in vain."""
+    """Returns the pause in seconds before the next check of another process's work: between half and one and a half
+    times `mean_s`, never zero, since an early check is in vain."""
     return pause_s(random, 1.5 * mean_s, 0.5 * mean_s)
 
 
 def full_jitter(random: Callable[[], float]) -> Iterator[float]:
-    """The pause in seconds before each of `ATTEMPTS` attempts, none before the first: some 7 s in all on average, 13 s
-    at most."""
+    """Yields the pause in seconds before each of `ATTEMPTS` attempts, none before the first: some 7 s in all on
+    average, 13 s at most."""
     yield 0.0
     for attempt in range(ATTEMPTS - 1):
         yield growing_pause_s(random(), attempt)

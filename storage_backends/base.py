@@ -165,31 +165,35 @@ class ObjectStore(Protocol):
     """
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """The whole object, or `Unchanged` if its version is still `if_changed_from`."""
+        """Returns the whole object, `Unchanged` if its version is still `if_changed_from`, or `Missing` if no object
+        has the key."""
         ...
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Bytes `start` to `start + length` (fewer at the end of the object), with the version of the whole."""
+        """Returns the bytes from `start` up to `start + length` (fewer at the end of the object, none past it), with
+        the version of the whole; `Missing` if no object has the key. Raises ValueError for a negative start or a length
+        under 1."""
         ...
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes the whole object atomically if `when` holds."""
+        """Writes the whole object atomically if `when` holds, and returns the outcome."""
         ...
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """Removes the object if `when` holds (`ABSENT` makes no sense and raises ValueError). Deleting what is missing
-        is `Applied` under `ANY` and `PreconditionFailed(None)` under `Matches`."""
+        """Removes the object if `when` holds, and returns the outcome (`ABSENT` makes no sense and raises ValueError).
+        Deleting what is missing is `Applied` under `ANY` and `PreconditionFailed(None)` under `Matches`."""
         ...
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Removes at most 1,000 objects (ValueError), whatever their versions, in as few requests as the store allows.
-        What is missing is gone. Raises `InvalidKey` before anything is sent, and `StoreUnavailable` where nothing could
-        be; other failures are reported for each key. The caller may send again what is `Unknown`, if the keys are not
-        used again."""
+        What is missing counts as deleted. Raises `InvalidKey` before anything is sent, and `StoreUnavailable` where
+        nothing could be; other failures are reported for each key. The caller may send again what is `Unknown`, if the
+        keys are not used again."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """At most 1,000 objects whose keys start with `prefix`, from `after` on."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first one, or the one that the
+        cursor `after` of the page before leads to."""
         ...
 
     async def close(self) -> None:

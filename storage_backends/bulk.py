@@ -9,13 +9,14 @@ AT_ONCE = 16
 
 
 def check_number(keys: Sequence[str]) -> None:
-    """Raises ValueError for more keys than one call takes."""
+    """Raises ValueError for more than `MAX_DELETED` keys, which one call takes at most."""
     if len(keys) > MAX_DELETED:
         raise ValueError(f"expected at most {MAX_DELETED} keys, got {len(keys)}")
 
 
 async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:
-    """Deletes objects with a request each, several at a time."""
+    """Deletes objects with a request each, `AT_ONCE` at a time, by `delete`, which must be unconditional. Returns what
+    may be left, each key with its reason."""
     left: dict[str, Unknown | StoreError] = {}
     now_ms: int | None = None
     limit = asyncio.Semaphore(AT_ONCE)

@@ -4,5 +4,5 @@ import time
 
 
 def system_now_ms() -> int:
-    """Milliseconds since 1970, UTC."""
+    """Returns the milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000

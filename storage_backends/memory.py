@@ -50,11 +50,11 @@ class MemoryStore:
         self._versions_made = 0
 
     def keys(self, prefix: str = "") -> Sequence[str]:
-        """Every key that starts with `prefix`, in order: what a test looks at."""
+        """Returns every key that starts with `prefix`, in order, for tests."""
         return [key for key in self._sorted_keys if key.startswith(prefix)]
 
     def sizes(self) -> Iterator[tuple[str, int]]:
-        """Every key, with the bytes of its object."""
+        """Iterates over all keys, each with the size of its object in bytes."""
         return ((key, len(found.body)) for key, found in self._objects.items())
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:

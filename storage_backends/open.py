@@ -22,11 +22,11 @@ class _Backend:
 
 
 def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
-    """A new store for `file:/path`, `file:///path`, `memory:` (each its own), `s3://bucket/prefix`,
+    """Opens a new store for `file:/path`, `file:///path`, `memory:` (each its own), `s3://bucket/prefix`,
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured
     by the usual variables of its vendor, as `environment` has them.
 
-    Nothing is read or made yet. Raises `ValueError` for any other URL.
+    Nothing is read or made yet. Raises `ValueError` for any other URL, and without the extra that the store needs.
     """
     parsed = StoreUrl.parse(url)
     backend = _BACKENDS.get(parsed.scheme)
@@ -44,8 +44,8 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
 
 
 def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
-    """The versions that the bucket of a store keeps. Raises `ValueError` for a store that has none, or whose versions
-    we can't read: those of other clouds are brought back by their own tools."""
+    """Opens the previous versions of objects that the bucket of an S3 store keeps. Raises `ValueError` for any other
+    store: those of other clouds are brought back by their own tools."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         raise ValueError(f"{url!r}: versions of objects are read on S3 only")
@@ -56,8 +56,9 @@ def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
 
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
-    """The URL by which engines know what `url` names: with the account of Azure that `environment` has, where it leaves
-    that out, and with an access point's ARN whole before the path. Raises `ValueError` for a URL that names nothing."""
+    """Returns the URL by which engines know what `url` names: with the account of Azure that `environment` has, where
+    it leaves that out, and with an access point's ARN whole before the path. Raises `ValueError` for a URL that names
+    nothing."""
     if url.startswith("s3://arn:"):
         from storage_backends.s3.access_point import canonical_url as canonical_s3_url
 
@@ -71,7 +72,7 @@ def canonical_url(url: str, environment: Mapping[str, str]) -> str:
 
 
 def opener_in(environment: Mapping[str, str]) -> StoreOpener:
-    """Opens stores as this environment configures them."""
+    """Returns a function that opens stores as this environment configures them."""
     return partial(open_store, environment=environment)
 
 

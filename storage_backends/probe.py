@@ -37,8 +37,8 @@ class Verdict:
 
 
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
-    """Writes two objects into `_probe/`, expects what must be refused to be refused, and cleans up. Their names begin
-    with the nonce.
+    """Writes two objects into `_probe/`, whose names begin with the nonce, and deletes them. Returns whether the store
+    refused each write and deletion whose condition did not hold.
 
     A store that accepts the conditions of a PUT and ignores them loses updates silently, so `arco serve` does not write
     to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`.

@@ -37,9 +37,9 @@ def is_reference(text: str) -> bool:
 
 
 async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
-    """The newest version of a secret, or the one that the reference names; `environment` has the variables that name
-    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` without a
-    response. No error quotes the secret."""
+    """Returns the newest version of a secret, or the one that the reference names; `environment` has the variables that
+    name credentials for AWS. Raises `StoreDenied` if there is none, if it may not be read, or if the reference has no
+    known form, and `StoreUnavailable` if the store of secrets does not respond. No error quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 
@@ -63,7 +63,7 @@ async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
 
 
 def google_payload(body: bytes) -> bytes:
-    """The secret in the answer of Google Secret Manager. Raises `StoreDenied`."""
+    """Returns the secret in the answer of Google Secret Manager. Raises `StoreDenied` if it holds none."""
     try:
         match json.loads(body):
             case {"payload": {"data": str(data)}}:
@@ -74,7 +74,7 @@ def google_payload(body: bytes) -> bytes:
 
 
 def azure_value(body: bytes) -> bytes:
-    """The secret in the answer of Azure Key Vault. Raises `StoreDenied`."""
+    """Returns the secret in the answer of Azure Key Vault. Raises `StoreDenied` if it holds none."""
     try:
         match json.loads(body):
             case {"value": str(value)}:

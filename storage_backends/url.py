@@ -17,7 +17,7 @@ class StoreUrl:
 
     @classmethod
     def parse(cls, text: str) -> "StoreUrl":
-        """Raises `ValueError` for a query or a fragment, which no store's URL has."""
+        """Returns the parts of a URL. Raises `ValueError` for a query or a fragment, which no store's URL has."""
         parts = urlsplit(text)
         if parts.query or parts.fragment:
             raise ValueError(
@@ -26,8 +26,8 @@ class StoreUrl:
         return cls(text, parts.scheme, parts.netloc, unquote(parts.path))
 
     def prefix(self, kind: str) -> str:
-        """The path as a prefix of keys, without slashes at its ends. Raises `ValueError` for one that no key can have;
-        `kind` is what the message calls such a URL."""
+        """Returns the path as a prefix of keys, without slashes at its ends. Raises `ValueError` for one that no key
+        can have; `kind` is what the message calls such a URL."""
         prefix = self.path.strip("/")
         if prefix and not is_key(prefix):
             why = "must not have an empty, '.' or '..' segment or a control character"

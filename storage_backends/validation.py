@@ -32,7 +32,7 @@ def check_key(key: str) -> None:
 
 
 def is_key(key: str) -> bool:
-    """Whether `check_key` accepts it. Other programs may have stored objects with other names."""
+    """Whether `check_key` accepts a key. Other programs may have stored objects with other names."""
     try:
         check_key(key)
     except InvalidKey:
@@ -41,7 +41,7 @@ def is_key(key: str) -> bool:
 
 
 def check_range(start: int, length: int) -> None:
-    """Raises ValueError for a range that no object can have."""
+    """Raises ValueError for a range that begins before 0 or has less than one byte."""
     if start < 0 or length < 1:
         raise ValueError(
             f"a range must start at 0 or later and have at least one byte, got start {start}, length {length}"
@@ -49,7 +49,7 @@ def check_range(start: int, length: int) -> None:
 
 
 def check_deletable(when: When) -> Matches | Anything:
-    """Returns a condition that a deletion can have; raises ValueError for `ABSENT`."""
+    """Returns the condition, which a deletion can have. Raises ValueError for `ABSENT`."""
     if isinstance(when, Absent):
         raise ValueError("a deletion cannot have the condition ABSENT")
     return when

@@ -26,16 +26,16 @@ class KeptVersions(Protocol):
     """The versions that a bucket keeps of the objects of one store."""
 
     async def enabled(self) -> bool:
-        """Whether the bucket keeps versions. Raises `StoreError`."""
+        """Whether the bucket keeps versions. Raises `StoreError` if that cannot be read."""
         ...
 
     def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """All versions of all objects whose keys start with `prefix`, object by object, the newest first. Raises
-        `StoreError`."""
+        """Yields all versions of all objects whose keys start with `prefix`, object by object, the newest first. Raises
+        `StoreError` if a listing fails."""
         ...
 
     async def get(self, kept: KeptVersion) -> bytes:
-        """A version's bytes. Raises `StoreError` if it is gone."""
+        """Returns the bytes of a version. Raises `StoreError` if it is gone."""
         ...
 
     async def close(self) -> None:

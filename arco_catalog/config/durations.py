@@ -10,7 +10,8 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def format_duration(milliseconds: int) -> str:
-    """A length of time as ISO 8601 has it, whole seconds of it."""
+    """Returns a length of time as ISO 8601 has it, such as `PT1H30M`, cut to whole seconds; hours are not summed up to
+    days."""
     minutes, seconds = divmod(milliseconds // 1_000, 60)
     hours, minutes = divmod(minutes, 60)
     parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if count)
@@ -18,7 +19,7 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds. Raises `ValueError`."""
+    """Returns the milliseconds of a length of time. Raises `ValueError` for a text in neither form."""
     simple = _SIMPLE.fullmatch(text.strip().lower())
     if simple is not None:
         return int(simple[1]) * _UNITS[simple[2]]

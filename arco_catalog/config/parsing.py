@@ -24,15 +24,15 @@ _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def parse_bool(text: str) -> bool:
-    """True or false, 1 or 0, yes or no."""
+    """Returns the boolean of a text: true or false, 1 or 0, yes or no, in any case."""
     if text.lower() not in _BOOLS:
         raise ValueError(f"expected true or false, got {text!r}")
     return _BOOLS[text.lower()]
 
 
 def parse_warehouse(text: str) -> str:
-    """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere.
-    The folder in which stores are tried can't be one: what lies there may go."""
+    """Returns a catalog's name. It is a folder in the store and part of every location, so it is spelled alike
+    everywhere. The folder in which stores are probed is refused, since the objects there may be deleted at any time."""
     if not _NAME.fullmatch(text):
         raise ValueError(
             f"a warehouse's name may have letters, digits, dots, dashes and underscores only, got {text!r}"
@@ -43,7 +43,8 @@ def parse_warehouse(text: str) -> str:
 
 
 def parse_realm(text: str) -> str:
-    """A realm's name. It is a folder in the store, and none of those that the catalog keeps for itself."""
+    """Returns a realm's name. It is a folder in the store, and begins with a letter or a digit, unlike the folders that
+    the catalog keeps for itself."""
     if not _REALM.fullmatch(text):
         raise ValueError(
             "a realm's name may have letters, digits, dots, dashes and underscores only, and begins with a letter or a "
@@ -53,7 +54,7 @@ def parse_realm(text: str) -> str:
 
 
 def parse_base_path(text: str) -> str:
-    """What goes before `/v1` in paths, without the slash at its end."""
+    """Returns what goes before `/v1` in paths, without the slash at its end; empty for none."""
     path = text.rstrip("/")
     if not _BASE_PATH.fullmatch(path):
         raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
@@ -61,7 +62,8 @@ def parse_base_path(text: str) -> str:
 
 
 def parse_size(text: str) -> int:
-    """A number of bytes, at least a megabyte: with KB, MB or GB (of 1,024) behind it, or none."""
+    """Returns a number of bytes, at least a megabyte. The text is a number with the unit KB, MB or GB (powers of
+    1,024), or without one."""
     number = _bytes(text)
     if number < MIN_BYTES:
         raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
@@ -69,7 +71,8 @@ def parse_size(text: str) -> int:
 
 
 def parse_body_size(text: str) -> int:
-    """A number of bytes that a request's body may have: at least a kilobyte, since a smaller one holds no commit."""
+    """Returns the number of bytes that a request's body may have: at least a kilobyte, since a smaller one holds no
+    commit."""
     number = _bytes(text)
     if number < MIN_BODY_BYTES:
         raise ValueError(f"expected a size of 1KB or more, such as 512KB or 8MB, got {text!r}")
@@ -82,8 +85,8 @@ def _bytes(text: str) -> int:
 
 
 def parse_separator(text: str) -> str:
-    """The character between the levels of a namespace in paths, which may be percent-encoded. One that names have, or
-    that means something in every path, cannot be it."""
+    """Returns the character between the levels of a namespace in paths; the text may be percent-encoded. Refuses
+    characters that are common in names or have a meaning in every path."""
     character = unquote(text)
     printable = character.isascii() and character.isprintable() and not character.isalnum()
     if len(character) != 1 or not (character == "\x1f" or printable) or character in SEPARATES_NOTHING:
@@ -94,21 +97,22 @@ def parse_separator(text: str) -> str:
 
 
 def parse_port(text: str) -> int:
-    """A TCP port."""
+    """Returns a TCP port, from 0 to 65535."""
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise ValueError(f"expected a port from 0 to 65535, got {text!r}")
     return int(text)
 
 
 def parse_count(text: str) -> int:
-    """How many, at least one."""
+    """Returns a number from 1 to 10**9."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
         raise ValueError(f"expected a number of at least 1, got {text!r}")
     return int(text)
 
 
 def parse_key_lifetime(text: str) -> int:
-    """Milliseconds for which clients may retry with one key: up to a day, since markers are kept for two."""
+    """Returns the milliseconds for which clients may retry with one idempotency key: from a second up to a day, since
+    markers are kept for two."""
     lifetime = parse_duration(text)
     if not MIN_KEY_LIFETIME_MS <= lifetime <= MAX_KEY_LIFETIME_MS:
         raise ValueError(f"expected a length of time from PT1S to P1D, got {text!r}")
@@ -116,7 +120,7 @@ def parse_key_lifetime(text: str) -> int:
 
 
 def parse_workers(text: str) -> int | None:
-    """How many processes; None for as many as there are cores."""
+    """Returns a number of processes, from 1 to `MAX_WORKERS`; None for `auto`."""
     if text == AUTO_WORKERS:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_WORKERS:

@@ -9,7 +9,8 @@ PREFIX = "ARCO_"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """A line for each variable that the catalog does not have, with the one that was probably meant."""
+    """Yields a warning for each variable named `ARCO_*` that the catalog does not have, with the one that was probably
+    meant."""
     known = {each.name for each in vars(variables).values() if isinstance(each, Variable)}
     for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
         from difflib import get_close_matches  # most commands never need it

@@ -9,8 +9,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[T_co]):
-    """`parse` turns its text into its value and raises `ValueError`; `default` is a text too, None if there is
-    none. `help` and `metavar` (how a value looks) are for people."""
+    """`parse` turns the variable's text into its value, and raises `ValueError` for an invalid one; `default` is a text
+    too, None if there is none. `help` and `metavar` (how a value looks) are for people."""
 
     name: str
     help: str
@@ -19,14 +19,14 @@ class Variable(Generic[T_co]):
     metavar: str | None = None
 
     def read(self, environment: Mapping[str, str]) -> T_co:
-        """The value, or the default if the variable is not set or empty. Raises `KeyError` if there is neither,
-        and `ValueError`, which names the variable."""
+        """Returns the value, or that of the default if the variable is not set or empty. Raises `KeyError` if the
+        variable is not set and has no default, and `ValueError`, which names the variable, for an invalid text."""
         text = environment.get(self.name) or self.default
         return self.require(environment) if text is None else self._parsed(text)
 
     def require(self, environment: Mapping[str, str]) -> T_co:
-        """The value of a variable that has to be set, whatever its default. Raises `KeyError` if it is not, and
-        `ValueError`, which names it."""
+        """Returns the value of a variable that has to be set, whatever its default. Raises `KeyError` if it is not set,
+        and `ValueError`, which names the variable, for an invalid text."""
         return self._parsed(environment[self.name])
 
     def _parsed(self, text: str) -> T_co:

@@ -511,7 +511,7 @@ AUTHENTICATION: tuple[Variable[object], ...] = (
     GATEWAY_PRINCIPAL_CLAIM,
     GATEWAY_ROLES_CLAIM,
 )
-"""Authentication of callers, by the server and by the functions."""
+"""Authentication of callers: read by the server and by the functions."""
 
 VENDING: tuple[Variable[object], ...] = (
     VENDING_ENDPOINTS,
@@ -519,7 +519,7 @@ VENDING: tuple[Variable[object], ...] = (
     VENDING_CONTAINER_SCOPE,
     VENDING_STRICT_SIGNATURES,
 )
-"""How engines get access to the files of tables, of the server and of the functions."""
+"""How engines get access to the files of tables: read by the server and by the functions."""
 
 STORE_SETTINGS: tuple[Variable[object], ...] = (
     S3_CLIENT,

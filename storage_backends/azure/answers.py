@@ -68,11 +68,13 @@ def _code(response: Response) -> str:
 
 
 def _message(response: Response) -> str:
-    """Its first line; the others repeat the request's id and time. What a wrong signature was made of is left out."""
+    """Returns the first line of an error's message; the others repeat the request's id and time. What a wrong signature
+    was made of is left out."""
     return _element(response, "Message").partition("\n")[0].strip()
 
 
 def _element(response: Response, name: str) -> str:
-    """The text of an element in an error's body, which is too plain to load an XML parser for."""
+    """Returns the text of an element in an error's body, which is too plain to load an XML parser for; empty if there
+    is none."""
     found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
     return found[1].decode(errors="replace") if found else ""

@@ -28,11 +28,12 @@ class Authorizer(Protocol):
     """Gives a request the rights of an identity."""
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
-        """Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
+        """Returns the headers, `headers` included, and the end of the query that authorize a request. Raises
+        `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         ...
 
     async def renew(self, refused: Authorization) -> bool:
-        """After a 401: whether there are other credentials now."""
+        """Renews credentials that a 401 refused, and returns whether there are others now."""
         ...
 
 
@@ -87,7 +88,8 @@ class TokenAuthorizer:
 
 
 def authorizer_of(config: CredentialsConfig, endpoint: ContainerEndpoint) -> Authorizer:
-    """Raises `StoreError` for credentials that can't be used."""
+    """Returns the authorizer for the credentials that were configured. Raises `StoreError` for credentials that can't
+    be used."""
     match config:
         case SharedKey(key):
             return KeyAuthorizer(endpoint.account, key)

@@ -70,8 +70,8 @@ class AzureConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
-        """What the usual variables say. Raises `ValueError` for a connection string or a kind of client that can't be
-        read; the first call reports other errors."""
+        """Returns the configuration that the usual variables have. Raises `ValueError` for a connection string or a
+        kind of client that can't be read; the first call reports other errors."""
         named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
         kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
         if kind not in [*ClientKind]:
@@ -95,7 +95,8 @@ class _Connection:
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
-    """A key comes first, then a signature, then an application's secret."""
+    """Returns the credentials that the variables hold: a key first, then a signature, then an application's secret;
+    None for none of them."""
     if key := _first(environment, "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"):
         return SharedKey(key)
     if token := _first(environment, "AZURE_STORAGE_SAS_TOKEN"):
@@ -107,7 +108,7 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
 
 
 def _connection(text: str) -> _Connection:
-    """The parts of a connection string. Raises `ValueError` without quoting it, since it holds a key."""
+    """Returns the parts of a connection string. Raises `ValueError` without quoting it, since it holds a key."""
     if not text.strip():
         return _Connection()
     pairs = [part.partition("=") for part in text.strip().split(";") if part]

@@ -44,8 +44,8 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` without a response: but neither while the
-        old token is valid."""
+        """Returns a token that has not expired. Raises `StoreDenied` if there is no identity, and `StoreUnavailable` if
+        Entra ID does not respond, but neither while the old token is valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -53,8 +53,8 @@ class EntraTokens:
         return self._held
 
     async def renewed(self, refused: str) -> BearerToken:
-        """A token in place of one that the store refused, or the same where no other can be had. Raises what `current`
-        does."""
+        """Returns a token in place of one that the store refused, or the same where there is no other. Raises as
+        `current` does."""
         async with self._asking:
             if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds

@@ -36,13 +36,14 @@ class ContainerEndpoint(Endpoint):
     account: str
 
     def path_to(self, key: str) -> str:
-        """The path of an object, or of the container itself where the key is empty."""
+        """Returns the path of an object, or of the container itself where the key is empty."""
         return f"{self.path}/{path_of(key)}" if key else self.path
 
 
 def place_of(url: StoreUrl, config: AzureConfig) -> Place:
-    """The container that a URL names: `container@account.dfs.core.windows.net`, or `container` in the account that was
-    configured. Raises `ValueError` for any other name, and for an account that the configured key is not of."""
+    """Returns the container that a URL names: `container@account.dfs.core.windows.net`, or `container` in the account
+    that was configured. Raises `ValueError` for any other name, and for another account than the configured one, unless
+    its credentials serve both and no endpoint is set."""
     container, at, host = url.host.partition("@")
     if not _CONTAINER.fullmatch(container):
         raise ValueError(f"an Azure URL must name a container (lower-case letters, digits, hyphens): {url.text!r}")
@@ -62,7 +63,7 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
 
 
 def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
-    """The URL that engines know the container by: always with its account. Raises what `place_of` does."""
+    """Returns the URL that engines know the container by: always with its account. Raises what `place_of` does."""
     place = place_of(url, config)
     _, at, host = url.host.partition("@")
     host = host.lower() if at else f"{place.config.account}.dfs.{_suffix(config)}"
@@ -70,12 +71,12 @@ def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
 
 
 def account_form(container: str) -> str:
-    """How a URL names an account."""
+    """Returns the hint for error messages that shows how a URL names the account of a container."""
     return f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/prefix"
 
 
 def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
-    """The address of `container`. Raises `StoreError` for an account or an endpoint that can't be."""
+    """Returns the address of `container`. Raises `StoreError` for an invalid account or endpoint."""
     account = config.account or ""
     if not _ACCOUNT.fullmatch(account):
         raise StoreError(f"no Azure client can be made: invalid account name {account!r}")
@@ -90,6 +91,6 @@ def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
 
 
 def _suffix(config: AzureConfig) -> str:
-    """The cloud of the endpoint that was configured, the public one for an endpoint elsewhere."""
+    """Returns the domain of the configured endpoint's cloud, that of the public cloud for an endpoint elsewhere."""
     host = (urlsplit(config.endpoint_url or "").hostname or "").removeprefix(f"{config.account}.blob.")
     return host if host in _CLOUDS else _CLOUDS[0]

@@ -46,7 +46,7 @@ def _entry(blob: "Element") -> Listed:
 
 
 def _version(tag: str) -> Version:
-    """An ETag as headers have it: a listing leaves the quotes out."""
+    """Returns an ETag as headers have it: a listing leaves the quotes out."""
     return Version(tag if tag.startswith('"') else f'"{tag}"')
 
 

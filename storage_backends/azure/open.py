@@ -8,7 +8,8 @@ from storage_backends.url import StoreUrl
 
 
 def open_url(url: StoreUrl, config: AzureConfig) -> ObjectStore:
-    """`abfss://container@account.dfs.core.windows.net/prefix`, `abfs:` likewise, or `az://container/prefix`: all by the
-    blob endpoint. Raises `ValueError` without a container or an account, or for a prefix that no key can have."""
+    """Opens the store at `abfss://container@account.dfs.core.windows.net/prefix`, `abfs:` likewise, or
+    `az://container/prefix`: all by the blob endpoint. Raises `ValueError` without a container or an account, or for a
+    prefix that no key can have."""
     place = place_of(url, config)
     return AzureStore(place.container, url.prefix("an Azure URL"), config=place.config)

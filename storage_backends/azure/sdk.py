@@ -68,7 +68,7 @@ class SdkTransport:
         return response
 
     async def _read(self, answer: "ClientResponse") -> bytes:
-        """The body, which is not read to its end if it is larger than is accepted."""
+        """Returns the body. Raises `OversizedAnswer` as soon as it is larger than the limit."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -109,7 +109,7 @@ class SdkTransport:
         return sent
 
     def _part_policies(self) -> list[Any]:
-        """What dates and signs a request within another, as the SDK's own batches do it."""
+        """Returns the policies that date and sign a request within another, as the SDK's own batches do it."""
         from azure.storage.blob._shared.policies import StorageHeadersPolicy
 
         assert self._client is not None
@@ -147,7 +147,7 @@ class _Tokens:
         return AccessToken(held.token, held.expires_ms // 1_000)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
     async def __aenter__(self) -> "_Tokens":
         return self
@@ -157,7 +157,8 @@ class _Tokens:
 
 
 async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
-    """No connection is made yet. Raises `StoreError` without the SDK, or for a configuration that can't be followed."""
+    """Returns a transport by the SDK, without connecting. Raises `StoreError` without the SDK, or for a configuration
+    that can't be followed."""
     try:
         await asyncio.to_thread(__import__, "azure.storage.blob.aio")
         import aiohttp
@@ -190,8 +191,8 @@ async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SS
 def _credential(
     endpoint: ContainerEndpoint, config: AzureConfig
 ) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
-    """Checks a configuration as the client without the SDK does; the SDK would report a malformed key only when it
-    signs."""
+    """Returns the SDK's credential for the configured one, after the checks of the client without the SDK; the SDK
+    would report a malformed key only when it signs."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
     match config.credentials:

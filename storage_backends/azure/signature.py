@@ -29,12 +29,12 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @lru_cache(maxsize=4_096)  # no key is longer than 1,024 bytes
 def path_of(key: str) -> str:
-    """The path of a key, escaped as it is both sent and signed."""
+    """Returns the path of a key, escaped as it is both sent and signed."""
     return quote(key, safe="/-_.~")
 
 
 def query_of(parameters: Iterable[tuple[str, str]]) -> str:
-    """A query string as it is sent; what is signed are its names and values before they are escaped."""
+    """Returns a query string as it is sent; what is signed are its names and values before they are escaped."""
     return "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in parameters)
 
 
@@ -47,7 +47,7 @@ def signed(
     headers: Mapping[str, str],
     length: int,
 ) -> dict[str, str]:
-    """`headers` (lower-case names, `x-ms-date` among them) with `authorization` added.
+    """Returns `headers` (lower-case names, `x-ms-date` among them) with `authorization` added.
 
     Conditions are signed, so a proxy that drops one makes the request invalid. `path` is as it is sent; `length` is
     that of the body.
@@ -63,12 +63,12 @@ def signed(
 
 @lru_cache(maxsize=8)
 def decoded_key(key: str) -> bytes:
-    """The bytes of an account's key. Raises `ValueError` if it is not base64."""
+    """Returns the bytes of an account's key. Raises `ValueError` if it is not base64."""
     return b64decode(key, validate=True)
 
 
 def date_stamp(now_ms: int) -> str:
-    """A time as `x-ms-date` spells it, whatever the process's locale (RFC 9110, section 5.6.7)."""
+    """Returns a time as `x-ms-date` spells it, whatever the process's locale (RFC 9110, section 5.6.7)."""
     return _stamp(now_ms // 1_000)
 
 

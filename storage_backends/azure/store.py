@@ -136,8 +136,8 @@ class AzureStore(BucketStore):
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped, and objects whose names are not
-        valid keys, such as `folder/`."""
+        """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped; the names of objects that are
+        not valid keys, such as `folder/`, are in `others`."""
         query = {"restype": "container", "comp": "list", "maxresults": str(self.page_size)}
         optional = {"prefix": self._prefix + prefix, "marker": after or ""}
         query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways
@@ -153,7 +153,8 @@ class AzureStore(BucketStore):
         return whole
 
     def _found_or_missing(self, answer: Answer) -> Found | Missing:
-        """An object; a directory of a hierarchical namespace, which is read as an empty blob, is none."""
+        """Returns the object in an answer; `Missing` for a directory of a hierarchical namespace, which is read as an
+        empty blob."""
         if answer.header("x-ms-resource-type") == "directory" or answer.header("x-ms-meta-hdi_isfolder") == "true":
             return Missing(answer.now_ms)
         return self._found(answer)

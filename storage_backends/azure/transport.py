@@ -48,7 +48,7 @@ class AzureTransport:
         return answer
 
     async def _head(self, part: Request, stamped: Mapping[str, str]) -> bytes:
-        """A request within another, which has rights of its own."""
+        """Returns the head of a request that is sent within another, and is authorized by itself."""
         path = self._endpoint.path_to(part.key)
         authorized = await self._authorizer.authorize(part, path, {**stamped, **part.headers})
         return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
@@ -69,8 +69,8 @@ def _target(request: Request, path: str, authorized: Authorization) -> str:
 
 
 async def open_transport(container: str, config: AzureConfig) -> Transport:
-    """Returns the transport of a configuration, without connecting. Raises `StoreError` for a configuration that is not
-    possible."""
+    """Returns the transport of a configuration, without connecting. Raises `StoreError` for a configuration that can't
+    be followed."""
     endpoint = endpoint_of(container, config)
     if config.client is ClientKind.SDK:
         from storage_backends.azure.sdk import open_sdk  # the SDK takes half a second to import

@@ -16,7 +16,7 @@ TIMED = 10
 
 
 async def store_time(examination: Examination) -> Finding:
-    """Answers tell the store's time, and it is close to this machine's."""
+    """Checks that answers have the store's time, and that it is close to this machine's."""
     before_ms = examination.now_ms()
     page = await examination.store.list(examination.key("time/"))
     ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
@@ -30,7 +30,7 @@ async def store_time(examination: Examination) -> Finding:
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Each answer names its request, by an id that a vendor's support needs."""
+    """Checks that each answer names its request, by an id that a vendor's support needs."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
@@ -38,14 +38,14 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """Counts the answers that requested to slow down; their requests were sent again."""
+    """Counts the answers with the status 429 or 503, by which a store requests to slow down."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")
 
 
 async def write_latency(examination: Examination) -> Finding:
-    """How long writes of new objects take, one after the other."""
+    """Measures how long writes of new objects take, one after the other."""
 
     async def write(number: int) -> None:
         await examination.write(examination.key(f"put/{number}"), b"x" * 1_000, ABSENT)
@@ -54,7 +54,7 @@ async def write_latency(examination: Examination) -> Finding:
 
 
 async def read_latency(examination: Examination) -> Finding:
-    """How long reads of one object take, one after the other."""
+    """Measures how long reads of one object take, one after the other."""
     key = examination.key("get")
     await examination.write(key, b"x" * 1_000, ANY)
 

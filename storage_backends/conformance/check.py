@@ -49,15 +49,15 @@ class Examination:
     now_ms: Callable[[], int] = system_now_ms
 
     def key(self, name: str) -> str:
-        """An object of this examination's own."""
+        """Returns the key of an object in the examination's folder."""
         return f"{self.folder}/{name}"
 
     async def write(self, key: str, body: bytes, when: When) -> Version:
-        """A write that must be applied. Raises `Fault`."""
+        """Writes an object, and returns its version. Raises `Fault` if the write is not applied."""
         return applied(await self.store.put(key, body, when), "a write whose condition held")
 
     async def require(self, key: str, body: bytes) -> Found:
-        """The object, which must have this body. Raises `Fault`."""
+        """Returns the object. Raises `Fault` if it is missing or has another body."""
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise Fault("an object that was written is missing")

@@ -124,7 +124,8 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
 
 @asynccontextmanager
 async def _removing(store: _RecordingStore) -> AsyncIterator[list[str]]:
-    """Removes what was written within; what could not be is in the list."""
+    """Yields a list, and at the end removes what was written within and adds to the list the keys that could not be
+    removed."""
     left: list[str] = []
     try:
         yield left

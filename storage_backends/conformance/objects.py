@@ -22,14 +22,14 @@ WRITTEN_AT_ONCE = 32
 
 
 async def absence(examination: Examination) -> Finding:
-    """What was never written is missing."""
+    """Checks that what was never written is missing."""
     if not isinstance(await examination.store.get(examination.key("never")), Missing):
         raise Fault("an object that was never written was found")
     return ok("reported as missing")
 
 
 async def creation(examination: Examination) -> Finding:
-    """An object is created, and read as it was written."""
+    """Checks that an object is created, and read as it was written."""
     key = examination.key("create")
     version = await examination.write(key, b"first", ABSENT)
     if (await examination.require(key, b"first")).version != version:
@@ -38,7 +38,7 @@ async def creation(examination: Examination) -> Finding:
 
 
 async def second_creation(examination: Examination) -> Finding:
-    """An object that exists is not created again."""
+    """Checks that an object that exists is not created again."""
     key = examination.key("create-again")
     await examination.write(key, b"first", ABSENT)
     refused(await examination.store.put(key, b"second", ABSENT), "a second creation")
@@ -47,7 +47,7 @@ async def second_creation(examination: Examination) -> Finding:
 
 
 async def current_replacement(examination: Examination) -> Finding:
-    """A write on the current version is applied, and makes another version."""
+    """Checks that a write on the current version is applied, and makes another version."""
     key = examination.key("replace")
     first = await examination.write(key, b"one", ABSENT)
     second = await examination.write(key, b"two", Matches(first))
@@ -58,7 +58,7 @@ async def current_replacement(examination: Examination) -> Finding:
 
 
 async def stale_replacement(examination: Examination) -> Finding:
-    """A write on a version that was replaced is refused."""
+    """Checks that a write on a version that was replaced is refused."""
     key = examination.key("replace-stale")
     stale = await examination.write(key, b"one", ABSENT)
     await examination.write(key, b"two", Matches(stale))
@@ -68,7 +68,7 @@ async def stale_replacement(examination: Examination) -> Finding:
 
 
 async def missing_replacement(examination: Examination) -> Finding:
-    """A write on a version does not create an object."""
+    """Checks that a write on a version does not create an object."""
     version = await examination.write(examination.key("replace-other"), b"one", ABSENT)
     key = examination.key("replace-missing")
     refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version of a missing object")
@@ -78,8 +78,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 
 async def unchanged_read(examination: Examination) -> Finding:
-    """A read returns the last write; a read of an unchanged object may be answered without a body, which is a
-    capability."""
+    """Checks that a read returns the last write, and whether a read of an unchanged object is answered without a body,
+    which is a capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
@@ -95,7 +95,7 @@ async def unchanged_read(examination: Examination) -> Finding:
 
 
 async def ranges(examination: Examination) -> Finding:
-    """A part of an object, cut at its end."""
+    """Checks that a part of an object is read exactly, and cut at the object's end."""
     key = examination.key("range")
     version = await examination.write(key, b"0123456789", ABSENT)
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
@@ -108,7 +108,7 @@ async def ranges(examination: Examination) -> Finding:
 
 
 async def large_body(examination: Examination) -> Finding:
-    """A body of 1 MB stays whole."""
+    """Checks that a body of 1 MB stays whole."""
     key, body = examination.key("large"), bytes(range(256)) * (LARGE_BYTES // 256)
     await examination.write(key, body, ABSENT)
     await examination.require(key, body)
@@ -116,7 +116,7 @@ async def large_body(examination: Examination) -> Finding:
 
 
 async def odd_names(examination: Examination) -> Finding:
-    """Names that have to be encoded and signed are written, read and listed as they are."""
+    """Checks that names that have to be encoded and signed are written, read and listed as they are."""
     keys = [examination.key(f"names/{name}") for name in ODD_NAMES]
     for key in keys:
         await examination.write(key, key.encode(), ABSENT)
@@ -127,7 +127,7 @@ async def odd_names(examination: Examination) -> Finding:
 
 
 async def listed_objects(examination: Examination) -> Finding:
-    """A listing has what was written, with its version and size, and nothing of another prefix."""
+    """Checks that a listing has what was written, with its version and size, and nothing of another prefix."""
     keys = [examination.key(f"list/{name}") for name in ("a", "b/c", "d")]
     versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
     entries = await listing(examination.store, examination.key("list/"))
@@ -142,7 +142,7 @@ async def listed_objects(examination: Examination) -> Finding:
 
 
 async def listing_order(examination: Examination) -> Finding:
-    """Whether a listing is sorted: if not, a look for due tasks lists all that wait."""
+    """Checks whether a listing is sorted: if not, a search for due tasks lists all that wait."""
     for name in ("c", "a", "b/z", "b-y"):
         await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
     keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]
@@ -150,7 +150,7 @@ async def listing_order(examination: Examination) -> Finding:
 
 
 async def listing_pages(examination: Examination) -> Finding:
-    """A listing of more than a page goes on until its end."""
+    """Checks that a listing of more than a page goes on until its end."""
     keys = {examination.key(f"pages/{number:04}") for number in range(PAGE_SIZE + 1)}
     limit = asyncio.Semaphore(WRITTEN_AT_ONCE)
 
@@ -166,7 +166,7 @@ async def listing_pages(examination: Examination) -> Finding:
 
 
 async def deletion(examination: Examination) -> Finding:
-    """What is deleted is missing, and may be deleted again."""
+    """Checks that what is deleted is missing, and may be deleted again."""
     key = examination.key("delete")
     await examination.write(key, b"one", ABSENT)
     for _ in range(2):
@@ -177,7 +177,7 @@ async def deletion(examination: Examination) -> Finding:
 
 
 async def version_after_deletion(examination: Examination) -> Finding:
-    """A version of a deleted object never matches another object of its name."""
+    """Checks that a version of a deleted object never matches another object of its name."""
     key = examination.key("recreated")
     version = await examination.write(key, b"one", ABSENT)
     await examination.store.delete(key, ANY)
@@ -189,7 +189,7 @@ async def version_after_deletion(examination: Examination) -> Finding:
 
 
 async def conditional_deletion(examination: Examination) -> Finding:
-    """Whether a deletion heeds its condition, which is a capability."""
+    """Checks whether a deletion heeds its condition, which is a capability."""
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))
@@ -203,7 +203,8 @@ async def conditional_deletion(examination: Examination) -> Finding:
 
 
 async def listing(store: ObjectStore, prefix: str) -> list[Listed]:
-    """The whole listing. Raises `Fault` if it does not end."""
+    """Returns all objects whose keys start with `prefix`. Raises `Fault` if the listing does not end within 20
+    pages."""
     entries: list[Listed] = []
     after = None
     for _ in range(MAX_PAGES):

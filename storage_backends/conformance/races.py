@@ -25,7 +25,7 @@ PAUSE_S = 0.2
 
 
 async def race_to_create(examination: Examination) -> Finding:
-    """Of many concurrent creates of one object, one is applied, and all others are refused."""
+    """Checks that of many concurrent creates of one object, one is applied, and all others are refused."""
     for number in range(ROUNDS):
         key = examination.key(f"race/{number}")
         outcomes = await asyncio.gather(
@@ -42,7 +42,8 @@ async def race_to_create(examination: Examination) -> Finding:
 
 
 async def racing_updates(examination: Examination) -> Finding:
-    """Writers append to one object by compare-and-swap: what was applied is in it, and what was refused is not."""
+    """Checks, with writers that append to one object by compare-and-swap, that what was applied is in it, and what was
+    refused is not."""
     key = examination.key("counter")
     await examination.write(key, b"[]", ABSENT)
     outcomes: list[tuple[str, type[Outcome]]] = []

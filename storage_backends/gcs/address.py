@@ -17,8 +17,8 @@ def check_bucket(bucket: str) -> None:
 
 
 def target_of(bucket: str, request: Request, user_project: str | None) -> str:
-    """The path and query of a request: a POST uploads the object, or carries other requests; all other methods name the
-    object, or list the bucket."""
+    """Returns the path and query of a request: a POST uploads the object, or carries other requests; all other methods
+    name the object, or list the bucket."""
     if request.parts:
         return "/batch/storage/v1"
     objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"
@@ -33,5 +33,5 @@ def target_of(bucket: str, request: Request, user_project: str | None) -> str:
 
 
 def part_head(bucket: str, part: Request, user_project: str | None) -> bytes:
-    """A request within another, whose token it has."""
+    """Returns the head of a request that is sent within another, and has the rights of that one's token."""
     return request_head(part.method, target_of(bucket, part, user_project), part.headers, 0)

@@ -43,7 +43,7 @@ class GcsDialect:
         return 200 <= response.status < 300 or response.status in _ANSWERS
 
     def is_skewed(self, response: Response) -> bool:
-        """Never: tokens are not signed by this machine's time."""
+        """Returns False: tokens are not signed by this machine's time."""
         return False
 
     def failure_of(self, response: Response) -> StoreError:

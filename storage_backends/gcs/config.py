@@ -75,8 +75,8 @@ class GcsConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GcsConfig":
-        """Reads the usual variables. Raises `ValueError` for an unknown ARCO_GCS_CLIENT; the first call reports other
-        errors."""
+        """Returns the configuration that the usual variables have. Raises `ValueError` for an unknown ARCO_GCS_CLIENT;
+        the first call reports other errors."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "").strip()
         universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
         return cls(

@@ -22,17 +22,18 @@ class TokenSource(Protocol):
     """Returns tokens that have not expired."""
 
     async def current(self) -> str:
-        """A token, or nothing to send none. Raises `StoreDenied` if there is none to be had, `StoreUnavailable` for a
-        transient failure."""
+        """Returns a token, empty to send none. Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for
+        a transient failure."""
         ...
 
     async def renewed(self, refused: str) -> str:
-        """A token in place of one that the store refused, or the same where no other can be had."""
+        """Returns a token in place of one that the store refused, or the same where there is no other. Raises as
+        `current` does."""
         ...
 
 
 def tokens_of(config: GcsConfig) -> TokenSource:
-    """The source that was configured."""
+    """Returns the source of the tokens that were configured."""
     match config.credentials:
         case Anonymous():
             return FixedToken("")

@@ -46,11 +46,11 @@ class GoogleCredentials:
         return bool(self.current.token) and self.current.token_state is TokenState.FRESH
 
     def token(self) -> str:
-        """The token that was got last."""
+        """Returns the token of the last renewal."""
         return str(self.current.token)
 
     def expires_ms(self) -> int | None:
-        """The time at which the current token expires; None if google-auth does not know it."""
+        """Returns the time at which the current token expires; None if google-auth does not know it."""
         expiry = self.current.expiry  # in UTC, and naive
         return None if expiry is None else int(expiry.replace(tzinfo=UTC).timestamp() * 1_000)
 
@@ -64,8 +64,8 @@ class GoogleCredentials:
 
 
 def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
-    """The credentials that were configured, for these scopes. Raises `StoreDenied` for a file that can't be read or
-    holds none."""
+    """Returns the credentials that were configured, for these scopes. Raises `StoreDenied` for a file that can't be
+    read or holds none."""
     try:
         return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:
@@ -75,7 +75,7 @@ def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> Googl
 
 
 def failure_of(error: GoogleAuthError) -> StoreError:
-    """What google-auth's failure means: nothing was sent to the store."""
+    """Returns the store's error for a failure of google-auth: nothing was sent to the store."""
     if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):
         return StoreUnavailable(f"Google's token endpoint does not answer: {error}")
     if isinstance(error, RefreshError) and error.retryable:

@@ -24,7 +24,8 @@ class ObjectState:
 
 
 def read_page(body: bytes) -> ListedPage:
-    """Parses a page. Raises ValueError for anything else, so that no error is taken for an empty listing."""
+    """Parses a page of a listing. Raises ValueError for any other body, so that no error is taken for an empty
+    listing."""
     page = _loaded(body)
     if page.get("kind") != "storage#objects":
         raise ValueError("it is not of the kind storage#objects")
@@ -62,7 +63,8 @@ def _state(item: dict[str, Any]) -> ObjectState:
 
 
 def _text(item: dict[str, Any], name: str) -> str:
-    """Numbers of 64 bits are written as texts."""
+    """Returns the text of a field; the API writes numbers of 64 bits as texts. Raises ValueError where there is
+    none."""
     value = item.get(name)
     if not isinstance(value, str) or not value:
         raise ValueError(f"an object has no {name}")

@@ -7,7 +7,8 @@ from storage_backends.url import StoreUrl
 
 
 def open_url(url: StoreUrl, config: GcsConfig) -> ObjectStore:
-    """`gs://bucket/prefix`. Raises `ValueError` without a bucket, or for a prefix that no key can have."""
+    """Opens the store at `gs://bucket/prefix`. Raises `ValueError` without a bucket, or for a prefix that no key can
+    have."""
     if not url.host:
         raise ValueError(f"a GCS URL must name a bucket: {url.text!r}")
     return GcsStore(url.host, url.prefix("a GCS URL"), config=config)

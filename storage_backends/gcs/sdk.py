@@ -97,7 +97,7 @@ class SdkTransport:
         return answer
 
     def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
-        """Whether there is another token than the one that the store refused."""
+        """Renews the token that the store refused, and returns whether there is another one now."""
         token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
         with self._renewing:
             if token and self._credentials.token() == token:  # no other thread was faster
@@ -121,7 +121,8 @@ class SdkTransport:
 
 
 def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
-    """Makes the SDK's client, which may look for credentials. Raises `StoreError`."""
+    """Returns a transport by the SDK, whose client may look for credentials. Raises `StoreError` for credentials or a
+    configuration that can't be used."""
     credentials = load_credentials(config)
     try:
         client = storage.Client(
@@ -140,7 +141,7 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
 
 
 def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Keeps requests from putting a password out of ~/.netrc in the token's place."""
+    """Returns the request unchanged, so that requests puts no password out of ~/.netrc in the token's place."""
     return prepared
 
 

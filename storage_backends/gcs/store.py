@@ -135,7 +135,7 @@ class GcsStore(BucketStore):
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
+        """See `ObjectStore.list`. The names of objects that are not valid keys, such as `folder/`, are in `others`."""
         resume = {} if after is None else {"pageToken": after}
         query = {"prefix": self._prefix + prefix, "maxResults": str(self.page_size), "fields": PAGE_FIELDS, **resume}
         answer = await self._client.read(Request("GET", query=query))
@@ -146,7 +146,7 @@ class GcsStore(BucketStore):
         return self._page(answer, read_page)
 
     async def _nothing_of(self, key: str) -> Found | Missing:
-        """No byte of an object, with its generation."""
+        """Returns an object with its generation and no byte of its body; `Missing` if there is none."""
         answer = await self._client.read(Request("GET", self._key(key), query={"fields": OBJECT_FIELDS}))
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)
@@ -168,6 +168,7 @@ def _condition(when: When) -> dict[str, str]:
 
 
 def _generation(version: Version) -> str:
-    """A generation as GCS takes it. What is none, or 0, which would ask for absence, becomes one that no object has."""
+    """Returns a generation as GCS takes it. A version that is none, or is 0, which GCS takes for absence, becomes one
+    that no object has."""
     is_generation = version.isascii() and version.isdecimal() and 0 < int(version) < 2**63
     return version if is_generation else _NO_GENERATION

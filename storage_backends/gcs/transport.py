@@ -52,8 +52,8 @@ class GcsTransport:
 
 
 async def open_transport(bucket: str, config: GcsConfig) -> Transport:
-    """The one that was configured. No connection is made yet. Raises `StoreError` for a configuration that can't be
-    followed."""
+    """Returns the transport that was configured: connections of our own, of which none is made yet, or the SDK. Raises
+    `StoreError` for a configuration that can't be followed."""
     check_bucket(bucket)
     endpoint = parse_endpoint(config.endpoint, "GCS")
     if config.client is GcsClient.SDK:

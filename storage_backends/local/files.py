@@ -33,7 +33,7 @@ class NotInMemory(Exception):
 
 
 def store_error(key: str, error: OSError) -> StoreError:
-    """What the operating system's refusal means."""
+    """Returns the store's error for a failure of the operating system in a call for `key`."""
     reason = f"{key!r}: {error.strerror}"
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
@@ -62,7 +62,8 @@ def make_folder(path: str) -> None:
 
 @contextmanager
 def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = False) -> Iterator[int | None]:
-    """A descriptor of the folder at `root/segments`, or None if there is none and it is not to be made.
+    """Yields a descriptor of the folder at `root/segments`, which it closes; None if there is none and it is not to be
+    made.
 
     No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
     `InvalidKey` for a link, or for a file where a folder is to be made, and `ParentRemoved` if one is removed while
@@ -90,9 +91,9 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
 
 
 def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[int, os.stat_result] | None:
-    """A descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with its status:
-    what is read and what is known of it are of one instant. None if there is none. Raises as `open_folder_nofollow`
-    does."""
+    """Returns a descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with its
+    status: what is read and what is known of it are of one instant. None if there is none. Raises as
+    `open_folder_nofollow` does."""
     descriptor = _open_file(root, folders, name)
     if descriptor is None:
         return None
@@ -158,7 +159,7 @@ def prune_empty(root: str, segments: Sequence[str]) -> None:
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """What the file system knows of an object, or None if no plain file has this name."""
+    """Returns the status of the plain file `name` in an open folder; None if no plain file has this name."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -176,8 +177,8 @@ def exists(parent: int, name: str) -> bool:
 
 
 def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
-    """So much of a file from `start` on, if the operating system holds it in memory. Raises `NotInMemory` if it does
-    not, or can't tell."""
+    """Returns `size` bytes of a file from `start` on, if the operating system holds them in memory. Raises
+    `NotInMemory` if it does not, if it can't tell, or if the file has fewer."""
     if sys.platform != "linux":
         raise NotInMemory
     body = bytearray(size)
@@ -191,7 +192,7 @@ def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
 
 
 def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
-    """So much of a file, from `start` on, wherever it is."""
+    """Returns `size` bytes of a file from `start` on, fewer at its end, wherever they are."""
     with open(descriptor, "rb", closefd=False) as file:
         file.seek(start)
         return file.read(size)
@@ -218,13 +219,13 @@ def version_of(status: os.stat_result) -> Version:
 
 
 def written_ms_of(status: os.stat_result) -> int:
-    """When the file was written, in milliseconds since 1970."""
+    """Returns the time at which the file was written, in milliseconds since 1970."""
     return status.st_mtime_ns // 1_000_000
 
 
 @contextmanager
 def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
-    """Holds the lock file at `path` against every other thread and process; gives its descriptor.
+    """Holds the lock file at `path` against every other thread and process; yields its descriptor.
 
     Each acquisition opens the file anew, since `flock` locks open files, not processes. A kill releases it. Raises
     `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `timeout_s`.

@@ -25,12 +25,13 @@ class PausedWalks:
         self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
 
     def take(self, prefix: str, after: str) -> Walk | None:
-        """Hands out the walk that is paused here, None if there is none."""
+        """Removes and returns the walk of `prefix` that is paused at `after`; None if there is none."""
         with self._lock:
             return self._walks.pop((prefix, after), None)
 
     def keep(self, prefix: str, after: str, walk: Walk) -> None:
-        """Keeps a walk that is paused here for the next page. Of too many, closes those that were paused first."""
+        """Keeps a walk of `prefix` that is paused at `after`, for the next page. Of more than `PAUSED_WALKS`, closes
+        those that were paused first."""
         gone = []
         with self._lock:
             if replaced := self._walks.pop((prefix, after), None):
@@ -85,7 +86,7 @@ class Listing:
             os.close(below)
 
     def _names(self, folder: int, path: str) -> list[str]:
-        """Files, and folders with a `/` behind, so that they sort where their keys do."""
+        """Returns the names of files, and of folders with a `/` behind, sorted as their keys are."""
         names = []
         with os.scandir(folder) as entries:
             for entry in entries:

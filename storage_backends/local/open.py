@@ -7,7 +7,8 @@ from storage_backends.url import StoreUrl
 
 
 def open_url(url: StoreUrl, config: LocalConfig) -> ObjectStore:
-    """`file:/path` or `file:///path`. Raises `ValueError` for a relative path, or for another machine's."""
+    """Opens the store at `file:/path` or `file:///path`. Raises `ValueError` for a relative path, or for another
+    machine's."""
     if url.host not in ("", "localhost"):
         raise ValueError(f"a file URL must not name a host (write file:/path or file:///path): {url.text!r}")
     if not url.path.startswith("/"):

@@ -26,8 +26,9 @@ def _how(flags: int) -> object:
 
 
 def open_nofollow(folder: int, path: str, flags: int) -> int | None:
-    """A descriptor of `path` below a folder, or None if it can't be opened: it does not exist, a link is on the way,
-    or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out which."""
+    """Returns a descriptor of `path` below an open folder, or None if it can't be opened: because it does not exist, a
+    link is on the way, or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out
+    which."""
     if sys.platform != "linux":
         return None
     descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _how(flags), _HOW_BYTES)

@@ -192,7 +192,8 @@ class LocalStore:
         return await asyncio.get_running_loop().run_in_executor(self._threads, guarded)
 
     def _prepare(self) -> None:
-        """Makes the store's folders and removes what crashed writers left; the first write of all does it."""
+        """Makes the store's folders and removes temporary files that crashed writers left. Only the first write of this
+        store does it."""
         if self._prepared:
             return
         make_folder(self._temporaries)
@@ -227,7 +228,8 @@ class LocalStore:
             os.close(descriptor)
 
     def _open(self, key: str) -> tuple[int, os.stat_result] | None:
-        """The file of an object, which the caller closes, and its status; None if there is none. Raises `OSError`."""
+        """Returns the descriptor of an object's file, which the caller closes, and its status; None if there is none.
+        Raises `OSError`."""
         if not self._root_seen:
             return None
         *folders, name = key.split("/")
@@ -235,7 +237,8 @@ class LocalStore:
         return open_file_nofollow(self._root, folders, name)
 
     def _read(self, descriptor: int, status: os.stat_result, start: int, size: int, at_once: bool) -> Found:
-        """Bytes of an open file. Raises `NotInMemory` where they were to be read at once, and would take long."""
+        """Returns `size` bytes of an open file from `start` on. Raises `NotInMemory` if they are to be read at once,
+        and a disk would have to be waited for."""
         if at_once and size > self._config.read_at_once:
             raise NotInMemory
         body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
@@ -251,7 +254,7 @@ class LocalStore:
             self._unsynced.discard("/".join(folders))
 
     def _fsync_folder(self, folder: int, folders: Sequence[str]) -> Unknown | None:
-        """Writes the folder's entries to disk; returns `Unknown` if the disk fails."""
+        """Writes the folder's entries to disk. Returns None, or `Unknown` if the disk fails."""
         try:
             os.fsync(folder)
         except OSError as error:
@@ -267,7 +270,8 @@ class LocalStore:
         raise StoreUnavailable(f"{key!r}: the directory was removed, because it was empty, at each try")
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object. Raises `ParentRemoved` if a deletion removes the directory meanwhile."""
+        """Writes an object if the condition holds. Raises `ParentRemoved` if a deletion removes the directory
+        meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -328,7 +332,8 @@ class LocalStore:
             return self._fsync_folder(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
-        """Deletes folder by folder, each of which is fsynced once, and removed if it is empty then."""
+        """Deletes objects folder by folder; each folder is fsynced once, and removed if it is empty then. Returns those
+        that may be left."""
         left: dict[str, Unknown | StoreError] = {}
         by_folder: dict[str, list[str]] = {}
         for key in keys:
@@ -396,7 +401,7 @@ class LocalStore:
 
     @contextmanager
     def _temporary(self, body: bytes) -> Iterator[_Temporary]:
-        """A file that holds `body` and will survive a crash under whatever name it gets."""
+        """Yields a temporary file that holds `body`, durably. At the end it is removed, unless it was renamed."""
         path = os.path.join(self._temporaries, secrets.token_hex(16))
         temporary: _Temporary | None = None
         try:
@@ -410,7 +415,8 @@ class LocalStore:
                     os.unlink(path)
 
     def _stamp(self, temporary: int, latest_ns: int) -> Version:
-        """Gives a file its version, later than every one that its key had."""
+        """Gives a file a version later than `latest_ns`, the latest that its key had, and returns it. Raises
+        `StoreError` if the file system stores times too coarsely."""
         modified_ns = max(self._now_ms() * 1_000_000, latest_ns + TICK_NS)
         os.utime(temporary, ns=(modified_ns, modified_ns))
         status = os.fstat(temporary)
@@ -449,15 +455,16 @@ def _holds(when: When, current: os.stat_result | None) -> bool:
 
 
 def _unknown_if_io(error: OSError) -> Unknown:
-    """A failing disk may have made the change; for any other reason it was not made."""
+    """Returns `Unknown` for a failing disk, which may have made the change. Raises any other error: the change was not
+    made."""
     if error.errno != errno.EIO:
         raise error
     return Unknown(f"the disk failed (I/O error): {error.strerror}")
 
 
 def _read_high_water(lock: int) -> int:
-    """The latest version deleted under this lock, as nanoseconds. Empty at first; a power cut may also leave it blank,
-    but then no process is left that holds an old version."""
+    """Returns the latest version deleted under this lock, as nanoseconds; 0 if none was. After a power cut it may be 0
+    too, but then no process is left that holds an old version."""
     high_water = os.pread(lock, 20, 0)
     return int(high_water) if high_water.isdigit() else 0
 

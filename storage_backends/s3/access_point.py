@@ -14,11 +14,11 @@ _INSTEAD = "name a bucket, or an access point in one Region"
 
 
 def canonical_url(url: StoreUrl) -> StoreUrl:
-    """The URL with the whole ARN before the first slash of its path: `s3://arn:...:accesspoint:NAME/prefix`, which
-    clients that cut a location there read, where the AWS CLI also has `s3://arn:...:accesspoint/NAME/prefix`. A URL
-    that names a bucket stays as it is.
+    """Returns the URL with the whole ARN before the first slash of its path: `s3://arn:...:accesspoint:NAME/prefix`,
+    which clients that cut a location there read, where the AWS CLI also has `s3://arn:...:accesspoint/NAME/prefix`. A
+    URL that names a bucket stays as it is.
 
-    Raises `ValueError` for what is no access point in one Region.
+    Raises `ValueError` for an ARN, or a multi-Region alias, that is no access point in one Region.
     """
     if url.host.endswith(".mrap"):
         raise ValueError(_refusal(url, "multi-Region access points are not supported"))
@@ -32,7 +32,7 @@ def canonical_url(url: StoreUrl) -> StoreUrl:
 
 
 def region_of_arn(arn: str) -> str:
-    """The Region that an ARN names, or nothing."""
+    """Returns the Region that an ARN names, empty if it names none."""
     return arn.split(":")[3] if arn.count(":") >= 3 else ""
 
 

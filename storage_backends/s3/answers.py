@@ -100,6 +100,7 @@ def _request_ids(response: Response) -> str:
 
 
 def _element(response: Response, name: str) -> str:
-    """The text of an element in an error's body, which is too plain to load an XML parser for."""
+    """Returns the text of an element in an error's body, which is too plain to load an XML parser for; empty if there
+    is none."""
     found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
     return found[1].decode(errors="replace") if found else ""

@@ -9,8 +9,8 @@ from storage_backends.wire.exchange import Transport
 
 
 async def open_transport(bucket: str, config: S3Config) -> Transport:
-    """What carries the requests. Nothing is sent yet. Raises `StoreError` for a configuration that can't be followed,
-    also where the SDK is needed and not installed."""
+    """Returns the transport that carries requests to a bucket. Nothing is sent yet. Raises `StoreError` for a
+    configuration that can't be followed, also where the SDK is needed and not installed."""
     region = region_of_arn(bucket) if is_arn(bucket) else await region_of(config)
     known_by_name = not is_directory_bucket(bucket) and not is_arn(bucket)
     endpoint = endpoint_of(bucket if known_by_name else "bucket", region, config)
@@ -35,7 +35,8 @@ async def open_transport(bucket: str, config: S3Config) -> Transport:
 
 
 def wire_refuses(bucket: str, proxy: str) -> str | None:
-    """Why connections of our own can't serve this bucket, None if they can."""
+    """Returns the reason why connections of our own can't serve this bucket; None if they can. `proxy` is the URL of
+    the proxy on the way, empty if there is none."""
     if is_directory_bucket(bucket):
         return f"{bucket!r} is a directory bucket (S3 Express One Zone), which only Amazon's SDK can reach"
     if is_arn(bucket):

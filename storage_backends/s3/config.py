@@ -45,7 +45,7 @@ class ContainerEndpoint:
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
     """botocore's own search: profiles, SSO, roles, instances. It looks in these two files for this profile; None is
-    what the variables of this process say. Its other variables, of web identity and instances, are always this
+    what the variables of this process name. Its other variables, of web identity and instances, are always this
     process's, since botocore reads them itself."""
 
     profile: str | None = None
@@ -84,8 +84,8 @@ class S3Config(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "S3Config":
-        """What the usual variables say, and those named `ARCO_S3_*`. Raises `ValueError` for an unknown
-        `ARCO_S3_CLIENT`; nothing else is checked yet: the first call reports other errors."""
+        """Reads the usual variables, and those named `ARCO_S3_*`. Raises `ValueError` for an unknown `ARCO_S3_CLIENT`;
+        nothing else is checked yet: the first call reports other errors."""
         return cls(
             region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None,
             credentials=_credentials(environment),

@@ -45,7 +45,7 @@ class ContainerCredentials:
 
     async def current(self) -> Credentials:
         """Returns valid keys. Raises `StoreDenied` for an answer without keys, or an address that is not allowed, and
-        `StoreUnavailable` without a response: but neither while the old keys are valid."""
+        `StoreUnavailable` if the endpoint does not respond, but neither while the old keys are valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -79,7 +79,8 @@ class ContainerCredentials:
             await pool.close()
 
     async def _token(self) -> str:
-        """The token in the file, which is rotated, or else the one that was configured."""
+        """Returns the token in the file, which is rotated, or else the one that was configured; empty for none. Raises
+        `StoreDenied` for a file that can't be read."""
         file = self._config.token_file
         if file is None:
             return self._config.token
@@ -90,7 +91,8 @@ class ContainerCredentials:
 
 
 def address_of(url: str) -> tuple[SplitResult, int]:
-    """The endpoint's URL and port. Keys and token are not encrypted, so plain HTTP is accepted only to this machine."""
+    """Returns the parts of the endpoint's URL, and its port. Keys and token are not encrypted, so plain HTTP is
+    accepted only to this machine. Raises `StoreDenied` for any other URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -22,12 +22,13 @@ class CredentialSource(Protocol):
     """Returns credentials that have not expired."""
 
     async def current(self) -> Credentials:
-        """Raises `StoreDenied` if there are none, `StoreUnavailable` for a transient failure."""
+        """Returns the credentials. Raises `StoreDenied` if there are none, `StoreUnavailable` for a transient
+        failure."""
         ...
 
 
 def credentials_of(config: CredentialsConfig) -> CredentialSource:
-    """The source that was configured. Raises `StoreDenied` if only one key of the pair is set."""
+    """Returns the source that was configured. Raises `StoreDenied` if only one key of the pair is set."""
     match config:
         case Credentials():
             if not config.access_key or not config.secret_key:
@@ -42,8 +43,8 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
 
 
 async def region_of(config: S3Config) -> str:
-    """The region that was configured, or else the one in the profile that botocore reads. Raises `StoreError` if there
-    is none."""
+    """Returns the region that was configured, or else the one in the profile that botocore reads. Raises `StoreError`
+    if there is none."""
     if config.region:
         return config.region
     chain = config.credentials if isinstance(config.credentials, DefaultChain) else DefaultChain()
@@ -105,7 +106,8 @@ class BotocoreCredentials:
 
 
 def _session(chain: DefaultChain) -> Any:
-    """A session of botocore's that reads the profile and the files of a chain. Raises `ModuleNotFoundError`."""
+    """Returns a session of botocore's that reads the profile and the files of a chain. Raises `ModuleNotFoundError`
+    without botocore."""
     from botocore.session import Session  # type: ignore[import-untyped]
 
     session = Session(profile=chain.profile)

@@ -18,19 +18,21 @@ def write_deletion(keys: Iterable[str]) -> bytes:
 
 
 def md5_of(body: bytes) -> str:
-    """The header `Content-MD5`, without which S3 deletes nothing; it is the one checksum that all servers know."""
+    """Returns the header `Content-MD5`, without which S3 deletes nothing; it is the one checksum that all servers
+    know."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()
 
 
 def keys_in(body: bytes) -> list[str]:
-    """The keys that `write_deletion` wrote, for those who write them again."""
+    """Returns the keys that `write_deletion` wrote, for those who write them again."""
     from xml.etree import ElementTree
 
     return [key.text or "" for key in ElementTree.fromstring(body).iter(f"{{{_NAMESPACE}}}Key")]
 
 
 def read_deletion(body: bytes) -> Mapping[str, StoreError]:
-    """The keys that were not, or perhaps not, deleted. Raises ValueError for what is no complete answer."""
+    """Returns the failures in the answer to a deletion, by the keys that were not, or perhaps not, deleted. Raises
+    ValueError for a body that is no complete answer."""
     from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests delete
 
     try:
@@ -50,5 +52,5 @@ def read_deletion(body: bytes) -> Mapping[str, StoreError]:
 
 
 def _local(tag: str) -> str:
-    """The name of an element without its namespace."""
+    """Returns the name of an element without its namespace."""
     return tag[tag.rfind("}") + 1 :]

@@ -26,7 +26,7 @@ _HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # what the certifi
 
 
 def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
-    """The address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
+    """Returns the address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
     if not _BUCKET.fullmatch(bucket):
         raise StoreError(f"no S3 client can be made: invalid bucket name {bucket!r}")
     if not _REGION.fullmatch(region):
@@ -47,7 +47,7 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
 
 
 def domain_of(region: str) -> str:
-    """The domain of Amazon's services in a region."""
+    """Returns the domain of Amazon's services in a region."""
     return next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
 
 

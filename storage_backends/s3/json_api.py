@@ -38,8 +38,9 @@ async def call(
     now_ms: Callable[[], int],
     max_bytes: int,
 ) -> Response:
-    """The service's answer, whatever its status, by the credentials that the variables name. Raises `StoreDenied`
-    without credentials, and `StoreUnavailable` without a response."""
+    """Calls the operation `target` of a service with the credentials that the variables name, and returns the answer,
+    whatever its status. Raises `StoreDenied` without credentials or for an address that is not allowed, and
+    `StoreUnavailable` without a whole answer of at most `max_bytes`."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)
@@ -56,7 +57,8 @@ async def call(
 
 
 def refusal(what: str, response: Response) -> StoreError:
-    """Returns the error for an answer other than 200; it quotes only the code of the document."""
+    """Returns the error for an answer other than 200: `StoreUnavailable` for a transient one, else `StoreDenied`. It
+    quotes only the document's error code, or the status where there is none. `what` is what failed."""
     try:
         document = json.loads(response.body)
     except ValueError:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
 
 
 def read_listing(body: bytes) -> ListedPage:
-    """Parses a page. Raises ValueError unless it is complete, so that no error is taken for an empty listing."""
+    """Parses a page of a listing. Raises ValueError unless it is complete, so that no error is taken for an empty
+    listing."""
     from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
 
     try:
@@ -46,5 +47,5 @@ def _entry(element: "Element", escaped: bool) -> Listed:
 
 
 def _local(tag: str) -> str:
-    """The name of an element without its namespace."""
+    """Returns the name of an element without its namespace."""
     return tag[tag.rfind("}") + 1 :]

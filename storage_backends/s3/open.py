@@ -12,13 +12,14 @@ from storage_backends.versions import KeptVersions
 
 
 def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
-    """`s3://bucket/prefix`, or an access point's ARN in the bucket's place. Raises `ValueError` without a bucket, for
-    any other ARN, or for a prefix that no key can have."""
+    """Opens the store at `s3://bucket/prefix`, or with an access point's ARN in the bucket's place. Raises `ValueError`
+    without a bucket, for any other ARN, or for a prefix that no key can have."""
     return S3Store(*_place(url), config=config)
 
 
 def open_versions(url: StoreUrl, config: S3Config) -> KeptVersions:
-    """The versions that the bucket keeps of the same objects, by our own connections. Raises as `open_url` does."""
+    """Opens the previous versions that the bucket keeps of the objects of this URL, over connections of our own. Raises
+    as `open_url` does."""
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
 
 

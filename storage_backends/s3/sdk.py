@@ -187,13 +187,13 @@ class _Provider:
         self._keys = keys
 
     async def load_credentials(self) -> _Keys:
-        """The keys."""
+        """Returns the keys."""
         return self._keys
 
 
 async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
-    """A client that goes through `proxy` if there is one. Raises `StoreError` for a configuration that can't be
-    followed."""
+    """Returns a transport by the SDK, through `proxy` if that is not empty. Raises `StoreError` for a configuration
+    that can't be followed."""
     session = get_session(_NO_FILES)
     session.register_component("data_loader", _MODELS)
     session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))
@@ -233,8 +233,8 @@ async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: 
 
 
 def _failure(error: BotoCoreError) -> StoreError:
-    """What an error of the SDK means: a connection that was never made, an answer that was lost, or a request that
-    can't be made."""
+    """Returns what an error of the SDK means: a connection that was never made, an answer that was lost, or a request
+    that can't be made."""
     cause = error.kwargs.get("error")
     if isinstance(cause, _NEVER_SENT):
         return StoreUnavailable(f"no connection could be made: {error}")
@@ -244,15 +244,16 @@ def _failure(error: BotoCoreError) -> StoreError:
 
 
 def _never_sent(error: BotoCoreError) -> StoreError:
-    """What an error of the SDK means while it makes a request of ours ready: for a session, it sends one of its own."""
+    """Returns what an error of the SDK means while it makes a request of ours ready: for a session, it sends one of its
+    own."""
     if isinstance(error.kwargs.get("error"), Exception):
         return StoreUnavailable(f"no session could be made: {error}")
     return StoreError(f"the request can't be made: {error}")
 
 
 def _answer_for_a_session(error: ClientError) -> Response:
-    """An answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for one that a
-    server failed to give: ours was not sent, and can be."""
+    """Returns the answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for
+    one that a server failed to give: ours was not sent, and can be."""
     details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise StoreUnavailable(f"no session could be made: {error}") from error

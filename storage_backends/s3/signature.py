@@ -36,12 +36,13 @@ class Scope:
 
 @lru_cache(maxsize=4_096)  # no key is longer than 1,024 bytes
 def path_of(key: str) -> str:
-    """The path of a key, escaped as it is both sent and signed: S3 neither normalises it nor escapes it twice."""
+    """Returns the path of a key, escaped as it is both sent and signed: S3 neither normalises it nor escapes it
+    twice."""
     return quote(key, safe="/-_.~")
 
 
 def query_of(parameters: Iterable[tuple[str, str]]) -> str:
-    """A query string in the order and the escapes that are signed."""
+    """Returns a query string in the order and the escapes that are signed."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parameters)
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -59,7 +60,7 @@ def signed(
     checksum: bool = False,
     body_hash: str | None = None,
 ) -> dict[str, str]:
-    """`headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
+    """Returns `headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
 
     Every header given is signed, so a proxy that drops a condition makes the request invalid. `stamp` is
     the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them. `checksum` gives the
@@ -88,7 +89,7 @@ def signed(
 
 
 def signing_stamp(now_ms: int) -> str:
-    """A time as signatures spell it."""
+    """Returns a time as signatures spell it."""
     return _stamp(now_ms // 1_000)
 
 

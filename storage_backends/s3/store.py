@@ -139,7 +139,7 @@ class S3Store(BucketStore):
             return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
+        """See `ObjectStore.list`. The names of objects that are not valid keys, such as `folder/`, are in `others`."""
         resume = {} if after is None else {"continuation-token": after}
         whole = self._prefix + prefix
         folder = whole[: whole.rfind("/") + 1] if self._by_folder else whole

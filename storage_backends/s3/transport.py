@@ -50,6 +50,7 @@ class S3Transport:
 
 
 async def open_wire_transport(endpoint: Endpoint, region: str, config: S3Config) -> S3Transport:
-    """No connection is made yet. Raises `StoreError` for a configuration that can't be followed."""
+    """Returns the transport over connections of our own, of which none is made yet. Raises `StoreError` for a
+    configuration that can't be followed."""
     pool = await open_pool(endpoint, config)
     return S3Transport(endpoint, Scope(region), credentials_of(config.credentials), pool, checksum=config.checksum)

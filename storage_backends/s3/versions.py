@@ -68,8 +68,8 @@ class S3Versions(BucketStore):
 
 
 def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
-    """Parses a page, and the query of the next one, which is empty after the last. Raises `ValueError` or `KeyError` if
-    the body is not a page."""
+    """Returns the versions in a page, and the query of the next page, which is empty after the last. Raises
+    `ValueError` or `KeyError` if the body is not a page."""
     from xml.etree import ElementTree
 
     try:
@@ -91,8 +91,8 @@ def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
 
 
 def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVersion], list[KeptVersion]]:
-    """The versions of those objects of which there are no more to come, in order, and the rest. Some servers list
-    delete markers behind versions, whenever they were made."""
+    """Returns the versions of those objects of which there are no more to come, in order, and then the rest. Some
+    servers list delete markers behind versions, whenever they were made."""
     ordered = sorted(found, key=lambda each: (each.key, not each.latest, -each.written_ms))
     last = ordered[-1].key if ordered and more else None
     return [each for each in ordered if each.key != last], [each for each in ordered if each.key == last]
@@ -107,5 +107,5 @@ def _version(element: "Element", escaped: bool) -> KeptVersion:
 
 
 def _local(element: "Element") -> str:
-    """The name of an element without its namespace."""
+    """Returns the name of an element without its namespace."""
     return element.tag[element.tag.rfind("}") + 1 :]

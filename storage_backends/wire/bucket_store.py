@@ -57,17 +57,18 @@ class BucketStore:
         await self._client.close()
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Shows each response that comes, also those that are tried again."""
+        """Calls `see` with each response that comes, also with failures that are retried, but not with that to a
+        request which is sent again because of the clock's skew."""
         self._client.observe(see)
 
     def _key(self, key: str) -> str:
-        """The whole key. Raises `InvalidKey`."""
+        """Returns the key in the bucket. Raises `InvalidKey` if either is invalid."""
         check_key(key)
         check_key(self._prefix + key)  # the limit is on the whole
         return self._prefix + key
 
     def _found(self, answer: Answer) -> Found:
-        """The object in an answer to a read. Raises `StoreError` if its version or time is missing."""
+        """Returns the object in an answer to a read. Raises `StoreError` if its version or time is missing."""
         version, written = answer.header(self.version_header), answer.header("last-modified")
         if not version or not written:
             raise StoreError(
@@ -80,8 +81,8 @@ class BucketStore:
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
-        """The page in an answer. Objects with invalid keys as names, such as `folder/`, go into `others`.
-        `read_page` raises ValueError for what is no page."""
+        """Returns the page in an answer. Raises `StoreUnavailable` if it cannot be read. Objects with invalid keys as
+        names, such as `folder/`, go into `others`. `read_page` raises ValueError for a body that is no page."""
         try:
             page = read_page(answer.response.body)
         except ValueError as error:
@@ -96,7 +97,7 @@ class BucketStore:
 
 
 def etag_headers(when: When) -> dict[str, str]:
-    """The headers of a condition, where versions are ETags."""
+    """Returns the headers of a condition, where versions are ETags."""
     match when:
         case Absent():
             return {"if-none-match": "*"}

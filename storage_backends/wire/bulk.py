@@ -32,7 +32,7 @@ class Batches:
     delete: Callable[[str], Awaitable[Outcome]]
 
     async def run(self, keys: Sequence[str]) -> Deleted:
-        """Deletes the keys, a batch after the other."""
+        """Deletes the keys, one batch after the other, and returns those that may be left."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for start in range(0, len(keys), self.size):
@@ -42,7 +42,8 @@ class Batches:
         return Deleted(left, now_ms)
 
     async def _batch(self, keys: Sequence[str]) -> Deleted:
-        """Sends a batch, and those of its keys again that the store was too busy for."""
+        """Sends a batch, and sends again those of its keys for which the store was too busy. Returns those that may be
+        left."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for pause_s in self.client.pauses():
@@ -68,7 +69,7 @@ class Batches:
 
 def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
     """Returns the outcome of each key, by the responses to the parts of one request. A key without a response may still
-    exist."""
+    exist: its failure is `Ambiguous`. Returns `Unknown` if nothing in the answer can be read."""
     if isinstance(answer, Unknown):
         return answer
     try:

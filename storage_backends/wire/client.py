@@ -55,31 +55,33 @@ class Client:
         self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
 
     async def read(self, request: Request) -> Answer:
-        """Sends a read and retries transient failures. Raises `StoreError`."""
+        """Sends a read, retries transient failures, and returns the answer. Raises `StoreError` for any other failure,
+        and when the attempts or `PATIENCE_S` are used up."""
         try:
             return await self._repeat(request, ambiguous_too=True)
         except OversizedAnswer as error:
             raise StoreError(str(error)) from error
 
     async def write(self, request: Request) -> Answer | Unknown:
-        """Sends a write, and retries it only after answers that mean it was not applied. Raises `StoreError` only if it
-        was not."""
+        """Sends a write, retries it only after answers that mean it was not applied, and returns the answer, or
+        `Unknown` if it may have been applied. Raises `StoreError` only if it was not."""
         try:
             return await self._repeat(request, ambiguous_too=False)
         except Ambiguous as error:
             return Unknown(str(error))
 
     def pauses(self) -> Iterator[float]:
-        """Seconds to pause before each of several attempts, none before the first."""
+        """Iterates over the pauses in seconds before each of several attempts; there is none before the first."""
         return full_jitter(self._random)
 
     async def pause(self, seconds: float) -> None:
-        """Waits before an attempt."""
+        """Sleeps for so many seconds before an attempt; returns at once for 0."""
         if seconds:
             await self._sleep(seconds)
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Shows each response that comes, also those that are tried again."""
+        """Calls `see` with each response that comes, also with failures that are retried, but not with that to a
+        request which is sent again because of the clock's skew."""
         self._observe = see
 
     async def close(self) -> None:
@@ -89,7 +91,8 @@ class Client:
             await known.transport.close()
 
     async def _repeat(self, request: Request, *, ambiguous_too: bool) -> Answer:
-        """Sends a request until there is an answer, or patience ends."""
+        """Sends a request until there is an answer. Raises the last failure when the attempts or `PATIENCE_S` are used
+        up."""
         failure = StoreUnavailable("no attempt was made")
         waited_s = 0.0
         for jitter_s in full_jitter(self._random):

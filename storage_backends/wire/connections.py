@@ -16,7 +16,8 @@ ALWAYS_SENT = {"accept-encoding": "identity", "user-agent": "arco-catalog"}
 
 
 async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
-    """Connections to `endpoint`, none of which is made yet. Raises `StoreError` for a CA bundle that can't be read."""
+    """Returns a pool of connections to `endpoint`, none of which is made yet. Raises `StoreError` for a CA bundle that
+    can't be read."""
     tls = await asyncio.to_thread(tls_context, settings.ca_bundle) if endpoint.tls else None
     timeouts = Timeouts(settings.connect_timeout_s, settings.idle_timeout_s, settings.exchange_timeout_s)
     size, max_bytes = settings.max_connections, settings.max_answer_bytes
@@ -24,7 +25,7 @@ async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
 
 
 async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
-    """One exchange, never repeated. Raises what `Transport.send` does."""
+    """Sends one request, once, and returns its response. Raises as `Transport.send` does."""
     head = request_head(method, target, {**headers, **ALWAYS_SENT}, len(body))
     try:
         return await pool.send(method, head, body)

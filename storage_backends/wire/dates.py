@@ -10,7 +10,7 @@ _MONTHS = {name: number for number, name in enumerate(_NAMES, start=1)}
 
 @lru_cache(maxsize=256)
 def http_date_ms(text: str) -> int:
-    """Milliseconds since 1970 of a date in an HTTP header (RFC 9110, section 5.6.7). Raises ValueError."""
+    """Returns the milliseconds since 1970 of a date in an HTTP header (RFC 9110, section 5.6.7). Raises ValueError."""
     match text.split(" "):
         case [_, day, month, year, time, "GMT"] if month in _MONTHS and len(time) == 8:
             hour, minute, second = time.split(":")
@@ -22,6 +22,7 @@ def http_date_ms(text: str) -> int:
 
 
 def iso_date_ms(text: str) -> int:
-    """Milliseconds since 1970 of a date in a listing. Raises ValueError."""
+    """Returns the milliseconds since 1970 of an ISO 8601 date in a listing, in UTC unless it names a zone. Raises
+    ValueError."""
     date = datetime.fromisoformat(text)
     return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1_000)

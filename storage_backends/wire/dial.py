@@ -16,8 +16,8 @@ Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
 async def connect(host: str, port: int) -> socket.socket:
-    """A connected socket that does not block. Raises `OSError` if no address answers; the attempts have no time limit
-    of their own."""
+    """Returns a connected socket that does not block. Raises `OSError` if no address answers; the attempts have no time
+    limit of their own."""
     addresses = iter(interleaved(await resolve(host, port)))
     failure: BaseException = OSError(f"{host} has no address")
     started: list[asyncio.Task[socket.socket]] = []
@@ -43,14 +43,14 @@ async def connect(host: str, port: int) -> socket.socket:
 
 
 async def resolve(host: str, port: int) -> list[Address]:
-    """The addresses of a host, in the order in which the resolver prefers them. Raises `OSError`."""
+    """Returns the addresses of a host, in the order in which the resolver prefers them. Raises `OSError`."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
 
 
 def interleaved(addresses: Sequence[Address]) -> list[Address]:
-    """The addresses of both families in turn, the preferred family first: one that leads nowhere then delays by one
-    pause, not by one for each of its addresses."""
+    """Returns the addresses of both families in turn, the preferred family first: one that leads nowhere then delays by
+    one pause, not by one for each of its addresses."""
     preferred = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for each in chain.from_iterable(zip_longest(preferred, others)) if each is not None]

@@ -29,8 +29,8 @@ class Endpoint:
 
 
 def parse_endpoint(url: str, vendor: str) -> Endpoint:
-    """The endpoint that a URL names; its path has no slash at its end. Raises `StoreError`, with the name of the vendor
-    in it, for what is not `http(s)://host[:port][/path]`."""
+    """Returns the endpoint that a URL names; its path has no slash at its end. Raises `StoreError`, with the name of
+    the vendor in it, for what is not `http(s)://host[:port][/path]`."""
     try:
         parts = urlsplit(url)
         port = parts.port

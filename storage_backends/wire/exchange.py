@@ -41,12 +41,13 @@ class Answer:
     now_ms: int
 
     def header(self, name: str) -> str:
-        """A header's value, or nothing."""
+        """Returns a header's value, empty without the header. `name` is in lower case."""
         return self.response.headers.get(name, "")
 
 
 def date_ms(response: Response) -> int | None:
-    """The `Date` header in milliseconds, or None."""
+    """Returns the time of the header `Date` in milliseconds since 1970; None without the header, or if it is
+    invalid."""
     try:
         return http_date_ms(response.headers["date"])
     except (KeyError, ValueError):
@@ -54,8 +55,8 @@ def date_ms(response: Response) -> int | None:
 
 
 def retry_after_s(response: Response) -> float:
-    """Returns the pause of the header `Retry-After`, by the store's clock (RFC 9110, section 10.2.3); 0 without the
-    header."""
+    """Returns the pause of the header `Retry-After` in seconds, a date being taken by the store's clock (RFC 9110,
+    section 10.2.3); 0 without the header, or if it is invalid."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
@@ -74,7 +75,7 @@ class Dialect(Protocol):
         ...
 
     def failure_of(self, response: Response) -> StoreError:
-        """The exception for a failure: `StoreUnavailable` if the request was not applied and may be retried,
+        """Returns the exception for a failure: `StoreUnavailable` if the request was not applied and may be retried,
         `Ambiguous` if it may have been applied, any other `StoreError` if it was not applied and a retry would fail
         too."""
         ...
@@ -88,7 +89,8 @@ class Transport(Protocol):
     """Carries one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """One exchange, never repeated. `clock_skew_ms` is how far the store's clock is ahead of this machine's.
+        """Sends one request, once, and returns its response. `clock_skew_ms` is how far the store's clock is ahead of
+        this machine's.
 
         Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no whole answer came, and any other `StoreError`
         for a request that can't be made.

@@ -23,9 +23,9 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     post: bytes | None = None,
 ) -> Response:
-    """Sends a GET, or a `post` of these bytes, and returns the answer with any status. It follows no redirects and uses
-    no proxy. `plain_loopback` allows `http` to this machine, `tls` is a context other than that of the system's
-    authorities.
+    """Sends a GET, or a POST of the bytes `post`, and returns the answer, whatever its status. It follows no redirects
+    and uses no proxy. `plain_loopback` allows `http` to this machine, `tls` is a context other than that of the
+    system's authorities.
 
     Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a whole answer of at most
     `max_bytes`.
@@ -46,7 +46,8 @@ async def fetch(
 
 
 def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
-    """The parts of an `https` URL without user, fragment and blanks. Raises `StoreDenied` for another."""
+    """Returns the parts of an `https` URL without user, fragment and blanks; `plain_loopback` accepts `http` to this
+    machine too. Raises `StoreDenied` for any other."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -61,7 +62,8 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
 
 
 def failure_of(what: str, response: Response) -> StoreError:
-    """Returns the error for an answer other than 200; it does not quote the answer, which may contain secrets."""
+    """Returns the error for an answer other than 200: `StoreUnavailable` for a transient one, else `StoreDenied`. It
+    does not quote the answer, which may contain secrets."""
     if response.status >= 500 or response.status == 429:
         return StoreUnavailable(f"{what} answered status {response.status}")
     return StoreDenied(f"{what} answered status {response.status}")

@@ -41,7 +41,7 @@ class Response:
 
 
 def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
-    """The first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that is not
+    """Returns the first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that is not
     printable ASCII: a line break in it would begin another header."""
     lines = [f"{method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -68,8 +68,8 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
 
 
 def check_end(method: str, response: Response) -> None:
-    """For those who don't see the connection. Raises `AnswerLost` where an answer announces no length, so that a part
-    may be missing."""
+    """Raises `AnswerLost` where an answer announces no length, so that a part may be missing. It serves transports that
+    do not see the end of the connection."""
     framed = {"content-length", "transfer-encoding"} & response.headers.keys()
     bodiless = method == "HEAD" or response.status in (204, 304)
     if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
@@ -94,7 +94,8 @@ class ResponseReader:
         self.keep_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """The answer, once it is whole. Raises `AnswerLost` for what is not HTTP, `AnswerTooLarge` for too much."""
+        """Takes bytes of the connection. Returns the answer once it is whole, None before. Raises `AnswerLost` for what
+        is not HTTP, `AnswerTooLarge` for too much."""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
@@ -105,7 +106,7 @@ class ResponseReader:
         return self.whole
 
     def end(self) -> Response | None:
-        """The answer, if the end of the connection makes it whole."""
+        """Takes the end of the connection. Returns the answer if it was whole or the end makes it whole, else None."""
         unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):
             self._end()
@@ -125,7 +126,7 @@ class ResponseReader:
         return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
 
     def on_message_begin(self) -> None:
-        """Called by the parser, as are the others."""
+        """Notes the start of an answer. The parser calls it, and all others whose names begin with `on_`."""
         if self.whole is not None:
             self.keep_alive = False  # a second answer to one request
 
@@ -178,7 +179,7 @@ class Connection(asyncio.Protocol):
     async def exchange(
         self, method: str, head: bytes, body: bytes, idle_s: float, max_body_bytes: int = MAX_ANSWER_BYTES
     ) -> Response:
-        """Sends a request, once, and waits for its answer; fails when no byte comes or goes for `idle_s`.
+        """Sends a request, once, and returns its answer; fails when no byte comes or goes for `idle_s`.
 
         Raises `NeverSent` or `AnswerLost`. Only after a whole answer to a request that was sent whole may the
         connection be `reusable`: not after a cancellation, since an answer that is still to come would be taken for
@@ -201,8 +202,8 @@ class Connection(asyncio.Protocol):
         return answer
 
     def is_idle(self) -> bool:
-        """Whether it is open and has nothing to read. On an idle connection, something to read is its end (EOF), which
-        the event loop may not have seen yet, for example after the machine slept."""
+        """Whether the connection is open and has nothing to read. On an idle connection, something to read is its end
+        (EOF), which the event loop may not have seen yet, for example after the machine slept."""
         return not self._transport.is_closing() and not self._readable.poll(0)
 
     def close(self) -> None:
@@ -211,12 +212,12 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the event loop, as are the others."""
+        """Keeps the transport. The event loop calls it, as it does the other methods of `asyncio.Protocol`."""
         self._transport = self._socket_transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Speaks TLS from now on. Raises `OSError`."""
+        """Speaks TLS from now on. Raises `OSError` if the handshake fails."""
         loop = asyncio.get_running_loop()
         encrypted = await loop.start_tls(self._socket_transport, self, context, server_hostname=host)
         if encrypted is None:

@@ -18,7 +18,7 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 def encode(heads: Sequence[bytes]) -> bytes:
-    """A body of requests, given by their heads; each is known by its number, from 0."""
+    """Returns the body that holds the requests with these heads; each is known by its number, from 0."""
     parts = (
         b"--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: %d\r\n\r\n%s\r\n"
         % (BOUNDARY.encode(), number, head)
@@ -28,8 +28,8 @@ def encode(heads: Sequence[bytes]) -> bytes:
 
 
 def decode(response: Response, method: str) -> Mapping[int, Response]:
-    """The answers in an answer, by the numbers of their requests, all of one method; one that can't be read is not
-    there. Raises ValueError for what is no such answer."""
+    """Returns the answers in an answer, by the numbers of their requests, which all have the method `method`; one that
+    can't be read is left out. Raises ValueError for a response that is not multipart."""
     boundary = _BOUNDARY.search(response.headers.get("content-type", ""))
     if boundary is None:
         raise ValueError("it is not multipart")

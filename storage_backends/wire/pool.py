@@ -61,7 +61,8 @@ class Pool:
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
-        """One exchange, never repeated. Raises `NeverSent`, `AnswerLost`, or the `AnswerTooLarge` that is one."""
+        """Sends a request once, on an idle connection or a new one, and returns its answer. Raises `NeverSent` or
+        `AnswerLost`, of which `AnswerTooLarge` is one."""
         async with self._places:
             kept = self._take_idle() or await self._connect()
             try:
@@ -134,9 +135,9 @@ class Pool:
 
 @cache
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
-    """What checks a server's certificate: the authorities in `ca_bundle` (a file or a folder), or, without one, those
-    that the system trusts. One context serves all stores with the same bundle. It reads files, so call it in a thread.
-    Raises `StoreError` for a bundle that can't be read."""
+    """Returns the context that checks a server's certificate: by the authorities in `ca_bundle` (a file or a folder),
+    or, without one, those that the system trusts. One context serves all stores with the same bundle. It reads files,
+    so call it in a thread. Raises `StoreError` for a bundle that can't be read."""
     in_folder = ca_bundle is not None and os.path.isdir(ca_bundle)
     try:
         context = ssl.create_default_context(

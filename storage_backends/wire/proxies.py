@@ -19,7 +19,7 @@ class Proxies:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Proxies":
-        """What the variables say."""
+        """Reads the variables, in either case; a scheme without one has the proxy of `ALL_PROXY`."""
         everywhere = _read(environment, "all_proxy")
         exceptions = (part.strip().lower() for part in _read(environment, "no_proxy").split(","))
         return cls(
@@ -29,7 +29,7 @@ class Proxies:
         )
 
     def proxy_for(self, *, tls: bool, host: str, port: int) -> str:
-        """The URL of the proxy on the way to a server, or nothing."""
+        """Returns the URL of the proxy on the way to a server, empty if there is none."""
         proxy = self.https if tls else self.http
         return "" if not proxy or self._is_direct(host.lower(), port) else proxy
 

@@ -38,8 +38,8 @@ class CountingStore:
 
     @contextmanager
     def measure(self, measurement: Measurement | None = None) -> Iterator[Measurement]:
-        """Counts the calls made inside, in this task and in the tasks that it starts, by default in a new measurement.
-        May be nested."""
+        """Counts the calls made inside, in this task and in the tasks that it starts, and yields the measurement that
+        has them, by default a new one. May be nested."""
         measurement = Measurement() if measurement is None else measurement
         token = _measuring.set((*_measuring.get(), (self, measurement)))
         try:
@@ -76,7 +76,7 @@ class CountingStore:
         await self._inner.close()
 
     def _measured(self) -> ObjectStore:
-        """The store inside, in as many measurements as surround this call."""
+        """Returns the store inside, wrapped in each measurement that surrounds this call."""
         store = self._inner
         for counting, measurement in _measuring.get():
             if counting is self:

@@ -85,43 +85,43 @@ class Measurement:
     deepest_ended: int = 0
 
     def call(self, kind: Kind, key: str, written: int = 0) -> StoreCall:
-        """A call that begins now."""
+        """Adds a call that begins now, and returns it. `written` is the size in bytes of the body that it sends."""
         call = StoreCall(self, kind, key, written)
         self.trace.append(call)
         return call
 
     @property
     def calls(self) -> int:
-        """How many calls were begun."""
+        """The number of calls that were begun."""
         return len(self.trace)
 
     @property
     def log(self) -> list[tuple[Kind, str]]:
-        """Returns the kind and the key of each call."""
+        """The kind and the key of each call, in the order in which they began."""
         return [(call.kind, call.key) for call in self.trace]
 
     @property
     def by_kind(self) -> Counter[Kind]:
-        """How many calls of each kind were begun."""
+        """The number of calls of each kind that were begun."""
         return Counter(call.kind for call in self.trace)
 
     @property
     def depth(self) -> int:
-        """The longest chain of calls."""
+        """The length of the longest chain of calls."""
         return self.totals().depth
 
     @property
     def bytes_read(self) -> int:
-        """Of bodies that were found."""
+        """The bytes of the bodies that were found."""
         return self.totals().bytes_read
 
     @property
     def bytes_written(self) -> int:
-        """Of bodies that were sent, refused ones included."""
+        """The bytes of the bodies that were sent, refused ones included."""
         return self.totals().bytes_written
 
     def totals(self) -> Totals:
-        """All sums, in one pass."""
+        """Returns all sums, made in one pass."""
         depth = read = written = unchanged = 0
         for call in self.trace:
             depth = max(depth, call.depth)

@@ -47,8 +47,8 @@ class RequestStore:
     """A view of a store that is valid as long as `left_ms`, the milliseconds until a deadline, is positive
     (docs/design/commit.md#unknown-outcomes).
 
-    It is called before every call (docs/design/commit.md#rule-5): no call begins after the deadline, it raises
-    `StoreUnavailable` and nothing was sent. When the deadline passes within a call, a read raises `StoreUnavailable`,
+    `left_ms` is called before every call (docs/design/commit.md#rule-5): after the deadline a call raises
+    `StoreUnavailable`, and nothing is sent. When the deadline passes within a call, a read raises `StoreUnavailable`,
     and a write is `Unknown`: the store may still apply it.
 
     `clock` learns the time in each answer, and `measurement` records each call, where they are given.
@@ -108,7 +108,8 @@ class RequestStore:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _Answer:
-        """The answer of the store. Raises `StoreUnavailable` if the deadline has passed, or passes."""
+        """Returns the answer of the store to the call `ask(key, ...)`. Raises `StoreUnavailable` if the deadline has
+        passed, and `_Late` if it passes within the call."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise StoreUnavailable(LATE)
