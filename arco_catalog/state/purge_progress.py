@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, optional_text, texts
 
@@ -70,14 +71,15 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a checkpoint. Missing fields have their defaults. Raises `ValueError` for an unknown phase."""
+        """Reads a checkpoint. Missing fields have their defaults. Raises `InternalError` for a phase that this version
+        does not know."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)
 
         return cls(
             checkpoint.get("deleting") is True,
-            Phase(optional_text(checkpoint, "phase") or Phase.DATA),
+            _phase_of(checkpoint),
             done=count("done"),
             inventory=optional_text(checkpoint, "inventory") or "",
             chunk=optional_text(checkpoint, "chunk") or "",
@@ -161,6 +163,16 @@ class Progress:
             **(joined if self.anti_join else {}),
             **(unaddressable if self.unaddressable else {}),
         }
+
+
+def _phase_of(checkpoint: JsonObject) -> Phase:
+    name = optional_text(checkpoint, "phase") or Phase.DATA.value
+    try:
+        return Phase(name)
+    except ValueError:
+        raise InternalError(
+            f"a purge's checkpoint has the unknown phase {name!r}: run the version of the program that wrote it"
+        ) from None
 
 
 def count_in(document: JsonObject, name: str) -> int:

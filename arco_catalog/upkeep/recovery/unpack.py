@@ -138,6 +138,6 @@ async def _may_have_deleted(state: State, task: str) -> bool:
     first (docs/design/purge.md#rule-7). True for a task that can't be read."""
     try:
         stored = await read_task(state, task)
+        return stored is not None and Progress.parse(stored.task.checkpoint).deleting
     except InternalError:
         return True
-    return stored is not None and Progress.parse(stored.task.checkpoint).deleting

@@ -19,6 +19,7 @@ from arco_catalog.state.index import location_key, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.task import Status, Task
+from arco_catalog.state.task_log import append_task
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, task_key
 from arco_catalog.upkeep.purge import deletion
 from arco_catalog.upkeep.purge.removal import checksum_beside
@@ -514,3 +515,27 @@ def test_the_checksum_of_a_local_file_lies_beside_it() -> None:
     file = Location.of_file("file:///lake/t/data/a.parquet")
     assert file is not None
     assert checksum_beside(file).uri == "file:///lake/t/data/.a.parquet.crc"
+
+
+async def store_phase(purges: Purges, task: str, phase: str) -> None:
+    """Stores a version of a purge with a checkpoint that another version of the program wrote."""
+    stored = await purges.task(task)
+    other = stored.renewed(record=purges.runtime.ulid(), checkpoint={"deleting": True, "phase": phase})
+    assert await append_task(purges.fixture.session().state, other) is not None
+
+
+async def test_a_purge_in_a_phase_that_this_version_does_not_know_is_left_and_others_are_done(
+    purges: Purges, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("newer", "t"):
+        await filled(purges, name)
+        await purges.drop(name)
+    newer = str((await purges.tombstone("newer")).task)
+    await store_phase(purges, newer, "backups")
+    files = [key for key in purges.files() if "/newer" in key]
+    purges.window_passes()
+    await purges.run()
+    assert purges.files() == files
+    assert (await purges.tombstone("t")).state == PURGED
+    assert (await purges.task(newer)).status is Status.SUBMITTED
+    assert "has the unknown phase 'backups': run the version of the program that wrote it" in caplog.text

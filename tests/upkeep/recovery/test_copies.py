@@ -19,6 +19,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.restoration import Restoration
+from arco_catalog.state.task_log import all_hints, append_task, read_task
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.collection.entities import Entities
 from arco_catalog.upkeep.collection.run import Run
@@ -239,6 +240,32 @@ async def test_a_restore_gives_back_a_purge_that_had_deleted_nothing(tmp_path: P
     assert data_files(store) == files
     await undrop(copy.another().session(), NS, "t")
     assert await loads(copy)
+
+
+async def test_a_purge_in_a_phase_that_this_version_does_not_know_counts_as_begun(tmp_path: Path) -> None:
+    original, store, clock = an_original()
+    file = tmp_path / "backup.tar.gz"
+
+    async def back_up_a_later_phase() -> None:
+        state = original.another().session().state
+        [task] = [hint.task async for hint in all_hints(state)]
+        stored = await read_task(state, task)
+        assert stored is not None
+        later = stored.task.renewed(record=clock.ulid(), checkpoint={"deleting": True, "phase": "backups"})
+        assert await append_task(state, later) is not None
+        await backed_up(original, file)
+
+    await original.namespace(*NS)
+    await append(original, await original.table("t"), "a.parquet", name="t")
+    await drop_table(original.session(), NS, "t", purge=True)
+    clock.ms += 2_000
+    store.rules = [Rule(lambda call: "delete" in call.method, first=back_up_a_later_phase, times=1)]
+    await task_worker(original.another().catalog).run_until_idle()
+    copy = fixture_beside(original)
+    report = await restore_backup(copy.session(), await Archive.opened(file), dry=False)
+    [registry] = sequence(report, "registries")
+    assert isinstance(registry, dict)
+    assert registry["purges_taken_back"] == 0
 
 
 async def test_a_purge_that_had_deleted_files_waits_in_a_copy(tmp_path: Path) -> None:
