@@ -151,4 +151,5 @@ class S3Store(BucketStore):
         if not self._by_folder:
             return page
         entries = tuple(entry for entry in page.entries if entry.key.startswith(prefix))
-        return replace(page, entries=entries, in_order=False)
+        others = tuple(name for name in page.others if name.startswith(prefix))
+        return replace(page, entries=entries, in_order=False, others=others)

@@ -174,3 +174,13 @@ async def test_a_listing_is_made_by_folder(store: ObjectStore, express: ExpressP
 
     assert {entry.key for entry in (await store.list("folder/o")).entries} == {"folder/one", "folder/other"}
     assert {entry.key for entry in (await store.list("fold")).entries} == {"folder/one", "folder/other", "folders"}
+
+
+async def test_objects_that_are_no_keys_are_listed_below_the_prefix_alone(
+    store: ObjectStore, express: ExpressProtocolFake
+) -> None:
+    await store.put("folder/key", b"", ABSENT)
+    for name in ("one//a", "other//b"):
+        express.objects[f"a/prefix/folder/{name}"] = express.objects["a/prefix/folder/key"]
+
+    assert (await store.list("folder/on")).others == ("folder/one//a",)
