@@ -80,8 +80,7 @@ class Client:
             await self._sleep(seconds)
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Calls `see` with each response that comes, also with failures that are retried, but not with that to a
-        request which is sent again because of the clock's skew."""
+        """Calls `see` with each response that comes, also with failures that are retried."""
         self._observe = see
 
     async def close(self) -> None:
@@ -115,12 +114,10 @@ class Client:
     async def _attempt(self, request: Request, pause: float) -> Answer:
         await self.pause(pause)
         transport = await self._transport()
-        response = await transport.send(request, self._clock_skew_ms)
-        if self._observe is not None:
-            self._observe(response)
+        response = await self._exchange(transport, request)
         if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
-            response = await transport.send(request, self._clock_skew_ms)  # safe: a refused request was not applied
+            response = await self._exchange(transport, request)  # safe: a refused request was not applied
         if not self._dialect.is_answer(response, request.method):
             failure = self._dialect.failure_of(response)
             if isinstance(failure, StoreUnavailable):
@@ -128,6 +125,12 @@ class Client:
             raise failure
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
+
+    async def _exchange(self, transport: Transport, request: Request) -> Response:
+        response = await transport.send(request, self._clock_skew_ms)
+        if self._observe is not None:
+            self._observe(response)
+        return response
 
     async def _transport(self) -> Transport:
         loop = asyncio.get_running_loop()

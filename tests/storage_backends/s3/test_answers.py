@@ -235,6 +235,16 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert played.pauses == []
 
 
+@pytest.mark.parametrize("carrier", ["wire"])
+async def test_an_observer_gets_the_answer_to_the_request_that_was_signed_again(play: Play) -> None:
+    async with play(SKEWED) as played:
+        statuses: list[int] = []
+        assert isinstance(played.store, S3Store)
+        played.store.observe(lambda response: statuses.append(response.status))
+        await played.store.put("key", b"body", ABSENT)
+        assert statuses == [403, 200]
+
+
 async def test_an_unusable_clock_is_a_denial(play: Play) -> None:
     async with play(SKEWED, SKEWED) as played:
         with pytest.raises(StoreDenied, match="RequestTimeTooSkewed"):
