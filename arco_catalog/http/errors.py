@@ -66,11 +66,9 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
 """The entries that differ in the Polaris dialect (docs/design/idempotency.md#duplicates)."""
 
 
-def error_response(
-    error: Exception, *, commits: bool, dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS
-) -> Response:
+def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown. `headers` are added to the response for a `CatalogError` that is no `InternalError`.
+    outcome is unknown.
 
     An unexpected exception is logged with its traceback, and its response contains nothing of it.
     """
@@ -90,7 +88,7 @@ def error_response(
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, {**headers, **_error_headers(error)})
+            return described(status, kind, error.message, _error_headers(error))
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure("The server failed unexpectedly: see its log", commits)

@@ -238,7 +238,6 @@ class Sessions:
             source=source.stored,
             deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
             key=self.key,
-            commit=endpoint.commits,
             answer_limit=answer_limit(request.options, request.headers),
             body_bytes=request.body_bytes,
             role_session=request.caller.session,

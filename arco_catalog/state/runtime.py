@@ -126,8 +126,3 @@ class SystemRuntime:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-def entropy(size: int) -> bytes:
-    """Returns `size` unpredictable bytes from the operating system, for secrets."""
-    return os.urandom(size)

@@ -8,7 +8,7 @@ from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secr
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
 from arco_catalog.state.realm import PrincipalEntry
-from arco_catalog.state.runtime import entropy
+from arco_catalog.state.runtime import SystemRuntime
 from tests.support.fake_runtime import FakeRuntime
 
 KEY = "a-key-of-this-test-that-signs-tokens-0123456789"
@@ -25,7 +25,7 @@ class Realm:
     clear: dict[str, str] = field(default_factory=dict)
     managers: set[str] = field(default_factory=set)
     roles: dict[str, set[str]] = field(default_factory=dict)
-    secrets: Secrets = field(default_factory=lambda: Secrets(entropy))
+    secrets: Secrets = field(default_factory=lambda: Secrets(SystemRuntime().entropy))
 
     async def add(self, name: str, properties: Mapping[str, str] | None = None) -> PrincipalEntry:
         """A new principal, with a generated secret."""
@@ -34,7 +34,7 @@ class Realm:
             name=name,
             properties=properties or {},
             at_ms=self.runtime.now_ms(),
-            client_id=new_client_id(entropy),
+            client_id=new_client_id(SystemRuntime().entropy),
             secrets=[],
         )
         self.principals[name] = principal
@@ -43,7 +43,7 @@ class Realm:
 
     async def rotate(self, name: str, secret: str | None = None) -> None:
         """Another secret for a principal, beside the one that it had last."""
-        self.clear[name] = secret or new_secret(entropy)
+        self.clear[name] = secret or new_secret(SystemRuntime().entropy)
         principal = self.principals[name]
         kept = await self.secrets.keep(self.clear[name], principal.secrets)
         self.principals[name] = principal.with_secrets(with_secret(principal.secrets, kept), self.runtime.now_ms())

@@ -22,8 +22,9 @@ from arco_catalog.authentication.secrets import (
 )
 from arco_catalog.iceberg.errors import IllegalArgument, TooManyRequests
 from arco_catalog.state.realm import Secret
-from arco_catalog.state.runtime import entropy
+from arco_catalog.state.runtime import SystemRuntime
 
+entropy = SystemRuntime().entropy
 CHOSEN = "correct horse battery staple"
 
 

@@ -147,7 +147,7 @@ async def test_an_old_or_future_key_without_a_marker_is_not_executed(
 
 
 async def test_an_old_key_elsewhere_than_on_commits_leaves_it_open_too(fixture: CatalogFixture) -> None:
-    session = fixture.session(key=fixture.key(DAY_MS + 60_000), commit=False)
+    session = fixture.session(key=fixture.key(DAY_MS + 60_000))
     with pytest.raises(CommitStateUnknown):
         await create_namespace(session, ("x",), {})
 

@@ -70,7 +70,7 @@ class SlowedStore(ScriptedStore):
         self.rules.append(Rule(put("/iceberg_idempotency/", f'"path":"{path}"'.encode()), first=hold))
 
         async def run() -> Answer:
-            return await request(fixture.session(key=fixture.key(), path=path, commit=False))
+            return await request(fixture.session(key=fixture.key(), path=path))
 
         return asyncio.create_task(run())
 
@@ -568,9 +568,9 @@ async def test_a_key_replays_it(fixture: CatalogFixture) -> None:
     await drop(fixture)
     key = fixture.key()
 
-    first = await undrop(fixture.session(key=key, commit=False), NS, "t")
+    first = await undrop(fixture.session(key=key), NS, "t")
     await drop(fixture)
-    again = await undrop(fixture.another().session(key=key, commit=False), NS, "t")
+    again = await undrop(fixture.another().session(key=key), NS, "t")
 
     assert first == again == Document(204)
     with pytest.raises(NoSuchTable):

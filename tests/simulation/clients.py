@@ -94,9 +94,7 @@ class SimulatedClients:
         fixture = self.fixture(process)
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = process.runtime.now_ms() + self._settings.request_ms
-        call = OperationRequest(
-            "POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True
-        )
+        call = OperationRequest("POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed)
         return await perform(fixture.catalog.session(call, ALLOW_ALL))
 
     # Requests.

@@ -57,7 +57,6 @@ class CatalogFixture:
         key: str | None = None,
         path: str = "/",
         principal: str = "tester",
-        commit: bool = True,
         deadline_ms: int | None = None,
     ) -> Session:
         """One request."""
@@ -65,7 +64,7 @@ class CatalogFixture:
         deadline = self.runtime.now_ms() + (self.settings.request_ms if deadline_ms is None else deadline_ms)
         source: JsonObject = {"kind": "IcebergRest", "client_info": "tests"}
         return self.catalog.session(
-            OperationRequest("POST", path, "", body, principal, source, deadline, parsed, commit), ALLOW_ALL
+            OperationRequest("POST", path, "", body, principal, source, deadline, parsed), ALLOW_ALL
         )
 
     async def namespace(self, *levels: str) -> None:

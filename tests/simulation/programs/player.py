@@ -39,7 +39,6 @@ QUIET_AFTER = 400.0
 """Seconds after which nothing goes wrong any more: who still asks then must be answered."""
 MAX_TIMED_SENDINGS = 3
 """Sendings after which a client waits as long as it takes."""
-COMMITS = frozenset({"commit", "append", "schema", "no-op", "move", "commit-view", "transaction", "stage"})
 
 CALLS: ContextVar[list[int] | None] = ContextVar("calls", default=None)
 """Counts the calls to the store that one sending makes."""
@@ -58,9 +57,7 @@ class Player(Servers):
             asked.deadlines[process.name] = self.world.loop.time() + seconds
         kind = asked.request.kind
         source: JsonObject = {"kind": "AdminApi"}
-        request = OperationRequest(
-            "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
-        )
+        request = OperationRequest("POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed)
         return self.fixture(process).catalog.session(
             replace(request, key_text=None if policy is None else key, key_policy=policy, attempts=attempts), ALLOW_ALL
         )
