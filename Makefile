@@ -205,7 +205,7 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 	$(BIN)/pytest tests/infra
 
 .PHONY: trace
-trace: .venv/.dev ## The way of a load and of a commit through the code, down to the store calls (ARGS=--all: every function)
+trace: .venv/.dev ## The way of loads and commits through the code, down to the store calls (ARGS=--all: every function)
 	@$(BIN)/python -m tools.trace $(ARGS)
 
 # tools/bench has a program for each: appends, calls, cold, cost, history, hostile, peers, purge_neighbours. The first lines

@@ -1,4 +1,4 @@
-"""Traces a load and a commit through the code: `python -m tools.trace`.
+"""Traces a load and a commit through the code, of a catalog alone and of one in a realm: `python -m tools.trace`.
 
 It prints the project's functions that a request enters, each indented below its caller, from the ASGI app down to the
 calls of the store. Steps marked `||` run concurrently. Without `--all` only coroutines are printed: the plain functions
@@ -15,10 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
+from arco_catalog.authentication.secrets import Secrets, new_secret
 from arco_catalog.http.app import App, create_app
+from arco_catalog.http.realms import RealmService
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.bootstrap import bootstrap
+from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.realms import Deployment, Realm
+from arco_catalog.planning.access import Identity
+from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.eager_tasks import start
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore
 from tools.support.asgi_client import Answer, Client
@@ -138,11 +149,45 @@ async def traced(step: Awaitable[Answer]) -> Trace:
     return trace
 
 
-async def load_and_commit() -> dict[str, Trace]:
-    """The traces of a load and a commit, by name. The process has answered the same requests before."""
-    runtime = SystemRuntime()
-    catalog = build_catalog(Settings("main"), MemoryStore(), "memory:///", (), runtime)
-    client = Client(create_app({"main": catalog}))
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Takes every caller for the root principal of a realm."""
+
+    realm: str
+    entity: str
+
+    async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult:
+        return AuthenticationResult(self.realm, Identity(self.entity), "root")
+
+
+def catalog_client(runtime: SystemRuntime) -> Client:
+    """A client of a catalog in memory, `main`."""
+    return Client(create_app({"main": build_catalog(Settings("main"), MemoryStore(), "memory:///", (), runtime)}))
+
+
+async def realm_client(runtime: SystemRuntime) -> Client:
+    """A client of the root principal of a realm in memory, which has the catalog `main`."""
+    realm = Realm("r", Deployment.of(Settings("-"), MemoryStore(), "memory:///", (), runtime), at_root=True)
+    request = OperationRequest("POST", "", "", None, "operator", {}, runtime.now_ms() + 20_000)
+    session, secrets = realm.registry.session(request, ALLOW_ALL), Secrets(runtime.entropy)
+    await bootstrap(session, NewCredentials("root", await secrets.keep(new_secret(runtime.entropy))))
+    root = await principal_of_client(session, "root")
+    if root is None:
+        raise RuntimeError("The realm has no root principal")
+    authentication = Authentication([Root("r", root.entity)])
+    service = RealmService({"r": realm}, "r", secrets, runtime.entropy, authentication, None)
+    client = Client(create_app({}, realms=service))
+    storage: JsonObject = {"storageType": "FILE", "allowedLocations": ["memory:///main"]}
+    properties: JsonObject = {"default-base-location": "memory:///main"}
+    catalog: JsonObject = {"type": "INTERNAL", "name": "main", "properties": properties, "storageConfigInfo": storage}
+    await client.post("/api/management/v1/catalogs", {"catalog": catalog})
+    grants = "/api/management/v1/catalogs/main/catalog-roles/catalog_admin/grants"
+    await client.put(grants, {"grant": {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}})
+    return client
+
+
+async def load_and_commit(client: Client, runtime: SystemRuntime) -> dict[str, Trace]:
+    """The traces of a load and of a commit under a key, by name. The process has answered the same requests before."""
 
     def commit(value: str) -> Awaitable[Answer]:
         return client.post(TABLE, set_property("a", value), idempotency_key=uuid7(runtime.now_ms(), runtime))
@@ -154,12 +199,20 @@ async def load_and_commit() -> dict[str, Trace]:
     return {"load": await traced(client.get(TABLE)), "commit": await traced(commit("2"))}
 
 
+async def traces() -> dict[str, Trace]:
+    """The traces of a load and a commit in a catalog alone, and in one of a realm."""
+    runtime = SystemRuntime()
+    alone = await load_and_commit(catalog_client(runtime), runtime)
+    in_realm = await load_and_commit(await realm_client(runtime), runtime)
+    return alone | {f"{name} in a realm": trace for name, trace in in_realm.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print both traces."""
+    """Print the traces."""
     parser = argparse.ArgumentParser(prog="python -m tools.trace", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="show plain functions too")
     show_all = parser.parse_args(arguments).all
-    for name, trace in asyncio.run(load_and_commit()).items():
+    for name, trace in asyncio.run(traces()).items():
         head = f"{name}: {trace.frames} frames, {trace.coroutines} coroutines, {len(trace.calls)} store calls"
         lines = (head, *trace.root.lines(plain_functions=show_all, indent="  "), "")
         sys.stdout.writelines(f"{line}\n" for line in lines)

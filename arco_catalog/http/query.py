@@ -39,7 +39,7 @@ class Query:
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         """Returns the value of a parameter, which must be one of `choices` in upper or lower case (Java's enums are
         sent as `ALL`), in lower case, or `default` if it is absent. Raises `BadRequest`."""
-        value = self.one(name)
+        value = self.one(name) if self.pairs else None
         if value is None:
             return default
         if value.lower() not in choices:

@@ -1,8 +1,9 @@
 """A request as it arrived. Its body is read on demand, and never more than the limits allow."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -190,23 +191,14 @@ def _object(data: bytes, options: HttpOptions) -> JsonObject:
 
 def deeper_than(document: JsonObject, levels: int) -> bool:
     """Whether arrays and objects nest deeper than this number of levels. The document itself is the first level."""
-    level: list[JsonValue] = [document]
+    level: list[JsonObject | list[JsonValue]] = [document]
     # A loop over levels instead of recursion, which deeply nested input would make fail.
     for _ in range(levels):
-        level = [item for node in level for item in _children(node) if isinstance(item, dict | list)]
+        children = chain.from_iterable(node.values() if isinstance(node, dict) else node for node in level)
+        level = [child for child in children if isinstance(child, dict | list)]
         if not level:
             return False
     return True
-
-
-def _children(node: JsonValue) -> Iterable[JsonValue]:
-    match node:
-        case dict():
-            return node.values()
-        case list():
-            return node
-        case _:
-            return ()
 
 
 def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -110,14 +110,12 @@ class Sessions:
         """Returns if the caller may know that the catalog of the path exists, or if the path names none. Raises
         `NoSuchWarehouse` if the caller may not, and the errors of `Session.head`."""
         catalog = self.named
-        if catalog is None or catalog.entry is None or not self.endpoint.has_prefix:
+        if catalog is None or catalog.entry is None or not self.endpoint.has_prefix or not self._is_restricted:
             return
-        access = self._access_for(catalog, ())
-        if access.is_restricted:
-            deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
-            principal, hold = self.request.caller.principal, self.request.hold
-            request = OperationRequest("GET", "", "", None, principal, {}, deadline_ms, hold=hold)
-            await catalog.session(request, access).head()
+        deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
+        principal, hold = self.request.caller.principal, self.request.hold
+        request = OperationRequest("GET", "", "", None, principal, {}, deadline_ms, hold=hold)
+        await catalog.session(request, self._restricted_access(catalog, ())).head()
 
     # The realm, and the catalogs that management routes name.
 
@@ -195,16 +193,15 @@ class Sessions:
 
     def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
         """Returns the access of this request to a catalog. Raises the errors of `requirements`."""
-        if self.realm is None or not self._is_restricted:
+        if not self._is_restricted:
             return ALLOW_ALL
-        return self._access_for(catalog, self.requirements(), hides=hides, names_source=source.named)
+        return self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)
 
-    def _access_for(
+    def _restricted_access(
         self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False
     ) -> Access:
-        realm = self.realm
-        if realm is None or not self._is_restricted:
-            return ALLOW_ALL
+        """Returns the access of this request to a catalog of a realm whose rights are checked."""
+        realm = self.required_realm
         from arco_catalog.protocol.rights import CatalogAccess  # only for servers that enforce access
 
         if catalog.entry is None:

@@ -16,6 +16,4 @@ def outline(document: JsonObject) -> JsonObject:
 def let_long_parts_go(document: JsonObject) -> None:
     """Frees the long parts of metadata piece by piece. Dropping the whole document at once would block every thread
     until all of it is freed."""
-    for name, value in document.items():
-        if name not in _OUTLINED and isinstance(value, list | dict):
-            let_go(value)
+    let_go([value for name, value in document.items() if name not in _OUTLINED])

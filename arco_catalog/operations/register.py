@@ -221,7 +221,7 @@ class _Register(RegistryMutation):
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Pointer:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
-        summary = pointer_summary(self.context.caller, attempt, self.semantics, document, None)
+        summary = pointer_summary(self.context.caller, attempt, self.semantics.summary(document), None)
         return Pointer.first(
             entity=attempt.entity,
             kind=self.semantics.kind,

@@ -133,7 +133,6 @@ class Creator(ABC):
         locations = self.locations(document)
         new = NewMetadata.of(self.semantics, document, None, attempt, entity=attempt.entity)
         self.context.check_metadata(new.body, dotted(self.namespace, self.name))
-        snapshot = self.semantics.summary(document).get("current_snapshot_id")
         receipts = receipt_writes(
             self.context,
             entity=attempt.entity,
@@ -143,7 +142,7 @@ class Creator(ABC):
             new=new,
             requirements=self.requirements,
             updates=self.updates,
-            snapshots=[snapshot] if isinstance(snapshot, int) else [],
+            snapshots=[new.snapshot_id] if isinstance(new.snapshot_id, int) else [],
             engine=self.engine,
         )
         pointer = Pointer.first(

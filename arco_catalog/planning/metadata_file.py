@@ -16,10 +16,12 @@ from arco_catalog.state.pointer import MetadataFile
 
 @dataclass(frozen=True, slots=True)
 class NewMetadata:
-    """A new metadata document, its bytes and the file; `base` is the file that it replaces, None for a create."""
+    """A new metadata document, its bytes and the file; `base` is the file that it replaces, None for a create.
+    `repeated` are the fields that the pointer repeats of the document."""
 
     semantics: Semantics
     document: JsonObject
+    repeated: JsonObject
     body: bytes
     file: MetadataFile
     base: MetadataFile | None
@@ -44,8 +46,23 @@ class NewMetadata:
         name = table.metadata_file_name(version, uuid, table.metadata_codec(document))
         ms = semantics.ms(document, None if base is None else base.ms, attempt.now_ms)
         return cls(
-            semantics, document, dumps(document) if body is None else body, MetadataFile(f"{folder}/{name}", ms), base
+            semantics,
+            document,
+            semantics.summary(document),
+            dumps(document) if body is None else body,
+            MetadataFile(f"{folder}/{name}", ms),
+            base,
         )
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file, as the table spells it."""
+        return self.file.location.rpartition("/")[0]
+
+    @property
+    def snapshot_id(self) -> JsonValue:
+        """The id of the table's current snapshot; None for a table without one, and for a view."""
+        return self.repeated.get("current_snapshot_id")
 
     def write(self) -> FileWrite:
         """Returns the write of the metadata file."""
@@ -53,16 +70,16 @@ class NewMetadata:
 
     def summary(self, caller: Caller, attempt: Attempt) -> JsonObject:
         """Returns the fields of this metadata that the pointer repeats."""
-        return pointer_summary(caller, attempt, self.semantics, self.document, self.base)
+        return pointer_summary(caller, attempt, self.repeated, self.base)
 
 
 def pointer_summary(
-    caller: Caller, attempt: Attempt, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
+    caller: Caller, attempt: Attempt, repeated: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
     """Returns the fields that a pointer repeats of the metadata, with the time and source of the change
     (docs/design/state.md#pointers)."""
     return {
-        **semantics.summary(document),
+        **repeated,
         "previous_metadata_location": None if previous is None else previous.location,
         "updated_ms": attempt.now_ms,
         "updated_by": caller.source,
@@ -92,7 +109,7 @@ def receipt_writes(
 ) -> ReceiptWrites:
     """Returns the writes of an attempt's receipts. They contain the author and the request, which the metadata does not
     (docs/design/reconciliation.md)."""
-    caller, summary = context.caller, new.semantics.summary(new.document)
+    caller = context.caller
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {
         "attempt": attempt,
@@ -100,7 +117,7 @@ def receipt_writes(
         receipt.uuid_field(new.semantics.kind): new.semantics.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
-        "snapshot_id": summary.get("current_snapshot_id"),
+        "snapshot_id": new.snapshot_id,
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from arco_catalog.iceberg import table
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.requirements import AssertRefSnapshotId
@@ -155,9 +154,8 @@ def _changed(
     attempt: Attempt,
 ) -> ChangedRelation:
     semantics, pointer = wanted.semantics, base.pointer
-    folder = table.metadata_directory(document, table.location(document))
-    refuse_reserved(Location.parse(folder))
     new = NewMetadata.of(semantics, document, pointer.metadata, attempt, entity=pointer.entity, body=applied.body)
+    refuse_reserved(Location.parse(new.folder))
     context.check_metadata(new.body, wanted.dotted_name)
     receipts = receipt_writes(
         context,
@@ -178,6 +176,6 @@ def _changed(
     gone = semantics.files_that_left_the_log(
         applied.base, document, base_file=pointer.metadata.location, registered_from=pointer.registered_from
     )
-    old = list(own_files(folder, gone))
+    old = list(own_files(new.folder, gone)) if gone else []
     successor = pointer.successor(attempt=attempt.id, metadata=new.file, summary=summary)
     return ChangedRelation(pointer, successor, new, receipts, [FileRemoval(pointer.entity, old)] if old else [])

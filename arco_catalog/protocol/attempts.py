@@ -50,16 +50,12 @@ class Attempts:
         which shows the store's clock."""
         if not self.current.now_ms:
             self.current = self.current.at(self._session.now_ms())
-            self._correction_ms = self._correction()
-
-    def _correction(self) -> int:
-        """Returns the milliseconds by which stored times are ahead of the machine's clock."""
-        return self._session.now_ms() - self._session.runtime.now_ms()
+            self._correction_ms = self._session.catalog.clock.behind_ms
 
     @property
     def is_mistimed(self) -> bool:
         """Whether later answers of the store show that the time in the current attempt's writes is wrong."""
-        return abs(self._correction() - self._correction_ms) > MAX_CORRECTION_MS
+        return abs(self._session.catalog.clock.behind_ms - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:
         """Records the write set for which the current attempt is about to write."""

@@ -181,7 +181,7 @@ def outermost(locations: Sequence[Location]) -> list[Location]:
 
 
 def _levels(path: str) -> tuple[str, ...]:
-    return tuple(segment for segment in path.split("/") if segment)
+    return tuple(filter(None, path.split("/")))
 
 
 def _is_collapsed(scheme: str, path: str) -> bool:

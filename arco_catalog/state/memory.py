@@ -93,7 +93,9 @@ class _Share:
 
     def take_now(self, size: int, owner: str | None, *, starts: bool) -> bool:
         """Takes the amount if it is free and no request waits. Returns whether it did."""
-        if self._waiting or self.used + size > self.limit or self._exceeds(size, owner, starts):
+        if self._waiting or self.used + size > self.limit:
+            return False
+        if self._of_owners and self._exceeds(size, owner, starts):
             return False
         self._add(size, owner)
         return True

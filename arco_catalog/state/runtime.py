@@ -21,7 +21,10 @@ def ulid_of(ms: int, entropy: bytes) -> str:
     if len(entropy) != 10:
         raise ValueError(f"a ULID needs ten bytes of entropy, got {len(entropy)}")
     number = int.from_bytes(ms.to_bytes(6, "big") + entropy, "big")
-    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+    text = ""
+    for shift in range(125, -1, -5):
+        text += _CROCKFORD[number >> shift & 31]
+    return text
 
 
 def is_ulid(text: str) -> bool:
@@ -39,6 +42,10 @@ class Runtime(Protocol):
     def boot_ms(self) -> int:
         """Returns milliseconds of a clock that is never set and, where the system has one, runs while the machine
         sleeps. Only differences have a meaning."""
+        ...
+
+    def clocks(self) -> tuple[int, int]:
+        """Returns `now_ms` and `boot_ms`, read one after the other."""
         ...
 
     def ulid(self) -> str:
@@ -68,12 +75,13 @@ class ClockReading:
     @classmethod
     def take(cls, runtime: Runtime) -> Self:
         """Reads both clocks."""
-        return cls(runtime.now_ms(), runtime.boot_ms())
+        return cls(*runtime.clocks())
 
     def is_younger(self, limit_ms: int, runtime: Runtime) -> bool:
         """Whether less than `limit_ms` has passed since, by both clocks: the clock since boot may stop while a function
         is frozen. False if the wall clock was set back, since by how much is unknown."""
-        return 0 <= runtime.now_ms() - self.wall_ms < limit_ms and runtime.boot_ms() - self.boot_ms < limit_ms
+        wall_ms, boot_ms = runtime.clocks()
+        return 0 <= wall_ms - self.wall_ms < limit_ms and boot_ms - self.boot_ms < limit_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +96,20 @@ class Deadline:
     @classmethod
     def at(cls, runtime: Runtime, wall_ms: int) -> Self:
         """Returns the deadline at a time of the wall clock, as far ahead by the clock since boot as it is now."""
-        return cls(runtime, wall_ms, runtime.boot_ms() + wall_ms - runtime.now_ms())
+        now_ms, boot_ms = runtime.clocks()
+        return cls(runtime, wall_ms, boot_ms + wall_ms - now_ms)
 
     @classmethod
     def after(cls, runtime: Runtime, ms: int) -> Self:
         """Returns the deadline in `ms` milliseconds."""
-        return cls.at(runtime, runtime.now_ms() + ms)
+        now_ms, boot_ms = runtime.clocks()
+        return cls(runtime, now_ms + ms, boot_ms + ms)
 
     def left_ms(self) -> int:
         """Returns the milliseconds until the deadline, by the clock that shows fewer; 0 or negative once it has
         come."""
-        return min(self.wall_ms - self.runtime.now_ms(), self.boot_ms - self.runtime.boot_ms())
+        now_ms, boot_ms = self.runtime.clocks()
+        return min(self.wall_ms - now_ms, self.boot_ms - boot_ms)
 
 
 class SystemRuntime:
@@ -110,6 +121,9 @@ class SystemRuntime:
 
     def boot_ms(self) -> int:
         return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
+
+    def clocks(self) -> tuple[int, int]:
+        return time.time_ns() // 1_000_000, time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def ulid(self) -> str:
         return ulid_of(self.now_ms(), os.urandom(10))

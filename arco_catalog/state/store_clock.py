@@ -18,15 +18,15 @@ class StoreClock:
     """
 
     def __init__(self) -> None:
-        self._behind_ms = 0
+        self.behind_ms = 0
         """How far the machine's clock is behind the store's; negative if it is ahead."""
 
     def update(self, sent_ms: int, received_ms: int, store_ms: int) -> None:
         """Updates the correction from an answer: `sent_ms` and `received_ms` are times of the machine's clock,
         `store_ms` is the store's time in the answer."""
         lowest, highest = store_ms - received_ms, store_ms + PRECISION_MS - sent_ms
-        self._behind_ms = max(lowest, min(0, highest))
+        self.behind_ms = max(lowest, min(0, highest))
 
     def now_ms(self, machine_ms: int) -> int:
         """Returns the store's time for a time of the machine's clock."""
-        return machine_ms + self._behind_ms
+        return machine_ms + self.behind_ms

@@ -25,7 +25,7 @@ class Lease:
     @classmethod
     def from_now(cls, runtime: Runtime, length_ms: int) -> Self:
         """Returns a lease of this length that begins now, before the version is sent."""
-        return cls(runtime, length_ms, runtime.now_ms(), runtime.boot_ms())
+        return cls(runtime, length_ms, *runtime.clocks())
 
     @property
     def margin_ms(self) -> int:

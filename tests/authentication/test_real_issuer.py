@@ -28,6 +28,9 @@ class Ahead(SystemRuntime):
     def now_ms(self) -> int:
         return super().now_ms() + self.ahead_ms
 
+    def clocks(self) -> tuple[int, int]:
+        return self.now_ms(), self.boot_ms()
+
 
 @pytest.fixture
 async def provider() -> AsyncIterator[OidcProvider]:

@@ -39,6 +39,10 @@ class SimRuntime:
         """See `Runtime.boot_ms`."""
         return int(self._loop.time() * 1000)
 
+    def clocks(self) -> tuple[int, int]:
+        """See `Runtime.clocks`."""
+        return self.now_ms(), self.boot_ms()
+
     def jump(self, ms: int) -> None:
         """Sets the wall clock, forwards or back."""
         self._skew_ms += ms

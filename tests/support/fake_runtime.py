@@ -20,6 +20,9 @@ class FakeRuntime:
     def boot_ms(self) -> int:
         return self.ms
 
+    def clocks(self) -> tuple[int, int]:
+        return self.now_ms(), self.boot_ms()
+
     def ulid(self) -> str:
         self._ids += 1
         return ulid_of(self.ms, self._ids.to_bytes(10, "big"))

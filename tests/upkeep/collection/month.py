@@ -40,6 +40,10 @@ class ManualRuntime(SystemRuntime):
         """See `Runtime.boot_ms`."""
         return self.ms
 
+    def clocks(self) -> tuple[int, int]:
+        """See `Runtime.clocks`."""
+        return self.ms, self.ms
+
     async def sleep(self, seconds: float) -> None:
         """See `Runtime.sleep`."""
         self.ms += round(seconds * 1000)
