@@ -21,7 +21,7 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
 
 MAX_TRIES = 10
-"""Writes of a receipt while the outcome is unknown. Other entities wait for that time."""
+"""Attempts to write one receipt while the outcome is unknown. Other entities of the run wait meanwhile."""
 
 
 async def ensure_receipt(
@@ -33,10 +33,12 @@ async def ensure_receipt(
     dry: bool,
     past_floor: bool = False,
 ) -> MetadataFile | None:
-    """Writes the committed receipt of a metadata file of an entity, if it is missing; with `dry` writes nothing.
-    Returns the file before it; None if there was none, or if receipts of its time may have been collected
-    (state/floors.py). With `past_floor` it reads the file before from the metadata then, and writes no receipt. Raises
-    `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't be determined."""
+    """Writes the committed receipt of a metadata file of an entity, if it is missing; with `dry` writes nothing. Counts
+    the receipt in `stats` if it was missing, and reports one that differs from the pending receipt. Returns the
+    metadata file before it; None if it is the first one, or if receipts of its time may have been collected
+    (state/floors.py). In the latter case, with `past_floor`, the file before is read from the metadata instead, and no
+    receipt is written. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't
+    be determined."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -68,7 +70,8 @@ async def _read(session: Session, path: str) -> bytes | None:
 
 
 async def _write(session: Session, path: str, body: bytes) -> bytes | None:
-    """Creates a receipt. Returns the stored one if there is one already, else None."""
+    """Creates a receipt. Returns the stored one if there is one already, else None. Raises `StoreUnavailable` if the
+    outcome is unknown after `MAX_TRIES` attempts."""
     for _ in range(MAX_TRIES):
         match await session.state.store.put(path, body, ABSENT):
             case Applied():
@@ -84,7 +87,8 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
 
 
 def _named(fields: JsonObject) -> JsonObject:
-    """Returns the fields of a receipt that a report shows."""
+    """Returns the fields of a receipt that a report shows, with the dotted name as `table`; a field that the receipt
+    lacks is None."""
     known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
     name = optional_text(fields, "name")
     return {
@@ -94,7 +98,8 @@ def _named(fields: JsonObject) -> JsonObject:
 
 
 async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> JsonObject:
-    """Makes a pending receipt from metadata alone. Its source is `Restored`, since the author is lost."""
+    """Makes a pending receipt from the metadata file, without writing it. Its source is `Restored`, since the author is
+    lost."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
 
@@ -115,7 +120,8 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
 
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:
-    """The earlier metadata files in the log of a table, oldest first. Raises `InternalError`."""
+    """Returns the earlier metadata files in the log of a table, oldest first; none if the metadata has no log. Raises
+    `InternalError` for an entry that lacks its file or time."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
         for each in sequence(document, "metadata-log")
@@ -124,7 +130,8 @@ def list_logged_files(document: JsonObject) -> list[MetadataFile]:
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
-    """The metadata file before another, by the pointer or the metadata log. Views have no log."""
+    """Returns the metadata file before `file`, from the pointer or from the log in its metadata `document`; None if the
+    name of `file` has the number 0. Raises `InternalError` if the file before is unknown. Views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
     logged = list_logged_files(document)

@@ -32,7 +32,8 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table in the source catalog. A table that can't be imported has a `problem`, and may have no file."""
+    """A table in the source catalog. A table that can't be imported has a `problem`, and `metadata_location` may be
+    None."""
 
     namespace: Namespace
     name: str
@@ -41,7 +42,7 @@ class SourceTable:
 
 
 class Outcome(StrEnum):
-    """The outcome for a table."""
+    """The outcome of the import of one table."""
 
     REGISTERED = "registered"
     WOULD_REGISTER = "would register"
@@ -62,8 +63,9 @@ PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
 
 
 class Importer:
-    """One run. `session` returns a new session for each step. `properties_of` returns the properties for a new
-    namespace. Its location is left out, so that tables created in it later lie in this catalog's own folder."""
+    """One run. `session` returns a new session for each step. `properties_of` returns the source's properties of a
+    namespace to create. Its location is left out, so that tables created in it later lie in this catalog's own
+    folder."""
 
     def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
         self._session = session
@@ -77,8 +79,8 @@ class Importer:
         """The namespaces that the run created, or would create."""
 
     async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[ImportResult]:
-        """Imports the tables, and yields the result of each. Raises `StoreError` or `CatalogError` when every table of
-        a batch fails for a common reason, such as a store that does not answer."""
+        """Imports the tables, and yields the result of each. Raises the last error of a batch in which every table
+        fails by a `StoreError`, or by a `CatalogError` that is no `Refusal`, as when the store does not answer."""
         batch: list[SourceTable] = []
         async for table in tables:
             batch.append(table)
@@ -108,7 +110,7 @@ class Importer:
     async def _guarded(
         self, table: SourceTable, step: Awaitable[ImportResult]
     ) -> tuple[ImportResult, CatalogError | StoreError | None]:
-        """Awaits the step of one table. Returns its result, or a result that has failed, with the error."""
+        """Awaits the step of one table. Returns its result and None, or a failed result and the error."""
         try:
             return await step, None
         except (CatalogError, StoreError) as failure:
@@ -145,7 +147,8 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
-        """The properties that users may set. Locations and governance are left out: they are this catalog's own."""
+        """Returns the source's properties of a namespace that users may set. Locations and governance are left out:
+        they are this catalog's own."""
         properties = await self._properties_of(namespace)
         return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
 
@@ -190,14 +193,15 @@ class Importer:
             self.namespaces.append(namespace)
 
     async def _planned_head(self) -> RegistryState:
-        """The registry's HEAD as it would be after everything planned so far."""
+        """Returns the registry's HEAD as it would be after everything planned so far."""
         if self._planned is None:
             self._planned = await self._session().state.head()
         return self._planned
 
     async def _already_registered(self, table: SourceTable, location: str) -> ImportResult | None:
-        """The result for a table that is registered from this file already. None if no table has the name; a view with
-        the name makes the registration fail later. Raises `AlreadyExists` if a table from another file has the name.
+        """Returns the result for a table that is registered from this file already; None if no table has the name. A
+        view with the name makes the registration fail later. Raises `AlreadyExists` if a table from another file has
+        the name.
         """
         session = self._session()
         head = await session.state.head()
@@ -215,7 +219,8 @@ class Importer:
         )
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
-        """The table's current metadata file, and the one that it was registered from."""
+        """Returns the table's current metadata file, and the one that it was registered from; None for a table that was
+        created here or is followed."""
         followed = FollowedTable.of(entry.json)
         if followed is not None:
             return followed.metadata.location, None
@@ -227,7 +232,8 @@ class Importer:
 
 
 def _file_of(table: SourceTable) -> str:
-    """The URI of a table's metadata file, in this catalog's spelling. Raises `BadRequest` if it can't be imported."""
+    """Returns the URI of a table's metadata file, in this catalog's spelling. Raises `BadRequest` if it can't be
+    imported."""
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:

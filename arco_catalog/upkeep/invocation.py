@@ -14,7 +14,7 @@ class Context(Protocol):
     """The part of Lambda's context object that a program uses."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda ends the invocation."""
+        """Returns the milliseconds until Lambda ends the invocation."""
         ...
 
 
@@ -26,7 +26,7 @@ class Until:
     runtime: Runtime
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the end."""
+        """Returns the milliseconds until the end; below 0 after it."""
         return self.end_ms - self.runtime.now_ms()
 
 
@@ -43,7 +43,7 @@ class Invocation:
         return cls(context, min(MARGIN_MS, context.get_remaining_time_in_millis() // 2))
 
     def request(self, method: str, path: str, runtime: Runtime) -> OperationRequest:
-        """Makes a request of the reconciler, whose deadline is the end of the invocation."""
+        """Makes a request with the reconciler as its principal, whose deadline is the end of the invocation."""
         deadline_ms = runtime.now_ms() + self.context.get_remaining_time_in_millis()
         return OperationRequest(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
 

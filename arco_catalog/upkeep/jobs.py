@@ -32,7 +32,7 @@ from arco_catalog.upkeep.run_tasks import run_tasks
 from arco_catalog.upkeep.walk import ShouldStop
 
 MAX_REASONS = 3
-"""Unreadable records that the error of a message names."""
+"""Unreadable records that the error of a job, or its log, names."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,8 +76,9 @@ class Workplace:
 
 
 async def run_job(body: str, workplace: Workplace) -> None:
-    """Runs the job of one message. Raises `BadRequest` for an invalid message or job type, `RetryLater`, and
-    `Unfinished`."""
+    """Runs the job of one message. Raises `MalformedJson` for a message that is no JSON, `BadRequest` for an invalid
+    message or job type, `RetryLater` if the job must be run again, `Unfinished` if the time ended before the job, and
+    `StoreError`."""
     if workplace.should_stop():
         raise RetryLater("no time is left to start the job")
     document = loads(body.encode())
@@ -117,7 +118,7 @@ async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
 
 
 async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
-    """Walks an entity in the catalog that has it. Raises `BadRequest` if none has, or can be opened."""
+    """Walks an entity in the catalog that has it. Raises `BadRequest` if no catalog has it, or none can be opened."""
     session: Session | None = None
     for catalog in workplace.inventory.catalogs:
         try:
@@ -133,7 +134,8 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
-    """Executes one task, in the catalog that has it, or the tasks that are due in each catalog."""
+    """Executes one task, in the catalog that has it, or the tasks that are due in each catalog. Raises `Unfinished` if
+    the time ended before."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -148,7 +150,7 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
-    """Collects every catalog, registry and service. Raises `Unfinished` if time ended after some objects were
+    """Collects every catalog, registry and service. Raises `Unfinished` if the time ended after some objects were
     collected, and `RetryLater` if none were, since a continuation could not collect any either."""
 
     async def collection(session: Session) -> CollectionStats:

@@ -35,7 +35,7 @@ WRITE_AFTER = 5_000
 RESERVE_MS = 10_000
 """The part of a session's time that is left to write checkpoints: at most a quarter."""
 MAX_UNANSWERED = 3
-"""Consecutive batches without any answer of the store, after which the run ends."""
+"""Consecutive batches in which the store answers no walk, after which the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class ListedPointer:
 
 
 async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
-    """Yields all pointers, in pages. `entities` are those that had names before the listing."""
+    """Yields all pointers, in pages. `entities` are those that had names before the listing: the pointers of others are
+    not `named`."""
     prefix = session.state.paths.pointers
     async with aclosing(list_pages(session.state, prefix)) as pages:
         async for page in pages:
@@ -82,9 +83,9 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
 
 
 def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
-    """The pointers of a page whose walk is incomplete, or that have moved since, and the counts of all. The others cost
-    no GET. A pointer without a name belongs to a create that did not commit: it is not walked, since its file may never
-    become current."""
+    """Returns the pointers of a page whose last walk is incomplete, or that have moved since, and the counts of the
+    whole page. Unmoved pointers cost no GET. A pointer without a name belongs to a create that did not commit: it is
+    not walked, since its file may never become current."""
     named = [pointer for pointer in page if pointer.named]
     moved = [
         pointer
@@ -95,14 +96,15 @@ def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tup
 
 
 def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
-    """The pointers in the order of their turns, beginning after the entity whose turn was last. A listing has no
-    order."""
+    """Returns the pointers in the order of their turns, beginning after the entity whose turn was last. A listing has
+    no order."""
     after = checkpoints.after or ""
     return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
 
 
 async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
-    """Lists all pointers. Returns those to walk, in the order of their turns, and the counts of the others."""
+    """Lists all pointers. Returns those to walk, in the order of their turns, and the counts of all. Damaged
+    checkpoints and decisions are counted as unreadable."""
     total, due = ReconcileStats(), list[ListedPointer]()
     unreadable = [*checkpoints.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:
@@ -119,8 +121,7 @@ async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[Lis
 
 @dataclass
 class Progress:
-    """The state of a run: checkpoints, counts, and for each entity of the run whether its walk is
-    incomplete."""
+    """The state of a run: checkpoints, counts, and for each entity that had a turn whether its walk is incomplete."""
 
     checkpoints: Checkpoints
     total: ReconcileStats
@@ -205,7 +206,8 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
 
 
 async def is_named(session: Session, entity: str) -> bool:
-    """Whether an entity has a name, or had one when it was dropped."""
+    """Whether HEAD has a table or view of this entity, live or dropped. False if the decision of the transaction that
+    creates it can't be read."""
     async with aclosing(named_entities(session, [])) as entities:
         async for each in entities:
             if each == entity:

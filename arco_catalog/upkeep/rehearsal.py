@@ -27,8 +27,8 @@ class Rehearsal:
             await self._mutation.load_base(self._read_set)
 
     async def plan(self, head: RegistryState) -> RegistryState:
-        """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`
-        while a transaction has the name."""
+        """Returns the HEAD as it would be after the change to `head`; `head` itself if nothing would change. Raises the
+        `Refusal` that the change would meet, and `Unavailable` while a transaction has the name."""
         mutation, read_set = self._mutation, self._read_set
         read_set.head = head
         try:

@@ -38,7 +38,7 @@ ShouldStop = Callable[[], bool]
 
 
 def never() -> bool:
-    """A `ShouldStop` for runs without a time limit."""
+    """Returns false: the `ShouldStop` of runs without a time limit."""
     return False
 
 
@@ -89,9 +89,10 @@ async def walk(
 
 
 async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
-    """Resolves the intent in a pointer, and returns whether the transaction is decided. A transaction without a
-    decision object is: if it committed, the pointer has moved, and the next listing has another version. A transaction
-    whose lease has expired is aborted, since the walk of an idle table would otherwise never end."""
+    """Returns a pointer with its intent resolved, and whether the transaction is decided. A transaction without a
+    decision object counts as decided and aborted: if it committed, the pointer has moved, and the next listing has
+    another version. A transaction whose lease has expired is aborted, since the walk of an idle table would otherwise
+    never end."""
     if pointer.intent is None:
         return pointer, True
     decision = await read_decision(session.state, pointer.intent)
@@ -170,7 +171,8 @@ class _Turn:
         return failed
 
     async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
-        """The file before an unreadable one, from the log of a later file; None if no log names it."""
+        """Returns the file before an unreadable one: from the pointer for the current file, else from the log of a
+        later file; None if neither names it."""
         if file == self._pointer.metadata:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
@@ -185,7 +187,8 @@ class _Turn:
 
 
 def _count_error(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
-    """Counts an error of an entity. Returns whether the session's own deadline is the cause, which is not counted."""
+    """Counts an error of an entity. Returns whether the session's own deadline is the cause: such an error is not
+    counted."""
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):

@@ -20,7 +20,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Work = Callable[[Run, Entities, Sequence[T]], Coroutine[None, None, R]]
-"""Decides which listed objects may be deleted, and deletes them. Pickle must be able to copy it, arguments and
+"""Decides which listed objects may be deleted, and deletes them. Pickle must be able to copy it, its arguments and its
 result."""
 
 
@@ -38,7 +38,7 @@ class BatchRunner(Protocol):
     def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
-        """Yields each batch with the result, in any order, after its collected objects are counted in the run. None is
+        """Yields each batch with its result, in any order, after its collected objects are counted in the run. None is
         the result of a batch whose outcome is unknown: all its objects count as kept. Raises what the work raises, and
         `Stopped`."""
         ...
@@ -65,7 +65,7 @@ async def run_all(
 
 
 def all_of(kind: Kind, items: Sequence[Listed]) -> Batch[Listed, None]:
-    """A batch of objects that are deleted by their age alone."""
+    """Returns a batch of objects that are deleted by their age alone."""
     return Batch(partial(_collect_all, kind=kind), items)
 
 

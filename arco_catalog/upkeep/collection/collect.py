@@ -107,9 +107,10 @@ async def collect_all(
     runtime: Runtime,
     collection: Callable[[Session], Awaitable[CollectionStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
-    """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts.
-    Each has an equal share of the time that is left until the deadline of `request`. A catalog that can't be opened
-    counts as unreadable. Raises what `collection` raises."""
+    """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts;
+    the service only if it has objects. Each has an equal share of the time that is left until the deadline of
+    `request`. A catalog that can't be opened, or that is a copy, counts as unreadable. Raises what `collection`
+    raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
         now_ms = runtime.now_ms()

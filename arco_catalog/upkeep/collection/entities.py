@@ -39,7 +39,7 @@ class EntityCache:
     named: Names | None = None
     """The entities in the first HEAD that was read."""
     intended: Names = field(default_factory=Names)
-    """Those of them with names that are intents of a transaction, which may abort."""
+    """The entities of `named` whose names are intents of a transaction, which may abort."""
     fenced: Names | None = None
     """The entities in HEAD after this process fenced the registry."""
     checkpoints: Checkpoints | None = None

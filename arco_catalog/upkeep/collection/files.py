@@ -14,7 +14,7 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
     """Deletes a metadata file that an entity made and does not refer to, unless another table may have registered it.
     `known_ms` is when the object that names the file was written: an object from a backup may name a file that became
     current after the backup, and such a file is kept (docs/design/collection.md#rule-15). Returns whether the file no
-    longer exists."""
+    longer exists; a dry run deletes nothing, and returns true for a file that it would delete."""
     restoration = (await run.session.state.head()).restoration
     if restoration is not None and restoration.is_of_the_backup(known_ms):
         return False

@@ -14,13 +14,13 @@ class NumberedNames:
         self._in_order = True
 
     def add(self, name: str, number: int) -> None:
-        """Adds a name. If it is present, either number may be returned."""
+        """Adds a name. If it was added before, `get` may return either number."""
         self._digests.append(_digest(name))
         self._numbers.append(number)
         self._in_order = False
 
     def get(self, name: str) -> int | None:
-        """The number of a name; None if it is not present."""
+        """Returns the number of a name; None if it was not added."""
         if not self._in_order:
             order = sorted(range(len(self._digests)), key=self._digests.__getitem__)
             self._digests = array("Q", (self._digests[place] for place in order))
@@ -31,7 +31,8 @@ class NumberedNames:
 
 
 class Names:
-    """A set of names that takes eight bytes for each, as `NumberedNames` does with their numbers."""
+    """A set of names that takes eight bytes for each. With a tiny probability it contains a name that was not added:
+    then an object is kept that could be deleted."""
 
     def __init__(self) -> None:
         self._digests = array("Q")

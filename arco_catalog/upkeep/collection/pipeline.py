@@ -25,7 +25,8 @@ class PipelineProgress:
     sequence: int | None = None
 
     def has_read_day(self, day: date | None) -> bool:
-        """Whether the pipeline has read the receipts of a day, or does not exist."""
+        """Whether the pipeline has read the receipts of a day, or does not exist. None, an unknown day, counts as not
+        read."""
         if self.closed_before is None:
             return True
         return day is not None and day < self.closed_before and day not in self.marked
@@ -61,7 +62,8 @@ class _Table:
 
 
 async def _table(run: Run, name: str) -> _Table:
-    """Reads a table of the namespace `system`. Raises `CatalogError`."""
+    """Reads a table of the namespace `system`; one that the registry does not name does not exist, and one without a
+    pointer has no properties. Raises `CatalogError`, and `StoreError`."""
     state = run.session.state
     entry = await relation_entry(state, (await state.head()).index, (NAMESPACE,), name)
     pointer = None if entry is None else await state.pointer(entry.entity)
@@ -72,7 +74,7 @@ async def _table(run: Run, name: str) -> _Table:
 
 
 def _date(value: JsonValue) -> date:
-    """The date in a property; the first date there is if the value is missing or no date."""
+    """Returns the date in a property; `date.min` if the value is missing or no date."""
     try:
         return date.fromisoformat(value) if isinstance(value, str) else date.min
     except ValueError:

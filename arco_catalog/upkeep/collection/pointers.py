@@ -38,7 +38,8 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _is_bare(run: Run, key: str) -> bool:
-    """Deletes the metadata files of a view. Returns whether the pointer may be deleted."""
+    """Deletes the metadata files of the entity if it is a view. Returns whether the pointer may be deleted; false if it
+    no longer exists."""
     found = await run.read(key)
     if found is None:
         return False

@@ -108,7 +108,8 @@ async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]
 
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
-    """Decides about a pending receipt, and deletes the metadata file of one whose commit never applied."""
+    """Returns the fate of a pending receipt, and deletes the metadata file of one whose commit never applied.
+    `Fate.KEPT` is the fate of a receipt about whose commit nothing is known, or whose file is kept."""
     walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
         await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)

@@ -22,8 +22,8 @@ from storage_backends import Found, Listed
 
 @dataclass
 class History:
-    """The ids and sequence numbers of the commits that were HEAD, as far as they are stored. `whole` is whether that is
-    back to the first commit, or to the floor."""
+    """The ids and sequence numbers of the commits that were HEAD, as far as they are stored. `whole` is whether they
+    reach back to the first commit, or to the floor."""
 
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)

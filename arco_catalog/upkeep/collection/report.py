@@ -10,8 +10,8 @@ CollectedCatalogs = Sequence[tuple[DeployedCatalog, CollectionStats]]
 
 
 def as_document(results: CollectedCatalogs, *, delete: bool) -> JsonObject:
-    """The counts of all collections together. In a realm, and with a delegation service, also those of each catalog,
-    and under `beside` those of the realm's registry and of the service."""
+    """Returns the counts of all collections together. In a realm, and with a delegation service, the document also has
+    those of each catalog under `catalogs`, and those of the realm's registry and of the service under `beside`."""
     total = CollectionStats()
     for _, stats in results:
         total.add(stats)

@@ -58,7 +58,7 @@ class Run:
         self.session.check_deadline()
 
     async def read(self, key: str) -> Found | None:
-        """Reads an object; None if it does not exist."""
+        """Returns an object; None if it does not exist."""
         found = await self.session.state.store.get(key)
         return found if isinstance(found, Found) else None
 
@@ -87,7 +87,8 @@ class Run:
             yield batch
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, S]]) -> Sequence[S]:
-        """Calls `look` for each item, a bounded number concurrently. Returns the results in order."""
+        """Calls `look` for each item, a bounded number concurrently. Returns the results in order. Raises what `look`
+        raises, and `Stopped`."""
         results: list[S] = []
         for batch in batches(items, AT_ONCE):
             self.check_may_continue()
@@ -95,8 +96,8 @@ class Run:
         return results
 
     async def unless_unreadable(self, name: str, look: Coroutine[None, None, T]) -> T | None:
-        """The result of `look`. If a record can't be read, counts `name` as unreadable and returns None: callers then
-        keep the object."""
+        """Returns the result of `look`. If a record can't be read, counts `name` as unreadable and returns None:
+        callers then keep the object."""
         try:
             return await look
         except (CatalogError, CommitStateUnknown, MalformedJson) as error:
@@ -104,14 +105,16 @@ class Run:
             return None
 
     async def collect(self, kind: Kind, found: Iterable[Listed]) -> None:
-        """Counts these objects of the catalog's state, and deletes them."""
+        """Counts these objects of the catalog's state, and deletes them; a dry run only counts them. Raises
+        `StoreError`, and `Stopped`."""
         gone = [*found]
         for each in gone:
             self.stats.collects(kind, size=each.size, written_ms=each.written_ms)
         await self.remove([each.key for each in gone])
 
     async def remove(self, keys: Sequence[str]) -> None:
-        """Deletes objects of the catalog's state for certain; nothing in a dry run. Raises `StoreError`."""
+        """Deletes objects of the catalog's state, and returns when none of them exists; a dry run deletes none. Raises
+        `StoreError`, and `Stopped`."""
         if not self.delete:
             return
         state = self.session.state
@@ -120,7 +123,8 @@ class Run:
             await delete_for_certain(batch, self._delete, state.pause)
 
     async def remove_in_order(self, keys: Sequence[str]) -> None:
-        """Deletes objects of the catalog's state one after the other; none in a dry run. Raises `StoreError`."""
+        """Deletes objects of the catalog's state one after the other; a dry run deletes none. Raises `StoreError`, and
+        `Stopped`."""
         for key in keys if self.delete else ():
             await self.remove([key])
 

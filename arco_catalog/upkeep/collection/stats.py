@@ -11,7 +11,8 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of one kind. `oldest_ms` is the time of the oldest object by the store's clock; None if it is unknown."""
+    """Counts of one kind. `oldest_ms` is the time at which the oldest object was written, by the store's clock; None if
+    it is unknown."""
 
     count: int = 0
     bytes: int = 0
@@ -68,7 +69,7 @@ class CollectionStats:
         self.unreadable += other.unreadable[: MAX_EXAMPLES - len(self.unreadable)]
 
     def to_json(self) -> JsonObject:
-        """The fields of a report."""
+        """Returns the counts as the fields of a report."""
         kinds: list[JsonValue] = [
             {
                 "kind": kind.value,

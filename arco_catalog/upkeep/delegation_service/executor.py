@@ -35,7 +35,7 @@ class DelegatedPurgeExecutor:
     places: Places
 
     def takes(self, task: Task) -> bool:
-        """Takes any task."""
+        """Returns true: this executor takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
@@ -90,8 +90,10 @@ class DelegatedPurgeExecutor:
         return TaskResult(f"Purged {done.files} files", details)
 
     async def _locations(self, execution: Execution, progress: Progress) -> list[Location]:
-        """The table's own locations, from the metadata file, which is deleted last. Raises `TaskFailed` if the file is
-        of another table, and `Forbidden` for a location that is not allowed."""
+        """Returns the table's own locations, from the metadata file, which is deleted last; when this purge has deleted
+        it, the location in the request. Raises `TaskFailed` if the file is of another table, is missing before that
+        phase or can't be read, or if the table has gc.enabled=false, and `Forbidden` for a location that is not
+        allowed."""
         file = self.purge.metadata_location
         files = execution.session().files
         try:
@@ -126,11 +128,11 @@ class WithoutCredentials:
     """Fails tasks whose credentials were lost with the process that executed them. A new submission continues them."""
 
     def takes(self, task: Task) -> bool:
-        """Takes any task."""
+        """Returns true: this executor takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Raises `TaskFailed`."""
+        """Raises `TaskFailed`, always."""
         raise TaskFailed(f"{CREDENTIALS_NEEDED}: submit the task again")
 
     async def abandon(self, execution: Execution, reason: str) -> None:
@@ -138,7 +140,7 @@ class WithoutCredentials:
 
 
 async def _count_left(execution: Execution, locations: list[Location]) -> int:
-    """Counts the files that are left at the table's locations."""
+    """Returns the number of files that are left at the table's locations."""
     count = 0
     for location in locations:
         others = OtherObjects()

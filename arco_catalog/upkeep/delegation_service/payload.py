@@ -21,7 +21,8 @@ TASK_TYPES: Mapping[str, str] = {SYNCHRONOUS_TABLE_PURGE: TABLE_PURGE}
 
 
 def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to their users
-    """A name without control characters, which separate names in the catalog's own keys."""
+    """Returns a name without control characters, which separate names in the catalog's own keys. Raises `ShapeError`
+    for another value."""
     if first_control_character(NAME(value)) is not None:
         raise ShapeError("must not hold control characters")
     return NAME(value)
@@ -37,7 +38,7 @@ class TableIdentity:
     name: str
 
     def to_json(self) -> JsonObject:
-        """The fields of a `TableIdentity` in the API."""
+        """Returns the fields of a `TableIdentity` in the API."""
         return {
             "table_entity_id": self.entity,
             "catalog_name": self.catalog,
@@ -64,7 +65,8 @@ class DelegatedPurge:
 
     @classmethod
     def parse(cls, body: JsonObject) -> Self:
-        """Reads a `TaskPayload`. Raises `BadRequest`."""
+        """Reads a `TaskPayload` of the API. Raises `BadRequest` for one that lacks a field, or is longer than
+        `MAX_BYTES`."""
         request = Fields(body)
         common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
         operation = common.required("operation_type", one_of(*TASK_TYPES))
@@ -112,8 +114,8 @@ class DelegatedPurge:
         }
 
     def task_id(self, caller: str) -> str:
-        """The id of the task: the same for each submission of this purge by this caller, and different for each caller
-        and purge."""
+        """Returns the id of the task: the same for each submission of this purge by this caller, and different for each
+        caller and purge."""
         digest = hashlib.sha256(dumps({"caller": caller, **self.content}, sort_keys=True)).digest()
         return str(uuid.UUID(bytes=digest[:16], version=5))
 
@@ -140,12 +142,12 @@ class DelegatedPurge:
 
 
 def submitter_of(task: Task) -> str:
-    """The caller that submitted a task."""
+    """Returns the caller that submitted a task."""
     return text(task.payload, "submitted_by")
 
 
 def table_of(task: Task) -> TableIdentity:
-    """The table that a task purges."""
+    """Returns the table that a task purges."""
     identity = table_identity(task.payload)
     return TableIdentity(
         text(identity, "table_entity_id"),

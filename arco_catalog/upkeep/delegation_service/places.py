@@ -41,8 +41,8 @@ class Places:
     catalogs: Catalogs
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
-        """The allowed locations that contain these. Raises `Forbidden` for a location outside all of them, and for one
-        that would mean another location when it is decoded."""
+        """Returns the allowed locations that contain these, each once. Raises `Forbidden` for a location outside all of
+        them, and for one that would mean another location when it is decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)
@@ -50,7 +50,8 @@ class Places:
         return [*found]
 
     def check(self, text: str) -> Location:
-        """Parses a location, and returns it if it is allowed for tables. Raises `Forbidden`."""
+        """Parses a location, and returns it if it is allowed for tables. Raises `Forbidden` if it is not allowed, or is
+        a whole bucket."""
         try:
             location = AllowedLocations(self.allowed, ()).check(text)
         except BadRequest as error:
@@ -103,7 +104,8 @@ class Places:
 
 
 async def _handed_over(session: Session, locations: Sequence[Location], table: TableIdentity) -> Tombstone | None:
-    """The tombstone of the table in one catalog, if it has these locations and its purge was handed over; else None."""
+    """Returns the tombstone of the table in one catalog, if it has these locations and its purge was handed over; else
+    None."""
     index = (await session.state.head()).index
     tombstone = await carry_out(session.state, index, _tombstone(index, table))
     if tombstone is None or tombstone.state != PURGING or tombstone.task is None:
@@ -135,6 +137,7 @@ def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[st
 
 
 def _named(holder: Holder | FormerHolder) -> str:
-    """The name of a table, and its entity; the entity alone where an earlier version did not record the name."""
+    """Returns the name of a table, and its entity; the entity alone where an earlier version did not record the
+    name."""
     named = dotted(holder.name[:-1], holder.name[-1]) if holder.name else "a table"
     return f"{named} (entity {holder.entity})"

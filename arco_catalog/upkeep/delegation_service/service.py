@@ -33,9 +33,9 @@ _LOG = logging.getLogger(__name__)
 MAX_RUNNING = 64
 """Tasks that one process executes concurrently. There is no queue, since credentials would expire in it."""
 POLL_SECONDS = 5.0
-"""Between two reads of a task that another process executes, or that waits for its next attempt."""
+"""Seconds between two reads of a task that another process executes, or that waits for its next attempt."""
 SWEEP_SECONDS = 60.0
-"""Between two searches for tasks that no process executes."""
+"""Seconds between two searches for tasks that no process executes."""
 PAGE = 100
 """Tasks that are read for a page of a list."""
 AT_ONCE = 16
@@ -146,9 +146,9 @@ class DelegationService:
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """Fails tasks without a process, and their credentials with it. A running process continues its tasks within
-        seconds, so a task that has been due for the length of a lease has none. Raises `StoreError`, and
-        `CatalogError`."""
+        """Fails the tasks whose process has ended, since their credentials were lost with it, and removes hints without
+        a task. A running process continues its tasks within seconds, so a task that has been due for the length of a
+        lease has none. Raises `StoreError`, and `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})
         due = [hint async for hint in all_hints(state) if hint.task not in self._running and self._is_lost(hint)]
@@ -200,5 +200,5 @@ class DelegationService:
 
 
 async def _never(session: Session, task: str) -> Task | None:
-    """Finds no task: no registry names those of the service."""
+    """Returns None: no registry names the tasks of the service."""
     return None

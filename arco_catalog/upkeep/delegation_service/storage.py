@@ -18,7 +18,7 @@ Opens = Callable[[Mapping[str, str]], StoreOpener]
 """Makes an opener of stores from the variables of an environment."""
 
 CREDENTIALS_NEEDED = "credentials needed"
-"""The reason of a task that failed because its credentials were lost with its process."""
+"""The beginning of the summary of a task that failed because its credentials were lost with its process."""
 
 _OF_OPERATOR = (
     *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE"),
@@ -31,9 +31,9 @@ _REGION = re.compile(r"[a-z0-9-]{1,32}")
 _ENDPOINTS: Mapping[str, str] = {"s3.endpoint": "AWS_ENDPOINT_URL_S3"}
 """The variable for a property that may name an endpoint other than the operator's own."""
 _REDIRECTS = re.compile(r"(?i)(endpoint|connection-string|proxy|(^|[.-])(host|uri|url)$)")
-"""Properties by which some FileIO would send requests somewhere else."""
+"""Names of properties by which some FileIO would send requests to another endpoint."""
 _REFRESHES = re.compile(r"refresh-credentials-endpoint$|^s3\.signer|^signer\.")
-"""Properties with the endpoints for further credentials or signatures. The service sends no request there."""
+"""Names of properties with the endpoints for further credentials or signatures. The service sends no request there."""
 
 
 class CredentialsMissing(BadRequest):
@@ -56,7 +56,7 @@ class Storage:
             raise BadRequest(f"The table's store cannot be opened: {self.redacted(str(error))}") from None
 
     def redacted(self, text: str) -> str:
-        """Replaces each secret in a text by asterisks."""
+        """Returns a text with asterisks in place of each secret."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
@@ -65,8 +65,9 @@ class Storage:
 def storage_for(
     location: Location, config: Mapping[str, str], operator: Mapping[str, str], allowed_endpoints: Sequence[str]
 ) -> Storage:
-    """The storage that `config` opens at this location. Raises `CredentialsMissing` if `config` has no credentials for
-    it, and `BadRequest` if it names an endpoint that the operator does not allow."""
+    """Returns the storage that `config` opens at this location. A location of a scheme without credentials needs none.
+    Raises `CredentialsMissing` if `config` has no credentials for it, and `BadRequest` if it names an endpoint that the
+    operator does not allow."""
     environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
     environment.update(_endpoint(config, environment, allowed_endpoints))
     keys = _CREDENTIALS.get(location.scheme)
@@ -82,7 +83,8 @@ def storage_for(
 
 
 def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed: Sequence[str]) -> Mapping[str, str]:
-    """The variables for the endpoint and region that `config` names. Raises `BadRequest` if they are not allowed."""
+    """Returns the variables for the endpoint and region that `config` names. Raises `BadRequest` if they are not
+    allowed."""
     found: dict[str, str] = {}
     own = {_normal(value) for name, value in environment.items() if "ENDPOINT" in name or name.endswith("_HOST")}
     permitted = own | {_normal(each) for each in allowed}

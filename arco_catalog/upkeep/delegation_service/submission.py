@@ -12,12 +12,13 @@ from arco_catalog.upkeep.delegation_service.payload import DelegatedPurge
 from arco_catalog.upkeep.delegation_service.storage import CREDENTIALS_NEEDED
 
 MAX_TRIES = 10
-"""Reads of a task that other processes change, before the outcome is undecided."""
+"""Attempts to write a version of a task that other processes change, before the outcome counts as undecided."""
 
 
 async def bind_key(session: Session, task: str) -> bool:
-    """Binds the request's idempotency key to the request. Returns whether an earlier sending has done so. Raises
-    `KeyReused` if it is another request's, `BadRequest` and `CommitStateUnknown` for one of a wrong age."""
+    """Binds the request's idempotency key to the request. Returns whether an earlier sending has done so; false for a
+    request without a key. Raises `KeyReused` if it is another request's, `BadRequest` and `CommitStateUnknown` for one
+    of a wrong age."""
     attempt = session.runtime.ulid()
     await session.identify()
     guard = IdempotencyGuard(session)
@@ -36,9 +37,10 @@ async def bind_key(session: Session, task: str) -> bool:
 
 
 async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, again: bool) -> Task:
-    """The task of a request: made, or found as another sending has left it. One that has failed is submitted again,
-    and goes on from its checkpoint; with `again`, when its key was sent before, only one that lacks credentials. Raises
-    `StoreError`."""
+    """Returns the task of a request, which it creates if there is none. A task that has failed is submitted again, and
+    continues from its checkpoint; with `again`, when the key of the request was sent before, only a task that failed
+    for lost credentials. Raises `StoreError`, and `CommitStateUnknown` if other processes change the task at each of
+    `MAX_TRIES` attempts."""
     task = purge.task_id(caller)
     for _ in range(MAX_TRIES):
         stored = await read_task(session.state, task)
@@ -60,7 +62,7 @@ def lacks_credentials(task: Task) -> bool:
 def _next(
     session: Session, purge: DelegatedPurge, caller: str, stored: StoredTask | None, *, again: bool
 ) -> Task | None:
-    """The version of a task that a submission makes; None if the task is as it should be."""
+    """Returns the version of a task that a submission writes; None if the stored version stays as it is."""
     record, at_ms = session.runtime.ulid(), session.now_ms()
     if stored is None:
         return purge.submitted(caller, record=record, at_ms=at_ms)
