@@ -29,7 +29,8 @@ Entry = tuple[str, JsonObject]
 
 @dataclass
 class _IndexFacts:
-    """Facts from the entries, collected until all are read. Pairs are of an entity and a location."""
+    """Facts from the entries, collected until all are read. Pairs are of an entity and a location or a borrowed
+    folder."""
 
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     parents: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -152,7 +153,7 @@ def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation
 
 
 def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
-    """Inconsistencies between entries. A purge that has begun reserves the locations of its tombstone."""
+    """Returns the inconsistencies between entries. A purge that has begun reserves the locations of its tombstone."""
     where = examination.paths.manifest
     missing = [
         Finding(Code.PARENT_MISSING, where, f"{name} is in no namespace")
@@ -177,7 +178,7 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
 
 
 def _mismatched_tasks(examination: Examination, seen: _IndexFacts) -> list[str]:
-    """Tasks whose entry and tombstone do not refer to each other."""
+    """Returns the tasks whose entry and tombstone do not refer to each other."""
     waiting = {task: stone.key for task, stone in examination.purges.items()}
     return sorted(task for task in {*waiting, *seen.tasks} if waiting.get(task) != seen.tasks.get(task))
 

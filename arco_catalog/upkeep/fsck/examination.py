@@ -98,7 +98,7 @@ class Examination:
         return self.paths == SERVICE
 
     def look_at_one(self) -> None:
-        """Counts an examined object."""
+        """Counts an examined object, and reports the progress once for `AT_ONCE` objects."""
         self.examined += 1
         if self.examined % AT_ONCE == 0:
             self.progress(self)
@@ -132,7 +132,7 @@ class Examination:
             return True
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
-        """Calls `look` for each item, a bounded number concurrently, and yields the results."""
+        """Calls `look` for each item, a bounded number concurrently, and yields the findings that it returns."""
         for batch in batches(items, AT_ONCE):
             found = await gather(*(look(item) for item in batch))
             self.progress(self)

@@ -1,5 +1,5 @@
-"""Examines the files of live tables for `--data`, one table after the other, or parts of tables in other processes.
-Table_files.py examines one table."""
+"""Examines the files of live tables for `--data`, one table after the other, or parts of tables in other processes. The
+module table_files.py examines one table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from arco_catalog.upkeep.fsck.examination import LIVE, Examination, Findings, Re
 from arco_catalog.upkeep.fsck.table_files import Look, Manifest, TableFiles
 
 MAX_LOOKS = 3
-"""Examinations of a table that changes while it is examined."""
+"""The maximum number of examinations of a table that changes while it is examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Scope:
         return bool(self.tables or self.after)
 
     def has(self, relation: Relation) -> bool:
-        """Whether a relation is in the scope."""
+        """Whether a relation is a live table in the scope. Views and dropped tables never are."""
         is_selected = not self.tables or relation.name in self.tables
         return relation.kind == "table" and relation.state == LIVE and is_selected and relation.name > self.after
 
     def of(self, examination: Examination) -> Sequence[Relation]:
-        """The relations of the registry in the scope, in order."""
+        """Returns the live tables of the registry in the scope, in the order of their names."""
         return sorted(filter(self.has, examination.relations.values()), key=lambda each: each.name)
 
 
 async def examine_files(examination: Examination, scope: Scope) -> Findings:
-    """Examines the files of these tables, one table after the other."""
+    """Examines the files of the tables in the scope, one table after the other, and yields the findings."""
     for relation in scope.of(examination):
         examination.at = relation.name
         for finding in (await look_at_table(examination, relation)).tally.findings(relation):
@@ -65,8 +65,9 @@ async def look_at_manifests(examination: Examination, relation: Relation, manife
 
 
 async def settle(examination: Examination, relation: Relation, look: Look, looks: int) -> Look | None:
-    """Decides about a complete look at a table, the `looks`-th: returns it if the table is unchanged, an empty one if
-    the registry no longer has the table in that state, and None if the table has changed and must be examined again."""
+    """Decides about a complete look at a table, the `looks`-th: returns it if it found nothing or the table is
+    unchanged, and None if the table has changed and must be examined again, which happens until `MAX_LOOKS`. Returns an
+    empty one if the pointer can't be read, or the registry no longer has the table."""
     if not look.tally:
         return look
     try:

@@ -34,7 +34,7 @@ class Finding:
         return DIAGNOSES[self.code]
 
     def to_json(self) -> JsonObject:
-        """The fields of the finding in `--json`."""
+        """Returns the fields of the finding in `--json`."""
         diagnosis = self.diagnosis
         return {
             "code": self.code,

@@ -33,7 +33,8 @@ CATALOGS = "catalogs/"
 
 
 async def examine_records(examination: Examination) -> Findings:
-    """Examines these records, in one listing of the state folder."""
+    """Examines all records outside the registry, in one listing of the state folder, and yields the findings. Collects
+    facts for later parts: the keys of receipts, and the folders of a realm's catalogs."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
@@ -142,7 +143,8 @@ async def _examine_lineage_event(examination: Examination, key: str) -> Sequence
 
 
 async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
-    """Examines whether the commit of a replaced file has a receipt."""
+    """Returns a finding if the commit of a file that another one replaced has no committed receipt, and none was
+    collected."""
     path = examination.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
     if path in examination.receipts or await examination.read(path) is not None:
         return []
@@ -153,7 +155,7 @@ async def _examine_replaced(examination: Examination, entity: str, file: Metadat
 
 
 async def _still_current(examination: Examination, entity: str, location: str) -> bool:
-    """Whether the pointer of an entity, read after the receipt, still names a file."""
+    """Whether the pointer of an entity, read after the receipt, still names the file at `location`."""
     state = examination.session.state
     pointer = await state.pointer(entity)
     return pointer is not None and (await resolve_for_read(state, pointer)).metadata.location == location
@@ -271,8 +273,8 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
 
 
 def _is_foreign(before: Slot, slot: Slot) -> bool:
-    """Whether a slot can't follow another: the last answer is given by the attempt that was made last, or
-    by none where the marker is being collected."""
+    """Whether `slot` can't follow the slot `before`: nothing follows a final slot, and a final slot has the attempt of
+    the slot before it, unless a collection has closed the marker."""
     if before.final:
         return True
     return slot.final and slot.answer != COLLECTED and slot.attempt != before.attempt

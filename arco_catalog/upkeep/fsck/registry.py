@@ -20,14 +20,14 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames
 
 NEWEST = 100
-"""Newest commits that are searched for one that is known to have been HEAD."""
+"""The number of newest commits in which the last known HEAD is searched, if HEAD can't be read."""
 
 
 async def examine_registry(examination: Examination) -> Findings:
-    """All findings about the registry. What the parts after it go by is left in the examination.
+    """Examines the registry, yields all findings about it, and adds the facts that later parts need to the examination.
 
-    Commits are listed before HEAD is read: what was built on a commit in that list was built on one that HEAD, read
-    later, has behind it.
+    Commits are listed before HEAD is read. A listed commit with a listed child was HEAD by then, so HEAD, which is read
+    later, must be one of its descendants.
     """
     paths = examination.paths
     commits = [
@@ -146,7 +146,8 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
 
 
 def _last(built: Sequence[JsonObject], first: str) -> str:
-    """The last commit with a child, in the line of descendants of a commit."""
+    """Returns the last commit in a line of descendants of the commit `first`, which follows a child that has a child
+    itself before one that has none."""
     last = first
     for _ in built:
         after = [str(commit.get("id")) for commit in built if commit.get("parent") == last]
@@ -180,7 +181,7 @@ async def _documents(examination: Examination, commits: Sequence[str]) -> Sequen
 
 
 async def _commit(examination: Examination, commit: str) -> RegistryState | None:
-    """Reads a commit; None if it can't be read, which is another finding."""
+    """Returns a commit; None if it is missing or can't be read, which is another finding."""
     key = examination.paths.registry_commit(commit)
     found = await examination.read(key)
     try:

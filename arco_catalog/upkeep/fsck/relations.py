@@ -1,4 +1,5 @@
-"""Tables and views: their pointers, the metadata files that these name, and the manifest lists of their snapshots."""
+"""Examines tables and views: their pointers, the metadata files that these name, and the manifest lists of their
+snapshots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 async def examine_relations(examination: Examination) -> Findings:
-    """All findings about what the registry names, and about pointers that nothing leads to."""
+    """Examines the tables and views that the registry names, and the pointers without a name, and yields the
+    findings."""
 
     async def look(relation: Relation) -> Sequence[Finding]:
         return await _examine(examination, relation)
@@ -46,7 +48,8 @@ async def examine_relations(examination: Examination) -> Findings:
 
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
-    """What is wrong with one. Of what is purged nothing is needed any more, and of what is being purged the pointer."""
+    """Returns the findings about one table or view. A purged one needs no objects any more, and one that is being
+    purged only its pointer."""
     if relation.state == PURGED:
         return []
     key = examination.paths.pointer(relation.entity)
@@ -124,7 +127,8 @@ class _MetadataSummary:
 
 
 def _summarize(relation: Relation, document: JsonObject) -> _MetadataSummary | str:
-    """Returns the summary of a relation's metadata, or why it is none of that kind."""
+    """Returns the summary of a relation's metadata, or a sentence why the document is no metadata of the relation's
+    kind."""
     try:
         summary = SEMANTICS[relation.kind].summary(document)
     except (KeyError, TypeError, AttributeError) as error:  # a view's file where a table's should be, say

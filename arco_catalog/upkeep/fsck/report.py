@@ -16,7 +16,7 @@ MAX_FINDINGS = 10_000
 
 
 class FindingCollector:
-    """Keeps what a check reports, in bounded memory."""
+    """Keeps the findings of a check, in bounded memory."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
@@ -36,7 +36,8 @@ class FindingCollector:
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:
-        """Everything in the order of severity, with one entry for each code that has more than the maximum."""
+        """Returns the findings in the order of severity, and at the end one entry for each code with findings that were
+        only counted."""
         left = self._counts - Counter(finding.code for finding in self._found)
         more = [Finding(code, "", f"and {count:,} more") for code, count in left.items()]
         return [*sorted(self._found, key=_by_severity), *more]
@@ -64,7 +65,7 @@ class RepairResult:
     error: str = ""
 
     def to_json(self) -> JsonObject:
-        """The fields of the repair in `--json`."""
+        """Returns the fields of the repair in `--json`."""
         finding = self.finding
         return {"code": finding.code, "where": finding.where, "outcome": self.outcome, "error": self.error or None}
 
@@ -79,13 +80,13 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error without a repair, and no repair failed."""
+        """Whether every error was mended, and no repair failed. A planned repair mends nothing."""
         mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
         errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
         return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)
 
     def to_json(self) -> JsonObject:
-        """The document that `arco fsck --json` and the job on Spark print."""
+        """Returns the document that `arco fsck --json` and the job on Spark print."""
         listed: list[JsonValue] = [finding.to_json() for finding in self.found]
         repairs: list[JsonValue] = [each.to_json() for each in self.repaired]
         return {"ok": self.ok, "objects": self.examined, "findings": listed, "repairs": repairs}

@@ -18,7 +18,7 @@ LEADS = ("principal-id", "client", "subject")
 
 @dataclass
 class Roles:
-    """Records these entries, and finds inconsistencies between them."""
+    """Records the entries of roles, grants, principals and attachments, and finds inconsistencies between them."""
 
     _sides: dict[str, dict[tuple[str, str], JsonObject]] = field(default_factory=lambda: defaultdict(dict))
     _roles: set[str] = field(default_factory=set)
@@ -26,7 +26,8 @@ class Roles:
     _leads: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, kind: str, parent: str, name: str, entry: JsonObject) -> None:
-        """Adds an entry if it is of these kinds. Raises `InternalError` for an entry that lacks a field."""
+        """Adds an entry of the index if it is of a role, a grant, a principal or an attachment; ignores other kinds.
+        Raises `InternalError` for an entry that lacks a field."""
         if kind in OTHER_SIDE or kind in OTHER_SIDE.values():
             self._sides[kind][parent, name] = entry
         elif kind in ("catalog-role", "principal-role"):

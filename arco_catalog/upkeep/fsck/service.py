@@ -7,8 +7,8 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check_service(examination: Examination) -> Findings:
-    """Examines the service. No registry names its tasks, so their versions alone decide about hints.
-    Raises `StoreError`."""
+    """Examines the service, and yields the findings. No registry names its tasks, so their versions alone decide about
+    hints. Raises `StoreError`."""
     async for finding in examine_tasks(examination):
         yield finding
     async for finding in examine_records(examination):

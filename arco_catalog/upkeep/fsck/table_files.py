@@ -66,7 +66,8 @@ class TableFiles:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def look(self, pointer: Pointer, max_manifests: int | None = None) -> Look:
-        """Examines the files that the metadata names, and with `max_manifests` the files of so many manifests."""
+        """Examines the files that the metadata names, and the files of its manifests; with `max_manifests` those of the
+        first so many manifests, and `left` in the result has the others."""
         named = await self._read_names(pointer)
         if named is None:
             return Look(version=pointer.version)  # the examination of metadata files has the finding
@@ -110,7 +111,8 @@ class TableFiles:
             await gather(*batch)
 
     async def _logged(self, logged: "_LoggedFile", uuid: JsonValue) -> None:
-        """Compares an earlier metadata file with its entry in the log, and its table with the present one."""
+        """Compares the time of an earlier metadata file with its entry in the log, and its table's uuid with `uuid`,
+        the uuid in the current file."""
         file = logged.location
         self._note_place(file)
         async with self._slots:
@@ -195,7 +197,7 @@ class TableFiles:
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
         """Whether the size of a file differs from `size`; None if the file does not exist. A file that can't be reached
-        is counted, and assumed to have it."""
+        is counted, and assumed to have this size."""
         self._note_place(file)
         location = Location.of_file(file)
         async with self._slots:
@@ -217,7 +219,8 @@ class TableFiles:
     async def _records(
         self, file: str, fields: Fields, unreadable: Code, missing: Code | None, reading: "_Reading"
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
-        """Yields the records of an Avro file, until one can't be read. A missing manifest list has its finding in the
+        """Yields the records of an Avro file in blocks, until one can't be read, which is counted as `unreadable`; a
+        missing file is counted as `missing` unless that is None. A missing manifest list has its finding in the
         examination of relations."""
 
         async def read_range(start: int, length: int) -> bytes:
@@ -301,7 +304,8 @@ def _objects(document: JsonObject, name: str) -> Sequence[JsonObject]:
 
 
 def _folder(file: str) -> str:
-    """The table's folder that a file lies in, as tables are laid out; else the file's own."""
+    """Returns the path of a file up to its last `/data/`, or else its last `/metadata/`: the folder of its table, as
+    tables are laid out. Returns the folder of the file if the path has neither."""
     for part in ("/data/", "/metadata/"):
         before, found, _ = file.rpartition(part)
         if found:

@@ -27,7 +27,7 @@ class Tally:
         return bool(self.counts or self.elsewhere or self.unreachable)
 
     def tell(self, finding: Finding) -> None:
-        """Counts a finding."""
+        """Counts a finding, and keeps it if it is among the first `MAX_FINDINGS` of its code."""
         self.counts[finding.code] += 1
         if self.counts[finding.code] <= MAX_FINDINGS:
             self.found.append(finding)
@@ -49,7 +49,8 @@ class Tally:
         self.unreachable += other.unreachable
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
-        """Everything about the table, with one entry for each code that has more than the maximum."""
+        """Returns the kept findings about the table, one more for each code that has more than `MAX_FINDINGS`, and one
+        for each folder outside of its locations, or out of reach."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")

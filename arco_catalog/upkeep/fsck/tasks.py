@@ -39,7 +39,8 @@ class _Last:
 
 
 async def examine_tasks(examination: Examination) -> Findings:
-    """Examines tasks. They are listed after HEAD was read, so the listing has every task in HEAD."""
+    """Examines tasks, and yields the findings. They are listed after HEAD was read, so the listing has every task in
+    HEAD."""
     began_ms = examination.session.now_ms()
     listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
     paths = examination.paths
@@ -100,8 +101,8 @@ class _Look:
         return [self._hint_missing(_called(tombstone))]
 
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
-        """Examines the versions. Returns inconsistencies and the last version; None if it can't be read, or no longer
-        exists."""
+        """Examines the versions. Returns the findings, and the last version; None for the latter if it can't be read,
+        or no longer exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
         tasks: dict[int, Task] = {}
@@ -134,7 +135,7 @@ class _Look:
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
-        """Reports versions that can't follow the ones before them."""
+        """Returns a finding for each version that can't follow the one before it."""
         return [
             Finding(
                 Code.TASK_FOREIGN,
@@ -146,7 +147,7 @@ class _Look:
         ]
 
     async def _judged(self, last: _Last) -> Sequence[Finding]:
-        """Compares the last version with the tombstone and the hints."""
+        """Returns the findings about the last version, compared with the tombstone and the hints."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
             reason = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
@@ -179,7 +180,8 @@ class _Look:
         return Finding(Code.HINT_MISSING, self._where, reason, PutHint(self._task))
 
     async def _now(self) -> Tombstone | None:
-        """The tombstone that names the task now, since other processes may have continued after HEAD was read."""
+        """Returns the tombstone that names the task in HEAD as it is now, since other processes may have continued
+        after HEAD was read; None if there is none."""
         state = self._examination.session.state
         index = (await state.head()).index
         return await carry_out(state, index, purge_of(index, self._task))
@@ -198,7 +200,7 @@ def _parsed(stored: Found, key: str) -> Task:
 
 
 def _fence(tombstone: Tombstone) -> int:
-    """The version of the task that wrote the tombstone last; 0 if none did."""
+    """Returns the version of the task that wrote the tombstone last; 0 if none did."""
     return tombstone.fence if "task_version" in tombstone.json else 0
 
 

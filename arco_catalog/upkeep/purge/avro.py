@@ -44,12 +44,12 @@ SLICE_BYTES: Final = 1 << 20
 """How many records, and bytes of records, are decoded at a time."""
 
 ReadRange = Callable[[int, int], Awaitable[bytes]]
-"""Bytes of a file from a place on: fewer at the end, none behind it."""
+"""Reads bytes of a file, from a position and at most so many: fewer at the end of the file, none behind it."""
 
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Yields the records of a file, some thousands at a time, with these fields of each: those that they have. Raises
-    `Unreadable`, and what `read_range` does."""
+    """Yields the records of a file, some thousands at a time, each with those of these fields that the file has. Raises
+    `Unreadable` for a file that is damaged or beyond a bound, and what `read_range` raises."""
     parser = _Parser(fields)
     place, ended = 0, False
     while True:
@@ -91,15 +91,15 @@ class _Buffer:
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:
-        """Returns the place to go back to."""
+        """Returns the position for `go_back`."""
         return self._place
 
     def go_back(self, mark: int) -> None:
-        """Undoes what was taken since the mark, if nothing was added since."""
+        """Goes back to the mark: bytes that were taken since are taken again. Nothing may have been added since."""
         self._place = mark
 
     def take(self, size: int) -> bytes:
-        """Takes bytes. Raises `_NeedsBytes`."""
+        """Takes so many bytes. Raises `_NeedsBytes` if there are fewer."""
         if size > len(self):
             raise _NeedsBytes(size - len(self))
         taken = self._bytes[self._place : self._place + size]
@@ -107,7 +107,8 @@ class _Buffer:
         return taken
 
     def long(self) -> int:
-        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes`."""
+        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there completely, and
+        `Unreadable` if it has more than ten bytes."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -118,7 +119,7 @@ class _Buffer:
 
 
 class _Parser:
-    """Reads a file in the order of its bytes, of which it is given as many as it is missing."""
+    """Parses one file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -126,11 +127,11 @@ class _Parser:
         self._records: _Records | None = None
         self._sync = b""
         self.missing = 1
-        """Bytes that must be added at least before there is more to read."""
+        """The minimum number of bytes that must be added before `read` can return more records."""
 
     @property
     def pending(self) -> int:
-        """Bytes that are there, and were not decoded."""
+        """The number of bytes that were added, and not decoded yet."""
         return len(self._buffer) + (0 if self._records is None else self._records.pending)
 
     @property
@@ -139,12 +140,12 @@ class _Parser:
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes of the file."""
+        """Adds the next bytes of the file."""
         self._buffer.add(data)
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[JsonObject]:
-        """Returns the next records, no more than a slice."""
+        """Returns the next records, at most a slice of them; none if bytes are missing. Raises `Unreadable`."""
         found: list[JsonObject] = []
         steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and max_bytes > 0:
@@ -212,7 +213,7 @@ class _Parser:
 
 
 class _Records:
-    """The records of a file's blocks. fastavro reads the one under way from it, as from a file."""
+    """The records of a file's blocks. fastavro reads the record under way from this object, as from a file."""
 
     def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
         self._schemas = schemas
@@ -229,7 +230,8 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Goes on with the next block."""
+        """Unpacks the next block, so that `decode` returns its records. Raises `Unreadable` for a damaged block, and
+        for one with which the file goes beyond a bound."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(f"a block has {count} records in {len(data)} bytes")
@@ -242,7 +244,8 @@ class _Records:
             self._data = b""
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the block, no more than so many, or one beyond so many bytes."""
+        """Returns the next records of the block: at most `max_records`, and none that begins after `max_bytes`. Raises
+        `Unreadable` for a damaged record."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
@@ -267,7 +270,8 @@ class _Records:
         return cast(JsonObject, record)
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes of the record under way, for fastavro. Raises `EOFError`."""
+        """Returns the next bytes of the record under way, for fastavro. Raises `EOFError` beyond the block, and beyond
+        the maximum of a record."""
         end = self._place + size
         if size < 0 or end > self._limit:
             raise EOFError(f"it goes on beyond the block, or has more than {MAX_RECORD_BYTES:,} bytes")
@@ -277,7 +281,8 @@ class _Records:
 
 
 def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
-    """The schemas of a file, in fastavro's form."""
+    """Returns the schemas of a file, in fastavro's form. Raises `Unreadable` for a schema that is wrong or beyond a
+    bound."""
     import fastavro  # deferred: few processes read manifests
 
     stated = metadata.get("avro.schema", b"")

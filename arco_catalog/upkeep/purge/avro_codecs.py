@@ -13,7 +13,7 @@ MAX_DICTIONARY_BYTES: Final = 128 << 20
 """Memory that a block may make the decompressor allocate: xz files of the highest level have it allocate 65 MB."""
 
 Unpack = Callable[[bytes, int], bytes]
-"""Unpacks a block, to no more bytes than the bound."""
+"""Unpacks a block. Raises `Unreadable` if it is damaged, or unpacks to more bytes than the bound."""
 
 
 class _Decompressor(Protocol):
@@ -24,7 +24,7 @@ class _Decompressor(Protocol):
 
 
 def unpack_with(codec: str) -> Unpack:
-    """Returns what unpacks blocks of a codec. Raises `Unreadable`."""
+    """Returns the function that unpacks blocks of a codec. Raises `Unreadable` for a codec that is not supported."""
     if codec == "null":
         return _as_is
     if codec == "snappy":

@@ -1,4 +1,4 @@
-"""Checks the schema that an Avro file states of itself, before a decoder works by it.
+"""Checks the schema in an Avro file, before a decoder reads the records by it.
 
 A schema alone can take a decoder down: a record that holds itself has fastavro recurse until the process ends, an array
 of nulls has it count to a trillion within ten bytes, and types that name each other twice double with each level. So
@@ -13,7 +13,8 @@ from typing import Final
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 Fields = Mapping[str, "Fields | None"]
-"""The fields of a record that a caller reads: those of a field that is a record itself, else None."""
+"""The names of the fields of a record that a caller reads, each with the fields of its own record, or None to read it
+whole."""
 
 MAX_SCHEMA_BYTES: Final = 512 << 10
 MAX_TYPES: Final = 10_000
@@ -41,7 +42,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileSchemas:
-    """What a file's records are written by, and the part of it that a caller reads."""
+    """The schema by which a file's records are written, and the part of it that a caller reads."""
 
     writer: JsonObject
     reader: JsonObject
@@ -49,15 +50,15 @@ class FileSchemas:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type, written out, and the bytes that the smallest of the values takes."""
+    """A type, written out, and the number of bytes that the smallest of its values takes."""
 
     schema: JsonValue
     smallest: int
 
 
 def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
-    """Returns the schema of a file with every type written out, and of that the fields that a caller reads. Raises
-    `Unreadable`."""
+    """Returns the schema of a file with every type written out, and the part of it that has the fields that a caller
+    reads. Raises `Unreadable` for a schema that is wrong or beyond a bound."""
     checked = _Checker().check(schema, 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
@@ -66,7 +67,8 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
 
 
 def prune(schema: JsonValue, fields: Fields) -> JsonObject:
-    """Returns a record's schema with these fields alone, those that it has."""
+    """Returns a record's schema with only those of its fields that are in `fields`. Raises `Unreadable` for a schema
+    that is of no record."""
     record = _record(schema)
     pruned: list[JsonValue] = []
     for field in _objects(record.get("fields")):
@@ -160,7 +162,8 @@ class _Checker:
         return _Type(fixed, size)
 
     def _name(self, schema: JsonObject) -> str:
-        """Remembers a named type, and returns a name that is unique in the schema that is written out."""
+        """Remembers a named type, and returns another name for it, which is unique in the schema that is written
+        out."""
         name, space = schema.get("name"), schema.get("namespace")
         if isinstance(name, str):
             self._named[name] = schema
@@ -170,7 +173,7 @@ class _Checker:
 
 
 def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
-    """A primitive type, with its logical type if that takes no more than one step to read."""
+    """Returns a primitive type, with its logical type if that takes no more than one step to read."""
     logical = schema.get("logicalType")
     return {"type": name, "logicalType": logical} if logical in _TIMES or logical == "uuid" else name
 

@@ -35,7 +35,8 @@ def _on_spark(execution: Execution) -> str:
 
 
 async def _name_of(execution: Execution, conflict: InTheWay) -> str:
-    """The name of the blocking table, from the conflict itself or from the registry."""
+    """Returns the name of the blocking table, from the conflict itself or from the registry; "a table without a name"
+    if neither has it."""
     if len(conflict.name) > 1:
         return dotted(conflict.name[:-1], conflict.name[-1])
     async with aclosing(other_relations(execution, "")) as relations:

@@ -16,7 +16,8 @@ class CorruptFile(TaskFailed):
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """A file that can't be read, with the reason. `read` repeats the read, and raises `CorruptFile`."""
+    """A file that can't be read, with the reason. `read` reads the file again, and raises `CorruptFile` if it still
+    can't be read."""
 
     location: str
     reason: str
@@ -26,8 +27,8 @@ class Corruption:
 async def find_versions(
     sessions: Sessions, corrupt: Sequence[Corruption], missing: Collection[str]
 ) -> tuple[UnreadFile, ...] | None:
-    """The versions of files that can't be read, and the missing files, for a record; None if a file has changed
-    meanwhile, or if they are too many for a record. Raises `LeaseLost`, and `StoreError`."""
+    """Returns the files that can't be read with their versions, and the missing files, for a record; None if a file has
+    changed meanwhile, or if they are too many for a record. Raises `LeaseLost`, and `StoreError`."""
     if len(corrupt) + len(missing) > MAX_UNREAD_FILES:
         return None
     found = [UnreadFile(location, None) for location in missing]
@@ -49,8 +50,8 @@ async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> boo
 
 
 async def _corrupt_version(sessions: Sessions, file: Corruption) -> str | None:
-    """The version at which a file can't be read; None if it has changed since that was found. The file is read once
-    more between two calls for the version: another writer may have restored it after the first read."""
+    """Returns the version at which a file can't be read; None if it has changed since that was found. The file is read
+    once more between two calls for the version: another writer may have restored it after the first read."""
     version = await _version_of(sessions, file.location)
     try:
         await file.read()
@@ -60,7 +61,7 @@ async def _corrupt_version(sessions: Sessions, file: Corruption) -> str | None:
 
 
 async def _version_of(sessions: Sessions, location: str) -> str | None:
-    """The version of a file; None if it is missing."""
+    """Returns the version of a file; None if it is missing, `NO_KEY` if no store of this catalog has a key for it."""
     try:
         found = await sessions.session().files.begin_of(location, 1)
     except (BadRequest, InvalidKey):

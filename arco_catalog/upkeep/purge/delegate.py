@@ -118,8 +118,8 @@ class Delegate:
         return task
 
     async def _issue_credentials(self, execution: Execution, tombstone: Tombstone) -> TableCredentials:
-        """Issues credentials that open the location of the table alone, and that expire. Raises `TaskFailed` where the
-        storage configuration can issue none."""
+        """Issues credentials that open the location of the table alone, and that expire. Raises `TaskFailed` if the
+        storage configuration allows none. Local files need none."""
         # Imported here for the cold start of a function that purges by itself.
         from arco_catalog.operations.delegation import storage_of
         from arco_catalog.vending.scope import Scope
@@ -148,7 +148,7 @@ class Delegate:
 
 async def wait_for_delegate(execution: Execution) -> None:
     """Returns when no delegation service can be deleting files of a purge. Raises `NotYet` while one can, and
-    `TaskFailed` if only the service itself can tell."""
+    `TaskFailed` for credentials without an expiry, since only the service itself knows when it stops."""
     delegation = _delegation(execution)
     if not delegation:
         return
@@ -174,12 +174,12 @@ def idempotency_key(runtime: Runtime) -> str:
 
 
 def _delegation(execution: Execution) -> JsonObject:
-    """The record of a delegation in the checkpoint; empty if the purge was not handed over."""
+    """Returns the record of a delegation in the checkpoint; empty if the purge was not handed over."""
     return mapping(execution.checkpoint, DELEGATED)
 
 
 def _as_deleting(execution: Execution) -> JsonObject:
-    """The checkpoint with the mark that files may have been deleted."""
+    """Returns the checkpoint with the mark that files may have been deleted."""
     return {**execution.checkpoint, "deleting": True}
 
 
@@ -198,8 +198,8 @@ def _may_be_deleting(delegation: JsonObject, now_ms: int) -> bool:
 
 
 def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int | None:
-    """The latest expiry of these credentials and of those that a previous submission sent; None if any of them do not
-    expire."""
+    """Returns the latest expiry of these credentials and of those that a previous submission sent; None if any of them
+    do not expire."""
     if not delegation or delegation.get("ended") is True:
         return credentials.expires_ms
     earlier = delegation.get("expires_ms")
@@ -209,8 +209,8 @@ def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int
 
 
 async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | None:
-    """The fields of the table metadata that are sent to the service; None if the metadata file is gone. A later lease
-    sends the fields of the previous one, since the service takes an equal payload for the same task."""
+    """Returns the fields of the table metadata that are sent to the service; None if the metadata file is gone. A later
+    lease sends the fields of the previous one, since the service takes an equal payload for the same task."""
     submitted = mapping(_delegation(execution), "metadata")
     if submitted:
         return submitted
@@ -225,7 +225,7 @@ async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | 
 
 
 def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metadata: JsonObject) -> JsonObject:
-    """The body of the submission (docs/delegation-service.openapi.yaml), without credentials."""
+    """Returns the body of the submission (docs/delegation-service.openapi.yaml), without credentials."""
     catalog = execution.catalog.settings.warehouse
     identity: JsonObject = {
         "table_entity_id": tombstone.entity,

@@ -37,7 +37,8 @@ class ClientFiles:
     authorities: str | None = None
 
     def tls(self) -> ssl.SSLContext | None:
-        """Makes a TLS context of the files; None if the system's defaults serve. Raises `OSError`, and `ValueError`."""
+        """Makes a TLS context of the files; None without a certificate and authorities, for the system's defaults.
+        Raises `OSError`, and `ValueError`."""
         if self.authorities is None and self.certificate is None:
             return None
         context = ssl.create_default_context(cafile=self.authorities)
@@ -47,7 +48,7 @@ class ClientFiles:
         return context
 
     def headers(self) -> Mapping[str, str]:
-        """The header that authenticates the client, if there is a token. Raises `OSError`."""
+        """Returns the header that authenticates the client; none without a token. Raises `OSError`."""
         if self.token is None:
             return {}
         return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
@@ -102,7 +103,8 @@ class HttpDelegationClient:
 
 
 def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -> DelegationClient:
-    """Makes the client of the delegation service that the variables name. Raises `ValueError`."""
+    """Makes the client of the delegation service that the variables name. Raises `ValueError` without a URL, and for
+    one that is not allowed."""
     url = environment.get(DELEGATION_URL.name)
     if not url:
         raise ValueError(f"{PURGE_EXECUTOR.name}=delegated needs {DELEGATION_URL.name}")
@@ -127,7 +129,8 @@ def _task(response: Response) -> DelegatedTask:
 
 
 def _failure(response: Response) -> StoreDenied | StoreUnavailable:
-    """The error for an answer without a task, with the service's error code and message, which quote no credentials."""
+    """Returns the error for an answer without a task, with the service's error code and message, which quote no
+    credentials."""
     body = _json(response)
     reason = f"{optional_text(body, 'error_code') or ''} {optional_text(body, 'message') or ''}".strip()[:500]
     text = f"the delegation service answered status {response.status}: {reason}"
@@ -136,7 +139,7 @@ def _failure(response: Response) -> StoreDenied | StoreUnavailable:
 
 
 def _json(response: Response) -> JsonObject:
-    """The JSON object in an answer; empty if its body is none."""
+    """Returns the JSON object in an answer; empty if its body is none."""
     try:
         document = loads(response.body)
     except MalformedJson:

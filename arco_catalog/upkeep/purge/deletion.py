@@ -73,7 +73,7 @@ class Deletion(Removal):
                 await self._save(self.progress.in_phase(following))
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
-        """The files to delete. The anti-join overrides this, to leave out files that other tables refer to."""
+        """Returns the files to delete. The anti-join overrides this, to leave out files that other tables refer to."""
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
@@ -101,7 +101,7 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), self.progress.files - before)
 
     def _done_of(self, chunk: Chunk) -> int:
-        """How many names of a chunk are done."""
+        """Returns how many names of a chunk are done."""
         return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
 
     async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:

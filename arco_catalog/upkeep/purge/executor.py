@@ -116,8 +116,8 @@ class _Purge:
         self._task = execution.task.id
 
     async def run(self) -> TaskResult:
-        """Prepares, begins, deletes, audits and releases. Raises the refusals of `planning.purge` besides `NotYet`,
-        `TaskFailed` and `LeaseLost`."""
+        """Prepares, begins, deletes, audits and releases. Returns the result. Raises the refusals of `planning.purge`
+        besides `NotYet`, `TaskFailed` and `LeaseLost`."""
         execution = self._execution
         session = execution.session()
         head = await session.state.head()
@@ -268,7 +268,7 @@ class _Purge:
 
 
 def _finished(progress: Progress, left: JsonObject) -> TaskResult:
-    """The result of a purge: its counts, and those of the files that are `left`."""
+    """Returns the result of a purge: its counts, and those of the files that are `left`."""
     result: JsonObject = {
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,
@@ -289,7 +289,7 @@ def _finished(progress: Progress, left: JsonObject) -> TaskResult:
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:
-    """The tombstone that names a task in HEAD as it is now."""
+    """Returns the tombstone that names a task in HEAD as it is now; None if there is none."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 

@@ -29,7 +29,7 @@ class ListedInventory:
         self._chunk = chunk
 
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """Yields the one chunk."""
+        """Yields the one chunk, whatever `start` is."""
         yield self._chunk
 
 
@@ -66,8 +66,8 @@ async def forget_inventory(execution: Execution) -> None:
 
 
 async def inventory_of(sessions: Sessions, reached: Reached, missing: list[str]) -> ListedInventory:
-    """Reads the manifests of all that was reached, and returns the inventory with them. Manifest lists that do not
-    exist are added to `missing`. Raises `TaskFailed`."""
+    """Reads the manifest lists that were reached, and returns the inventory with their manifests. Manifest lists that
+    do not exist are added to `missing`. Raises `TaskFailed`."""
     async with aclosing(manifests_of(sessions, reached, gone=missing)) as found:
         manifests = tuple([each async for each in found])
     return ListedInventory(listed_chunk(reached, manifests))

@@ -51,7 +51,8 @@ class ComparedFiles:
         return False
 
     def entry(self, pointer: Pointer) -> FileDirectories | None:
-        """Makes the record of a table with this pointer from the collected directories; None if there are too many."""
+        """Makes the record of a table with this pointer from the collected directories; None if there are too many, or
+        the pointer has no version."""
         return None if pointer.version is None else self._outside.entry(pointer.version, self._locations)
 
 
@@ -89,8 +90,8 @@ class KnownDirectories:
         return unchanged
 
     def incomplete(self, entity: str) -> FileDirectories | None:
-        """The record of a table that has not changed, and of which some files could not be read; None for any other
-        table. The files that were read are not in the places."""
+        """Returns the record of a table that has not changed, and of which some files could not be read; None for any
+        other table. The files that were read are not in the places."""
         return self._incomplete.get(entity)
 
     def add(self, entity: str, entry: FileDirectories) -> None:

@@ -16,7 +16,8 @@ AT_A_TIME = 1_000
 
 
 async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
-    """Counts the files at these locations, with some examples. Raises `StoreError`."""
+    """Counts the files at these locations, and returns the number and some examples as fields of a result. Raises
+    `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
         others = OtherObjects()

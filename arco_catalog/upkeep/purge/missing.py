@@ -21,7 +21,8 @@ def describe_missing(session: Session, entity: str, file: str) -> str:
 
 
 def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
-    """Adds tables that can't be read to a checkpoint, each with its reason, up to `MAX_UNREAD` tables."""
+    """Returns a checkpoint with these tables that can't be read, each with its reason, added to the earlier ones, up to
+    `MAX_UNREAD` tables."""
     before = mapping(checkpoint, UNREAD)
     room = MAX_UNREAD - len(before)
     return {**checkpoint, UNREAD: {**before, **dict([*unread.items()][: max(0, room)])}}

@@ -26,7 +26,7 @@ MAX_ROUNDS = 20
 
 @dataclass(frozen=True, slots=True)
 class OtherTable:
-    """Another table and the locations of it. `live` is whether a name referred to it, and not only a tombstone."""
+    """Another table, with its locations. `live` is whether a name referred to it, and not only a tombstone."""
 
     entity: str
     name: str
@@ -39,7 +39,7 @@ class OtherTable:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What reading a table showed: a file of it `inside` the places, or else the `directories` to record. `unread` is
+    """The result of reading a table: a file of it `inside` the places, or else the `directories` to record. `unread` is
     why a file of it was not read, and `missing` whether that is a missing file of a live table."""
 
     inside: str | None = None
@@ -52,10 +52,10 @@ async def read_table(
     sessions: Sessions, other: OtherTable, places: Collection[str], known: FileDirectories | None
 ) -> TableRead:
     """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
-    inside these places. `known` is the record of a table with unread files, which has not changed since: if these
-    files have not changed either, nothing is read. Missing files are read again while the table changes, since
-    manifests may have been rewritten. Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the
-    table changes faster than it is read."""
+    inside these places, and returns the result. `known` is the record of a table with unread files, which has not
+    changed since: if these files have not changed either, nothing is read. Missing files are read again while the table
+    changes, since manifests may have been rewritten. Raises `TaskFailed` for a table without a pointer, and
+    `StoreUnavailable` if the table changes faster than it is read."""
     if known is not None and await are_unchanged(sessions, known.unread):
         missing = [file.location for file in known.unread if file.version is None]
         reasons = [
@@ -97,8 +97,8 @@ async def _described(
     missing: Sequence[str],
     directories: FileDirectories | None,
 ) -> TableRead:
-    """The result for a table without a file inside the places, with `reasons` why files can't be read, and `missing`
-    files. Those of a dropped table are no obstacle: engines and other purges delete them."""
+    """Returns the result for a table without a file inside the places, with `reasons` why files can't be read, and
+    `missing` files. Those of a dropped table are no obstacle: engines and other purges delete them."""
     if missing and other.live and await has_name(sessions.session(), other.entity):
         reason = describe_missing(sessions.session(), other.entity, missing[0])
         return TableRead(None, directories, reason, missing=True)
@@ -106,8 +106,8 @@ async def _described(
 
 
 async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
-    """The metadata file of the current state of a table, or of both possible states while a transaction is undecided;
-    none without a pointer."""
+    """Returns the metadata file of the current state of a table, or of both possible states while a transaction is
+    undecided; none without a pointer."""
     if pointer is None:
         return []
     if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:

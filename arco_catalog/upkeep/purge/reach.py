@@ -117,9 +117,9 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[Corr
 
 
 async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
-    """The metadata files that were current, the newest first, back to the creation or registration. Ends early at a
-    missing file that alone named the file before it. Raises `TaskFailed` if the record that names it exists and can't
-    be read, and `StoreError`."""
+    """Returns the metadata files that were current, the newest first, back to the creation or registration. Ends early
+    at a missing file that alone named the file before it. Raises `TaskFailed` if the record that names it exists and
+    can't be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
@@ -144,7 +144,8 @@ async def _add_readable(
 
 
 async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
-    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone."""
+    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone. Raises
+    `CorruptFile` if it can't be read."""
 
     def add(document: JsonObject) -> Sequence[str]:
         reached.add(document)
@@ -156,8 +157,8 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 async def read_metadata_file(
     execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
 ) -> T | None:
-    """Reads a metadata file and returns the result of `use`. A file that does not exist is added to `missing`, and
-    gives None. Raises `CorruptFile`."""
+    """Reads a metadata file and returns the result of `use`. For a file that does not exist it returns None, and adds
+    the file to `missing`. Raises `CorruptFile`."""
     files = execution.session().files
     try:
         return await files.extract(file, use)
@@ -173,8 +174,8 @@ async def read_metadata_file(
 
 
 async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
-    """The metadata file that was current before `file`; None if there was none, or if the only record that names it is
-    missing. Unless `dry`, writes the receipt of `file` where it is missing. Raises as `walked_log` does."""
+    """Returns the metadata file that was current before `file`; None if there was none, or if the only record that
+    names it is missing. Unless `dry`, writes the receipt of `file` where it is missing. Raises as `walked_log` does."""
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:
@@ -188,7 +189,8 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """The metadata files there that never became current, and have a pending receipt of the entity."""
+    """Returns the metadata files in a folder that are not `known`, and have a pending receipt of the entity: those of
+    commits that never applied."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:
@@ -214,8 +216,9 @@ async def is_announced(session: Session, entity: str, location: str) -> bool:
 
 
 async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> Mapping[str, int]:
-    """Reads the manifests in a manifest list, each once, with their sizes. A list that does not exist is added to
-    `gone`. Raises `CorruptFile`, also for a list whose names take more memory than any table needs."""
+    """Returns the manifests that a manifest list names, each once, with their sizes. A list that does not exist names
+    none, and is added to `gone`. Raises `CorruptFile`, also for a list whose names take more memory than any table
+    needs."""
     found: dict[str, int] = {}  # of what the collector of cycles does not go through, half a million times
     size = 0
     async with (
@@ -316,8 +319,8 @@ def _note_corruption(
 
 @asynccontextmanager
 async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
-    """Gives what reads a file. Every purge reads the files of all other tables, so one that can't be read is
-    remembered: the same version of it is refused at once. Raises `CorruptFile`."""
+    """Yields the function that reads ranges of a file. Every purge reads the files of all other tables, so one that
+    can't be read is remembered: the same version of it is refused at once. Raises `CorruptFile`."""
     versions = dict[Version, RefusedFiles]()
 
     async def read_range(start: int, length: int) -> bytes:

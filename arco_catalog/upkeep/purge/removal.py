@@ -72,8 +72,8 @@ class Removal:
             )
 
     def own(self, text: str) -> Location | None:
-        """The location of a file; None if it is outside the entity's own locations. A collapsed location is counted,
-        and not deleted."""
+        """Returns the location of a file; None if it is outside the entity's own locations, or if `allows` excludes it.
+        A collapsed location is returned too: `delete` counts it, and does not delete it."""
         folder, _, name = text.rpartition("/")
         if _PLAIN_NAME.fullmatch(name) is None:
             return self._own(text)
@@ -118,5 +118,6 @@ class Removal:
 
 
 def checksum_beside(file: Location) -> Location:
-    """The checksum file that Hadoop's local file system writes for a file, and requires when it reads the file."""
+    """Returns the checksum file that Hadoop's local file system writes for a file, and requires when it reads the
+    file."""
     return replace(file, segments=(*file.segments[:-1], f".{file.segments[-1]}.crc"))

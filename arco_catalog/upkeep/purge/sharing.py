@@ -51,7 +51,7 @@ class NeighbourCheck:
         return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"))
 
     def to_json(self) -> JsonObject:
-        """The field of the checkpoint."""
+        """Returns the field of the checkpoint."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
         return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since}
 
@@ -155,8 +155,8 @@ class _Round:
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
-    """The name and entity of every other table. Raises `TaskFailed` for a table of another format whose location
-    overlaps these locations: this catalog can't read which files it has."""
+    """Returns the name and entity of every other table. Raises `TaskFailed` for a table of another format whose
+    location overlaps these locations: this catalog can't read which files it has."""
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:
@@ -190,8 +190,8 @@ async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tu
 async def _find_unknown(
     execution: Sessions, entity: str, check: NeighbourCheck, known: KnownDirectories
 ) -> Sequence[OtherTable]:
-    """The tables that this round must still read, in the order of their entities, which renames do not change. Tables
-    that are known to have no file in the locations are left out."""
+    """Returns the tables that this round must still read, in the order of their entities, which renames do not change.
+    Tables that are known to have no file in the locations are left out."""
     others: dict[str, OtherTable] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:

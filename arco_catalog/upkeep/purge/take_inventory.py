@@ -54,7 +54,8 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
-    """The last chunk that the checkpoint names; None if it is of another metadata file than the current one."""
+    """Returns the last chunk that the checkpoint names; None if there is none, or if it is of another metadata file
+    than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None
     return chunk if chunk is not None and chunk.current == pointer.metadata.location else None

@@ -57,7 +57,7 @@ async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) 
 
 
 def place_of(session: Session, root: str) -> str:
-    """The URI of the state of a catalog with this root, in the store of the session."""
+    """Returns the URI of the state of a catalog with this root, in the store of the session."""
     base = session.catalog.mounts[0].root
     return base.below(root).uri if root else base.uri
 
@@ -165,7 +165,7 @@ class CatalogBackup:
         return gone
 
     async def _members_of_new_transactions(self) -> Sequence[str] | None:
-        """The entities of transactions that committed since the last call; None if there are none."""
+        """Returns the entities of transactions that committed since the last call; None if there are none."""
         found: dict[str, None] = {}
         new = False
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._is_recent):

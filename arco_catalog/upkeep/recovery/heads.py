@@ -39,7 +39,7 @@ class Candidate:
     exists: bool = True
 
     def to_json(self) -> JsonObject:
-        """The fields that a report shows."""
+        """Returns the fields that a report shows."""
         operations: list[JsonValue] = [
             {name: value for name, value in each.items() if name != "answer"} for each in self.operations
         ]
@@ -133,7 +133,7 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
 
 
 async def _with_evidence(session: Session, leaves: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Adds to each commit the proof that it was HEAD, if there is one."""
+    """Returns the commits, each with the proof that it was HEAD, if there is one."""
     attempts = {str(operation.get("id")) for leaf in leaves for operation in leaf.operations}
     since_ms = min((leaf.at_ms or 0 for leaf in leaves), default=0)
     answers = await final_answers(session.state, attempts, since_ms)

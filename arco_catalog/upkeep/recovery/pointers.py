@@ -47,7 +47,7 @@ class Commit:
     evidence: str | None = None
 
     def to_json(self) -> JsonObject:
-        """The fields that a report shows."""
+        """Returns the fields that a report shows."""
         return {
             "metadata_location": self.file.location,
             "metadata_ms": self.file.ms,
@@ -126,7 +126,8 @@ async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping
 
 
 async def _registrations(session: Session, registry: RegistryState, entities: Collection[str]) -> Mapping[str, str]:
-    """The files that these entities were registered from, by the history of the registry as far as it is stored."""
+    """Returns the files that these entities were registered from, by entity, from the history of the registry as far as
+    it is stored."""
     found: dict[str, str] = {}
     async for operation in history(session, newest=registry):
         entity, file = optional_text(operation, "entity"), optional_text(operation, "metadata_location")
@@ -162,8 +163,9 @@ async def _search(session: Session, lost: LostPointer, receipts: _Receipts, regi
 
 
 def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit | None:
-    """The commit of the only file of an entity, if it has one file: since the registry names the entity, that file was
-    current."""
+    """Returns the commit of the only file of an entity, with evidence: since the registry names the entity, that file
+    was current. Returns None if files are known to have been current (`newest`), or if there are not exactly one of
+    `leaves`."""
     commits = [leaf for leaf in leaves if leaf is not None]
     if newest is None and len(commits) == 1:
         return replace(commits[0], evidence="the registry names the entity, and it has no other file")
@@ -171,8 +173,8 @@ def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit
 
 
 async def _resolve(session: Session, leaf: Commit) -> Commit | None:
-    """Adds the decision of the transaction to a commit as evidence; None if the transaction was aborted. Without a
-    decision the commit is unchanged."""
+    """Returns a commit with the decision of its transaction as evidence; None if the transaction was aborted. Without a
+    decision it returns the commit unchanged."""
     decision = None if leaf.attempt is None else await read_decision(session.state, leaf.attempt)
     if decision is None or decision.status == "pending":
         return leaf
@@ -182,7 +184,7 @@ async def _resolve(session: Session, leaf: Commit) -> Commit | None:
 
 
 def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, JsonObject]) -> Commit:
-    """Adds the answer in a final slot to a commit as evidence, if there is one."""
+    """Returns a commit with its answer in a final slot as evidence; the commit unchanged if no slot has it."""
     answer = answers.get(leaf.attempt or "")
     table = {} if answer is None else mapping(answer, "table")
     if table.get("entity") == search.lost.entity and table.get("metadata_location") == leaf.file.location:
@@ -259,7 +261,7 @@ async def rebuild_pointer(session: Session, search: PointerSearch, location: str
 
 
 async def _ms(session: Session, lost: LostPointer, location: str) -> int:
-    """The time in a registered file; 0, which is before any commit, if the file can't be read."""
+    """Returns the time in a registered file; 0, which is before any commit, if the file can't be read."""
     semantics = SEMANTICS[text(lost.entry, "type")]
     try:
         return await session.files.extract(

@@ -17,13 +17,13 @@ HOUR_MS = 60 * 60_000
 
 
 async def read(state: State, key: str) -> Found | None:
-    """Reads an object; None if it does not exist."""
+    """Returns an object; None if it does not exist."""
     found = await state.store.get(key)
     return found if isinstance(found, Found) else None
 
 
 async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
-    """Yields those of the objects that exist."""
+    """Yields those of the objects that exist, with their keys."""
     for batch in batches(keys, AT_ONCE):
         found = await gather(*(read(state, key) for key in batch))
         for key, each in zip(batch, found, strict=True):
@@ -32,7 +32,8 @@ async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[
 
 
 async def final_answers(state: State, attempts: Collection[str], since_ms: int) -> Mapping[str, JsonObject]:
-    """Reads the answers of these attempts from the final slots of markers. No attempt is older than `since_ms`."""
+    """Returns the answers of these attempts, as far as final slots of markers have them. Slots from more than an hour
+    before `since_ms`, the time of the oldest attempt, and damaged slots are left out."""
     if not attempts:
         return {}
     last: dict[str, int] = {}

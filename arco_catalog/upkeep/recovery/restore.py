@@ -60,7 +60,8 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 
 
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
-    """Restores HEAD. Returns the registry as it is afterwards, or None if the operator must choose; and the report."""
+    """Restores HEAD. Returns the registry as it is afterwards, or would be in a dry run, and the report; None for the
+    registry if the operator must choose."""
     key = session.state.paths.manifest
     stored = await read(session.state, key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
@@ -185,7 +186,8 @@ def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
-    """Reads the pointer of an entity. Returns its condition, and the stored object."""
+    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object; None
+    if it is missing."""
     key = session.state.paths.pointer(lost.entity)
     found = await read(session.state, key)
 
@@ -202,7 +204,7 @@ async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | No
 
 
 def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tuple[str, T | None]:
-    """The condition of an object (LIVE, MISSING or UNREADABLE), and the parsed object if it is live."""
+    """Returns the condition of an object (LIVE, MISSING or UNREADABLE), and the parsed object if it is live."""
     if found is None:
         return MISSING, None
     try:

@@ -65,7 +65,8 @@ async def rewind(
 async def _changes(
     versions: KeptVersions, prefix: str, at_ms: int, *, all_of_them: bool = False
 ) -> AsyncGenerator[Change, None]:
-    """Yields the objects that have changed since the instant, or all of them."""
+    """Yields the objects under a prefix that have changed since the instant; with `all_of_them` also the unchanged
+    ones."""
     now: KeptVersion | None = None
     then: KeptVersion | None = None
 

@@ -116,9 +116,9 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
 
 
 async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
-    """The edits of the index that cancel purges, and the number of cancelled purges. A purge that may have deleted
-    files continues, but no longer empties a whole location: the purge may be complete in the other catalog, and the
-    location may have been used again."""
+    """Returns the edits of the index that cancel purges, and the number of cancelled purges. A purge that may have
+    deleted files continues, but no longer empties a whole location: the purge may be complete in the other catalog, and
+    the location may have been used again."""
     changes: dict[str, JsonObject | None] = {}
     cancelled = 0
     async for key, entry in entries_in(state, known.index, "tombstone\n"):
