@@ -75,8 +75,8 @@ class SparkAntiJoin:
 
     @asynccontextmanager
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
-        """Read the files of all other tables, and open a deletion of the files that no other table refers to. On exit,
-        executors drop what they have read. Raises as `SharedFiles.read` does."""
+        """Reads the files of all other tables, and opens a deletion of the files that no other table refers to. On
+        exit, executors drop what they have read. Raises as `SharedFiles.read` does."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)
@@ -111,12 +111,13 @@ class SharedFiles:
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Read which files these tables refer to. A table with a missing file is read again if the pointer has changed
-        since, up to `MAX_ROUNDS` times.
+        """Reads which files these tables refer to. A table with a missing file is read again, up to `MAX_ROUNDS` times,
+        until its pointer stays unchanged during a reading.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, unless the settings
         trust locations; `TaskFailed` for a table without a pointer; and `StoreUnavailable` if a table changes during
-        each reading."""
+        each reading.
+        """
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
         for _ in range(MAX_ROUNDS):
@@ -145,14 +146,14 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """The shared files among `keys` (normal forms), with the names of the tables that refer to it."""
+        """Returns the shared files among `keys` (normal forms), each with the names of the tables that refer to it."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
         return found
 
     def unpersist(self) -> None:
-        """Let executors drop the files that they hold."""
+        """Lets executors drop the files that they hold."""
         for part in self._parts:
             part.unpersist()
 
@@ -216,7 +217,7 @@ class SparkDeletion(Deletion):
             rows.unpersist()
 
     async def _delete_parts(self, files: "RDD[Facts]") -> None:
-        """Delete the files of the parts that are left, as many parts at a time as executors have cores for, and save
+        """Deletes the files of the parts that are left, as many parts at a time as executors have cores for, and saves
         the progress after each. A file is in the same part under every lease of the task."""
         shared, parts = self._shared, self.progress.parts
         while self.progress.done < parts:
@@ -244,25 +245,25 @@ class SparkDeletion(Deletion):
 
 
 def _parallel_tasks(spark: SparkContext) -> int:
-    """How many tasks to submit to Spark together: two for each core, so that no core waits for a next task."""
+    """Returns how many tasks to submit to Spark together: two for each core, so that no core waits for a next task."""
     return 2 * spark.defaultParallelism
 
 
 def _slices(spark: SparkContext, items: Sequence[T]) -> "RDD[T]":
-    """An RDD of items: a slice of `ITEMS_IN_A_SLICE` if there are many, smaller ones if cores would be idle."""
+    """Returns an RDD of items: a slice of `ITEMS_IN_A_SLICE` if there are many, smaller ones if cores would be idle."""
     slices = min(len(items), max(_parallel_tasks(spark), len(items) // ITEMS_IN_A_SLICE))
     return spark.parallelize(items, max(1, slices))
 
 
 def _require_readable(facts: Iterable[Fact]) -> None:
-    """Raise `TaskFailed` if one of the facts is that a file can't be read."""
+    """Raises `TaskFailed` if one of the facts is that a file can't be read."""
     for fact in facts:
         if isinstance(fact, DamagedFile):
             raise TaskFailed(fact.why)
 
 
 def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
-    """The facts of some rows that the driver needs: those that are not about a file to delete, each once; one
+    """Yields the facts of some rows that the driver needs: those that are not about a file to delete, each once; one
     `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
     outside, shares, facts = 0, False, set[Fact]()
     for _, fact in rows:
@@ -279,7 +280,8 @@ def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
 
 
 def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
-    """The shared files of these rows that are in `keys`, each paired with the name of every table that refers to it."""
+    """Yields the shared files of these rows that are in `keys`, each paired with the name of every table that refers to
+    it."""
     return iter({(key, fact.name) for key, fact in rows if isinstance(fact, SharedFile) and key in keys})
 
 

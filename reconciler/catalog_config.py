@@ -22,13 +22,13 @@ TIMEOUT_MS = 12 * 60 * 60 * 1000
 
 
 def open_by_environment(url: str) -> ObjectStore:
-    """Open a store by the environment variables of the calling process, which may be the driver or an executor. Raises
+    """Opens a store by the environment variables of the calling process, which may be the driver or an executor. Raises
     `ValueError` for a bad URL or variable."""
     return open_store(url, os.environ)
 
 
 def own_environment() -> Mapping[str, str]:
-    """The environment variables of this process."""
+    """Returns the environment variables of this process."""
     return os.environ
 
 
@@ -49,9 +49,9 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
-        """Open the catalog in this process, and close it on exit. In a store with a realm it is the realm's catalog of
-        the warehouse's name. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such catalog,
-        and `StoreError`."""
+        """Opens the catalog in this process, and closes it on exit. In a store with a realm it is the realm's catalog
+        of the warehouse's name. Raises `ValueError` for a bad URL or prefix, `NotFound` if the realm has no such
+        catalog, and `StoreError`."""
         catalog, url = await self._build()
         try:
             for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
@@ -64,7 +64,8 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Open the catalog in this process, and a session that may read and write everything. Raises as `catalog` does.
+        """Opens the catalog in this process, and a session that may read and write everything. Raises as `catalog`
+        does.
 
         A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """
@@ -73,7 +74,7 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
-        """Open a session with the registry of the catalog's realm; None if the store has no realm. Raises `ValueError`
+        """Opens a session with the registry of the catalog's realm; None if the store has no realm. Raises `ValueError`
         for a bad URL or prefix, and `StoreError`."""
         catalog, url = await self._build()
         try:
@@ -83,7 +84,7 @@ class CatalogConfig:
             await catalog.close()
 
     async def _build(self) -> tuple[Catalog, str]:
-        """Build the catalog that is not in a realm, by which realms of the store are found, too. Returns it and the
+        """Builds the catalog that is not in a realm, by which realms of the store are found, too. Returns it and the
         store's canonical URL. Raises `ValueError` and `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))

@@ -71,7 +71,7 @@ class BatchResult(Generic[R]):
 
 
 def collector_request(deadline_ms: int) -> OperationRequest:
-    """The request of a collector's session, which ends at `deadline_ms`."""
+    """Returns the request of a collector's session, which ends at `deadline_ms`."""
     return OperationRequest("POST", "collect", "", None, "collector", {"kind": "Collector"}, deadline_ms)
 
 
@@ -87,7 +87,7 @@ class SparkBatchRunner:
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
-        """Run the batches, and yield each with the result (None if it was stopped or failed), in the order in which
+        """Runs the batches, and yields each with its result (None if it was stopped or failed), in the order in which
         they finish. A batch with a failed Spark job is yielded in parts. If the run is stopped, batches on executors
         are awaited, so that all deletions are in the counts. Raises `Stopped`, `StoreError`, and the error of Spark if
         so many batches fail that no object can be the cause (`Losses`)."""
@@ -141,7 +141,7 @@ class SparkBatchRunner:
 
 
 def _describe(item: object) -> str:
-    """The key or name of an item of a batch, for a report."""
+    """Returns the key or name of an item of a batch, for a report."""
     if isinstance(item, Listed):
         return item.key
     return str(item[0]) if isinstance(item, tuple) else str(item)
@@ -158,7 +158,7 @@ _CACHE = _RunCache()
 
 
 def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
-    """Run batches on an executor with one opened catalog, and yield the result of each. Raises `StoreError` if the
+    """Runs batches on an executor with one opened catalog, and yields the result of each. Raises `StoreError` if the
     store does not respond."""
     return iter(asyncio.run(_run_batches(job, [*batches])))
 
@@ -194,7 +194,7 @@ async def collect_on_spark(
     progress: Callable[[CollectionStats], None] = lambda stats: None,
     opens: StoreOpener = open_by_environment,
 ) -> CollectedCatalogs:
-    """Collect in every catalog and registry of the deployment that `environment` describes, as `arco gc` does. Without
+    """Collects in every catalog and registry of the deployment that `environment` describes, as `arco gc` does. Without
     `delete`, objects are counted, and nothing is written. `opens` opens stores on executors; a run stops `MARGIN_MS`
     before `timeout_ms` is over. Returns the counts by catalog. Raises as `collect` does, `NotFound` if the store has no
     catalog, and `RuntimeError` if it ignores preconditions."""
@@ -239,8 +239,8 @@ async def collect_on_spark(
 
 @asynccontextmanager
 async def _inventory(environment: Mapping[str, str], runtime: Runtime, *, delete: bool) -> AsyncIterator[Inventory]:
-    """The catalogs and registries of the deployment, opened. With `delete`, a write checks first that the store honours
-    preconditions."""
+    """Opens the store of the deployment, and yields its catalogs and registries; closes the store on exit. With
+    `delete`, a write checks first that the store honours preconditions."""
     if delete:
         async with opened(environment, runtime) as inventory:
             yield inventory

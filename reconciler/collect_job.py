@@ -21,13 +21,13 @@ NOT_FOUND = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `collect` to a parser that has those of the catalog's store."""
+    """Adds the options of `collect` to a parser that has those of the catalog's store."""
     parser.add_argument("--delete", action="store_true", help="delete what is listed")
     parser.add_argument("--seconds", type=_positive, metavar="N", help="stop after N seconds; the next run continues")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Collect, and write the counts to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
+    """Collects, and writes the counts to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
     status: 1 if an object could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if there is no
     catalog."""
     options = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
@@ -61,6 +61,6 @@ class _StatusLine:
         self._pace = Pace(now_ms)
 
     def write(self, stats: CollectionStats) -> None:
-        """Write a line with these counts, unless one was written less than a second ago."""
+        """Writes a line with these counts, unless one was written less than a second ago."""
         if self._pace.is_due():
             sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} to collect\n")

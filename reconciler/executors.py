@@ -16,7 +16,7 @@ class Executors(Protocol):
     """About how many parts run concurrently."""
 
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """Call `work` with each part, and return the results in the order of the parts. `name` describes the job in
+        """Calls `work` with each part, and returns the results in the order of the parts. `name` describes the job in
         Spark's interface. `work`, parts and results must survive pickling. An exception of `work` is raised."""
         ...
 
@@ -45,7 +45,7 @@ class SparkExecutors:
 
 
 def cut(items: Sequence[Item], parallelism: int, min_size: int, max_size: int) -> list[Sequence[Item]]:
-    """Cut items into `parallelism` parts of equal size: into more if a part would exceed `max_size`, and into fewer if
+    """Cuts items into `parallelism` parts of equal size: into more if a part would exceed `max_size`, and into fewer if
     a part would be smaller than `min_size`. The last part may be smaller."""
     size = min(max_size, max(min_size, -(-len(items) // parallelism)))
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -97,12 +97,12 @@ class _Run:
     """The position in `order` of the first table that is not done."""
 
     def add(self, finding: Finding) -> None:
-        """Add a finding to the report, and pass it to `on_finding` if the report takes it."""
+        """Adds a finding to the report, and passes it to `on_finding` if the report takes it."""
         if self.collector.add(finding):
             self.on_finding(finding)
 
     def finish(self, relation: Relation, tally: Tally) -> None:
-        """Add the findings of a table, and count the table as done."""
+        """Adds the findings of a table, and counts the table as done."""
         for finding in tally.findings(relation):
             self.add(finding)
         self.looks.pop(relation.entity, None)
@@ -125,9 +125,9 @@ async def fsck(
     progress: Callable[[FsckProgress], None] = lambda progress: None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Check a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
-    `progress` is called after a part and during the driver's own examination, `on_finding` with each finding that
-    the report will have.
+    """Checks a catalog and the files of the tables in `scope`, as `arco fsck --data` does, `part` tables at a time.
+    `progress` is called after a part and during the driver's own examination, `on_finding` with each finding that the
+    report will have.
 
     Raises `NotFound` if the store has no such catalog, `NoSuchTable` if the scope names a table that does not exist,
     `StoreError`, and the error of Spark if so many parts fail that no table can be the cause (`Losses`).
@@ -162,7 +162,7 @@ async def fsck(
 
 
 async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
-    """Add the results of a part to the run. Returns the parts that must be done because of them."""
+    """Adds the results of a part to the run. Returns the parts that must be done because of them."""
     if part.lost is not None:
         return await _split_lost(run, part.items, part.lost)
     more: list[Sequence[Task]] = []
@@ -187,8 +187,8 @@ async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list
 
 
 async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
-    """Count a part of a split table as done. After the last part, the table is done, or must be read again if it
-    has changed. Returns the parts that must be done because of it."""
+    """Counts a part of a split table as done. After the last part, the table is done, or must be read again if it has
+    changed. Returns the parts that must be done because of it."""
     table = run.split[relation.entity]
     table.parts_left -= 1
     if table.parts_left:
@@ -204,7 +204,7 @@ async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
 
 
 async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
-    """Return the halves of a part that failed. For a part of one table or one manifest, a finding is added, and no
+    """Returns the halves of a part that failed. For a part of one table or one manifest, a finding is added, and no
     parts are returned, unless the table must be read again."""
     if len(tasks) > 1:
         return halves(tasks)
@@ -227,8 +227,8 @@ def _unchecked(relation: Relation, cause: str) -> Finding:
 
 
 def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """Examine the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of one,
-    and return the results in the order of the tasks. Raises as `CatalogConfig.session` does."""
+    """Examines the tables of a part on an executor with one opened catalog, at most `max_manifests` manifests of one,
+    and returns the results in the order of the tasks. Raises as `CatalogConfig.session` does."""
     return iter(asyncio.run(_check_part(config, max_manifests, [*tasks])))
 
 

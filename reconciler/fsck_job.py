@@ -23,7 +23,7 @@ NOT_FOUND = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `fsck` to a parser that has those of the catalog's store."""
+    """Adds the options of `fsck` to a parser that has those of the catalog's store."""
     parser.add_argument("--data", action="store_true", help="check the files of tables, as this job always does")
     parser.add_argument(
         "--table", action="append", default=[], metavar="NAME", help="check only this table; may be repeated"
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Check a catalog, and write findings and counts to stderr. Returns the JSON of `arco fsck --data --json`, and
-    the exit status: 0 if no finding is an error, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if
-    there is no catalog, and with 1 if there is no such table."""
+    """Checks a catalog, and writes findings and counts to stderr. Returns the JSON of `arco fsck --data --json`, and
+    the exit status: 0 if no finding is an error, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if there is no
+    catalog, and with 1 if there is no such table."""
     config = replace(catalog_of(parsed), max_metadata_bytes=MAX_METADATA.read(own_environment()))
     scope = Scope(frozenset(parsed.table), parsed.after)
     progress = _StatusLine(SystemRuntime().now_ms).write
@@ -59,7 +59,7 @@ class _StatusLine:
         self._pace = Pace(now_ms)
 
     def write(self, progress: FsckProgress) -> None:
-        """Write a line, unless one was written less than a second ago. The last line is always written."""
+        """Writes a line, unless one was written less than a second ago. The last line is always written."""
         ended = 0 < progress.tables == progress.done
         if not (self._pace.is_due() or ended):
             return

@@ -32,8 +32,8 @@ DELETED = 2
 
 
 async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonObject]:
-    """Read the entries of a snapshot's manifest list, with `LIST_FIELDS`. A v1 snapshot without a manifest list has the
-    paths of the manifests: entries have only `manifest_path`. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    """Returns the entries of a snapshot's manifest list, with `LIST_FIELDS`. A v1 snapshot without a manifest list has
+    the paths of the manifests: entries have only `manifest_path`. Raises `Refusal`, `Unreadable` and `StoreError`."""
     where = text_of(snapshot.get("manifest-list"))
     if where is None:
         return [{"manifest_path": path} for path in texts_of(snapshot.get("manifests"))]
@@ -42,7 +42,7 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
-    """Yield the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
+    """Yields the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
     `manifests_in` does."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
@@ -50,7 +50,7 @@ async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObje
 
 
 async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
-    """Yield the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
+    """Yields the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
     `manifests_in` does."""
     async with aclosing(_records(session, manifest, fields)) as entries:
         async for entry in entries:
@@ -59,7 +59,7 @@ async def live_entries(session: Session, manifest: str, fields: Fields) -> Async
 
 
 def live_file(entry: JsonObject) -> JsonObject | None:
-    """The `data_file` of an entry of a manifest; None if the snapshot has removed the file."""
+    """Returns the `data_file` of an entry of a manifest; None if the snapshot has removed the file."""
     return None if entry.get("status") == DELETED else object_of(entry.get("data_file"))
 
 

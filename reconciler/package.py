@@ -29,7 +29,7 @@ _OF_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Pack the jobs into a folder, and print the command that submits them. Returns 0."""
+    """Packs the jobs into a folder, and prints the command that submits them. Returns 0."""
     parser = argparse.ArgumentParser(prog="python -m reconciler.package", description="Pack the jobs for spark-submit.")
     parser.add_argument("folder", type=Path, help="where to put job.py, arco.zip and environment.tar.gz")
     folder: Path = parser.parse_args(arguments).folder
@@ -52,12 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def version() -> str:
-    """The name of this Python's program with the minor version, such as python3.11, for which libraries are built."""
+    """Returns the name of this Python's program with the minor version, such as python3.11, for which libraries are
+    built."""
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
-    """Yield the installed libraries that a distribution and the extras require, directly or not, each once. The
+    """Yields the installed libraries that a distribution and the extras require, directly or not, each once. The
     distribution itself, `OF_THE_CLUSTER` and libraries that are not installed are left out."""
     visited: set[tuple[str, frozenset[str]]] = set()
     yielded: set[str] = set()
@@ -78,7 +79,7 @@ def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
 
 
 def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the name and extras of each requirement of a library, and of these extras of it."""
+    """Yields the name and extras of each requirement of a library, and of these extras of it."""
     for line in library.requires or ():
         requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))
@@ -95,7 +96,7 @@ def _normal(name: str) -> str:
 
 
 def pack_libraries(archive: Path, found: Iterable[Distribution]) -> None:
-    """Write an archive of the files of libraries and of `bin/python`, a launcher that adds them to Python's path."""
+    """Writes an archive of the files of libraries and of `bin/python`, a launcher that adds them to Python's path."""
     with tarfile.open(archive, "w:gz", compresslevel=6) as packed:
         for library in found:
             for file in library.files or ():

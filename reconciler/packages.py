@@ -21,7 +21,7 @@ PACKAGES = (arco_catalog, storage_backends, reconciler)
 
 @contextmanager
 def shipped(spark: SparkContext) -> Iterator[None]:
-    """Make the packages that this process has imported importable on executors. The archive is deleted on exit."""
+    """Makes the packages that this process has imported importable on executors. The archive is deleted on exit."""
     folders = [Path(folder) for package in PACKAGES for folder in package.__path__]
     if not all(folder.is_dir() for folder in folders):
         yield
@@ -34,7 +34,7 @@ def shipped(spark: SparkContext) -> Iterator[None]:
 
 
 def pack(archive: Path, folders: list[Path]) -> None:
-    """Write the Python modules of package folders into a zip archive."""
+    """Writes the Python modules of package folders into a zip archive."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for folder in folders:
             for module in sorted(folder.rglob("*.py")):

@@ -40,7 +40,7 @@ class Losses:
         self._lost = self._finished = 0
 
     def note(self, lost: BaseException | None) -> None:
-        """Count a part that failed with `lost`, or finished (None). Raises `lost` if `MAX_LOST_PARTS` more parts have
+        """Counts a part that failed with `lost`, or finished (None). Raises `lost` if `MAX_LOST_PARTS` more parts have
         failed than finished."""
         if lost is None:
             self._finished += 1
@@ -51,17 +51,17 @@ class Losses:
 
 
 def reason(lost: BaseException) -> str:
-    """The message of an exception in one line, or the name of the type if there is none."""
+    """Returns the message of an exception in one line, or the name of the type if there is none."""
     return " ".join(str(lost).split()) or type(lost).__name__
 
 
 def cut_by(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Cut items into parts of `size`, of which the last may be smaller."""
+    """Cuts items into parts of `size`, of which the last may be smaller."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The two halves of a part. A failed part is retried in halves until a part of one item fails."""
+    """Returns the two halves of a part. A failed part is retried in halves until a part of one item fails."""
     return [items[: len(items) // 2], items[len(items) // 2 :]]
 
 
@@ -94,7 +94,7 @@ class InFlight(Generic[Item, Result]):
         return len(self._jobs) >= self._max_jobs
 
     def start(self, part: Sequence[Item]) -> None:
-        """Submit a part to Spark, from a thread of its own."""
+        """Submits a part to Spark, from a thread of its own."""
 
         def run() -> list[Result]:
             # A job group belongs to the thread that submits the job.
@@ -104,8 +104,8 @@ class InFlight(Generic[Item, Result]):
         self._jobs[asyncio.get_running_loop().run_in_executor(self._threads, run)] = part
 
     async def finished(self) -> Sequence[Part[Item, Result]]:
-        """Wait until a part ends, and return every part that has ended, with the results or the exception. At least one
-        part must be running."""
+        """Waits until a part ends, and returns every part that has ended, with the results or the exception. At least
+        one part must be running."""
         finished, _ = await asyncio.wait(self._jobs, return_when=asyncio.FIRST_COMPLETED)
         parts: list[Part[Item, Result]] = []
         for job in finished:
@@ -114,7 +114,7 @@ class InFlight(Generic[Item, Result]):
         return parts
 
     async def close(self) -> None:
-        """Cancel the running parts, and wait until they have stopped."""
+        """Cancels the running parts, and waits until they have stopped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._spark.cancelJobGroup, self._group)
         await asyncio.gather(*self._jobs, return_exceptions=True)
@@ -123,8 +123,8 @@ class InFlight(Generic[Item, Result]):
 async def run_on_executors(
     spark: SparkContext, group: str, name: str, work: Work[Item, Result], queue: deque[Sequence[Item]]
 ) -> AsyncGenerator[Part[Item, Result], None]:
-    """Run each part of `queue` on an executor, and yield it with the results when it ends. The caller may add parts to
-    `queue` between two results. If the generator is closed early, running parts are cancelled and awaited. `name`
+    """Runs each part of `queue` on an executor, and yields it with the results when it ends. The caller may add parts
+    to `queue` between two results. If the generator is closed early, running parts are cancelled and awaited. `name`
     describes the jobs in Spark's interface."""
     in_flight = InFlight(spark, group, name, work)
     try:

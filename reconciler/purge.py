@@ -32,7 +32,7 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Execute purges, and print the counts of each catalog as a line of JSON. Returns 1 if a purge failed, otherwise
+    """Executes purges, and prints the counts of each catalog as a line of JSON. Returns 1 if a purge failed, otherwise
     0."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def purge(
     spark: SparkContext, environment: Mapping[str, str], warehouse: str | None = None, task: str | None = None
 ) -> AsyncGenerator[tuple[str, WorkStats], None]:
-    """Execute the purges that are due in each catalog of the deployment that `environment` describes, and yield the
+    """Executes the purges that are due in each catalog of the deployment that `environment` describes, and yields the
     name and counts of each catalog. With `warehouse`, a realm's other catalogs are left out. With `task`, only this
     task is executed, in the catalog that has it; a failed one is submitted again. Raises as `opened` does, `NotFound`
     if there is no such catalog or task, the errors of `retry_task`, and `StoreError`."""

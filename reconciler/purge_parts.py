@@ -125,7 +125,7 @@ class DeletionResult:
 
     @classmethod
     def sum(cls, parts: Iterable["DeletionResult"]) -> "DeletionResult":
-        """The sum of the counts of all deletions."""
+        """Returns the sum of the counts of all deletions."""
         progress, kept, kept_for = Progress(), 0, Counter[str]()
         for part in parts:
             files, size = progress.files + part.files, progress.bytes + part.bytes
@@ -137,7 +137,7 @@ class DeletionResult:
 
     @classmethod
     def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "DeletionResult":
-        """The counts of a removal and of kept files."""
+        """Returns the counts of a removal and of kept files."""
         examples = progress.unaddressable_examples
         return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
@@ -150,17 +150,18 @@ class Reading:
         self._task = task
 
     def session(self) -> Session:
-        """A new session with a time that starts now."""
+        """Returns a new session, whose time of `CALL_MS` starts now."""
         return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + CALL_MS)
 
 
 def part_of(key: str) -> int:
-    """A number by which a file is assigned to a part. It is the same in every process, unlike Python's `hash`."""
+    """Returns a number by which a file is assigned to a part. It is the same in every process, unlike Python's
+    `hash`."""
     return zlib.crc32(key.encode())
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Yield a row for each file and each manifest that other tables refer to; the files in manifests are left to
+    """Yields a row for each file and each manifest that other tables refer to; the files in manifests are left to
     `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which was
     read before, the only row has that fact."""
 
@@ -188,7 +189,7 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Yield rows for the files and manifests that a state of a table and all states before it refer to. A file that
+    """Yields rows for the files and manifests that a state of a table and all states before it refer to. A file that
     cannot be read is a `DamagedFile` row, and does not end the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
@@ -219,7 +220,7 @@ async def _rows_of(
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """Yield a row for each file in these manifests, and for each manifest itself, for every table that refers to the
+    """Yields a row for each file in these manifests, and for each manifest itself, for every table that refers to the
     manifest. Manifests are grouped by location, so that each is read once."""
 
     async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
@@ -244,7 +245,7 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
 
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
-    """Yield a row for each file in these manifests of the purged table that lies at the locations, and rows for the
+    """Yields a row for each file in these manifests of the purged table that lies at the locations, and rows for the
     driver: how many files lie outside, which manifests are missing, and which cannot be read."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
@@ -269,8 +270,8 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
-    """Delete those of these files that only the purged table refers to, for as long as the driver's lease holds
-    (docs/design/purge.md#rule-21), and yield the counts once. Raises `LeaseLost` and `StoreError`."""
+    """Deletes those of these files that only the purged table refers to, for as long as the driver's lease holds
+    (docs/design/purge.md#rule-21), and yields the counts once. Raises `LeaseLost` and `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
         lease = FollowedLease(catalog, job.task, job.lease)
@@ -287,8 +288,8 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResul
 
 
 def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:
-    """The next `AT_ONCE` or more files of the purged table, each with the names of the other tables that refer to it;
-    fewer at the end, and empty after it."""
+    """Returns the next `AT_ONCE` or more files of the purged table, each with the names of the other tables that refer
+    to it; fewer at the end, and empty after it."""
     found: list[tuple[OwnFile, Sequence[str]]] = []
     for _, facts in files:
         own: dict[str, OwnFile] = {}  # two objects may have one normal form
@@ -305,13 +306,13 @@ def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]
 
 
 def _states(pointer: Pointer) -> list[Pointer]:
-    """A pointer's state, and, if it has an intent, the state that it has if the transaction commits."""
+    """Returns a pointer's state, and, if it has an intent, the state that it has if the transaction commits."""
     return [pointer] if pointer.intent is None else [pointer, pointer.resolved(committed=True)]
 
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
-    """The function that returns the key of a file: the normal form if it lies at the purged table's locations, else
-    an empty text."""
+    """Returns the function that returns the key of a file: the normal form if it lies at the purged table's locations,
+    else an empty text."""
     removal = Removal(reading, job.locations, Progress())
 
     def key(file: str) -> str:
@@ -333,7 +334,7 @@ async def _files_in(
 def _run_with_catalog(
     config: CatalogConfig, items: Iterable[A], make: Callable[[Catalog, Iterator[A]], AsyncGenerator[B, None]]
 ) -> Iterator[B]:
-    """Yield the results of an asynchronous generator over items, which gets a catalog opened in this process. Spark
+    """Yields the results of an asynchronous generator over items, which gets a catalog opened in this process. Spark
     takes a synchronous iterator: `AT_ONCE` results at a time are computed. Without items, no catalog is opened."""
     rest = iter(items)
     first = [*islice(rest, 1)]

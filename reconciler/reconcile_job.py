@@ -11,12 +11,12 @@ from reconciler.spark import reconcile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `reconcile` to a parser that has those of the catalog's store."""
+    """Adds the options of `reconcile` to a parser that has those of the catalog's store."""
     parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Reconcile, and write a line to stderr for each finished part. Returns the counts and the exit status: 1 if a
+    """Reconciles, and writes a line to stderr for each finished part. Returns the counts and the exit status: 1 if a
     table could not be read, otherwise 0."""
     with spark_of(parsed, "arco-reconcile") as spark:
         stats = asyncio.run(reconcile(spark, catalog_of(parsed), dry=parsed.dry_run, progress=_show))

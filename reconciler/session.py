@@ -15,7 +15,7 @@ the name of a table: a user's name could become that of another table, or expose
 
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
-    """The catalog of a job's options `--store`, `--warehouse`, `--allowed-location` and `--realm`."""
+    """Returns the catalog of a job's options `--store`, `--warehouse`, `--allowed-location` and `--realm`."""
     return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location), realm=parsed.realm)
 
 
@@ -23,8 +23,8 @@ def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
 def spark_of(
     parsed: argparse.Namespace, name: str, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkContext]:
-    """Start a Spark application with these settings and the project's packages on the executors, or take the one that
-    runs, and stop it on exit. With a local master it listens only on the loopback interface."""
+    """Starts a Spark application with these settings and the project's packages on the executors, or takes the one that
+    runs, and stops it on exit. With a local master it listens only on the loopback interface."""
     conf = SparkConf().setAppName(name).setAll([*(settings or {}).items(), NO_SUBSTITUTION])
     if parsed.master is not None:
         conf.setMaster(parsed.master)

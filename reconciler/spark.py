@@ -61,8 +61,8 @@ async def reconcile(
     turn: int = TURN,
     progress: Callable[[ReconcileStats], None] = lambda stats: None,
 ) -> ReconcileStats:
-    """Walk every table with a pointer that has changed since the last complete walk, in parts of `part` tables and at
-    most `turn` files of each, and return the counts. `progress` is called after a part. With `dry`, nothing is
+    """Walks every table with a pointer that has changed since the last complete walk, in parts of `part` tables and at
+    most `turn` files of each, and returns the counts. `progress` is called after a part. With `dry`, nothing is
     written.
 
     Raises `NotFound`, `StoreError`, and the error of Spark if so many parts fail that no table can be the cause
@@ -96,7 +96,7 @@ async def reconcile(
 
 
 def _add_results(run: Progress, part: Sequence[TaskResult], size: int) -> list[Sequence[WalkTask]]:
-    """Add the results of a part to the run. Returns parts of `size` tables that were not walked completely."""
+    """Adds the results of a part to the run. Returns parts of `size` tables that were not walked completely."""
     again: list[WalkTask] = []
     for done in part:
         run.add(done.task.pointer, done.walk)
@@ -106,7 +106,7 @@ def _add_results(run: Progress, part: Sequence[TaskResult], size: int) -> list[S
 
 
 def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) -> list[Sequence[WalkTask]]:
-    """Return the halves of a part that failed. The table of a part of one table is counted as failed, and no parts are
+    """Returns the halves of a part that failed. The table of a part of one table is counted as failed, and no parts are
     returned."""
     if len(part) > 1:
         return halves(part)
@@ -118,7 +118,7 @@ def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) ->
 
 
 def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkTask]) -> Iterator[TaskResult]:
-    """Walk the tables of a part on an executor with one opened catalog, at most `turn` files of each, and return the
+    """Walks the tables of a part on an executor with one opened catalog, at most `turn` files of each, and returns the
     results in the order of the tasks. Raises `StoreUnavailable` if the store fails for all tables of `MAX_UNANSWERED`
     groups of `CONCURRENCY` one after the other."""
     return iter(asyncio.run(_walk_part(config, dry, turn, list(tasks))))

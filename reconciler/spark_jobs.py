@@ -22,7 +22,7 @@ class SparkJobs:
         self._description = description
 
     async def run(self, action: Callable[[], T]) -> T:
-        """Call a function that runs Spark jobs, and return the result. If the asyncio task is cancelled, all jobs of
+        """Calls a function that runs Spark jobs, and returns the result. If the asyncio task is cancelled, all jobs of
         the group are cancelled and awaited for at most `CANCEL_SECONDS`. Raises the errors of Spark."""
 
         def job() -> T:

@@ -24,8 +24,9 @@ def needs_metadata(receipt: JsonObject) -> bool:
 
 
 def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Row:
-    """The row of a receipt, of which the fields must have their current names. `metadata` is that of the file which the
-    commit made current, or None if the row does not need it. Raises `InternalError` if a required field is missing."""
+    """Returns the row of a receipt, of which the fields must have their current names. `metadata` is the document of
+    the file that the commit made current, why there is none, or None if the row does not need it. Raises
+    `InternalError` if a required field is missing."""
     kind = text_of(receipt.get("entity_type")) or "table"
     request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))
     added = longs_of(receipt.get("added_snapshot_ids"))

@@ -11,16 +11,16 @@ OPEN_DAYS = 2
 
 
 def first_open(now_ms: int) -> date:
-    """The oldest open day. All days before it are closed."""
+    """Returns the oldest open day. All days before it are closed."""
     return day_of(now_ms) - timedelta(days=OPEN_DAYS)
 
 
 def days_to_list(
     closed_before: date | None, found: Iterable[date], late: Iterable[date], now_ms: int
 ) -> Sequence[date]:
-    """The days to list, the oldest first: those from `closed_before` to today, and `late` days, into which a receipt
-    was written after they were closed. Without a watermark (None), the days are those in `found`, which have objects.
-    Days after today are left out."""
+    """Returns the days to list, the oldest first: those from `closed_before` to today, and `late` days, into which a
+    receipt was written after they were closed. Without a watermark (None), the days are those in `found`, which have
+    objects. Days after today are left out."""
     today = day_of(now_ms)
     if closed_before is None:
         days = {day for day in found if day <= today}
@@ -30,7 +30,7 @@ def days_to_list(
 
 
 def closed_after(done: date, closed_before: date | None, now_ms: int) -> date:
-    """The watermark, the first day that is not closed, after `done` and all days before it have been read. It is no
-    later than the first open day, and no less than the watermark before, `closed_before`."""
+    """Returns the watermark, the first day that is not closed, after `done` and all days before it have been read. It
+    is no later than the first open day, and no less than the watermark before, `closed_before`."""
     reached = min(done + timedelta(days=1), first_open(now_ms))
     return reached if closed_before is None else max(reached, closed_before)

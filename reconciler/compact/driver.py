@@ -88,7 +88,7 @@ class Compaction:
     """All system tables, opened before the run reads receipts."""
 
     async def run(self) -> CompactStats:
-        """Write rows for every object of the store that the system tables do not have, and return the counts. Raises
+        """Writes rows for every object of the store that the system tables do not have, and returns the counts. Raises
         `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times, and the errors of Spark, the
         store and PyIceberg."""
         await self._until_done(self._lineage_events)
@@ -113,7 +113,7 @@ class Compaction:
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Write the rows of `readers` before all others of the run, so that a grant that is revoked by now hides the
+        """Writes the rows of `readers` before all others of the run, so that a grant that is revoked by now hides the
         new rows, too. After a commit the grants are read again, since another run may have written older ones."""
         if self.realm is None:
             return
@@ -153,7 +153,7 @@ class Compaction:
         await self._without_marks("reports", REPORTS, tables.REPORTS, write_reports)
 
     async def _without_marks(self, name: str, source: Source, definition: SystemTable, write: WriteDated) -> None:
-        """Write the rows of a source that gets no objects in days that are closed, and so needs no marks of them."""
+        """Writes the rows of a source that gets no objects in days that are closed, and so needs no marks of them."""
         table = self.system.open(definition)
         _, now_ms = await late_marks(self.session.state)
         await self._dated(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
@@ -166,7 +166,7 @@ class Compaction:
                 self._append(table, parts, {BATCH: str(number), CLOSED_BEFORE: batch.closed_before.isoformat()})
 
     async def _lineage(self, joinable: int) -> None:
-        """Write the edges of the batches of events up to number `joinable`, those of Servo's receipts, and anew those
+        """Writes the edges of the batches of events up to number `joinable`, those of Servo's receipts, and anew those
         with commits that were written after them. `joinable` was read before receipts were: all commits that these
         events may refer to are in `commits` by now, except late ones."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
@@ -184,8 +184,8 @@ class Compaction:
     def _commit_rows(
         self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], rewritten: FileReplacement = NOTHING
     ) -> None:
-        """Write rows in the driver, and commit them with the rewritten files and the watermarks. Without rows, only the
-        watermarks are committed."""
+        """Writes rows in the driver, and commits them with the rewritten files and the watermarks. Without rows, only
+        the watermarks are committed."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)
@@ -216,7 +216,7 @@ class Compaction:
             await self._project(commits, opened, reached + 1)
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
-        """Write the rows of one batch of commits to every table with a watermark that does not cover it."""
+        """Writes the rows of one batch of commits to every table with a watermark that does not cover it."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]
@@ -262,7 +262,7 @@ class Compaction:
             self._append(table, parts, {})
 
     def _append(self, table: OpenTable, parts: Sequence[PartResult], watermarks: Mapping[str, str]) -> None:
-        """Commit the files of a batch with the watermarks; nothing is committed if there are no files."""
+        """Commits the files of a batch with the watermarks; nothing is committed if there are no files."""
         added = _files(parts, table.definition)
         if added:
             table.commit(added, watermarks)
@@ -278,7 +278,7 @@ class Compaction:
         return done
 
     async def _own_entities(self) -> Mapping[str, str]:
-        """The entities of the tables and views in the namespace `system`, by name."""
+        """Returns the entities of the tables and views in the namespace `system`, by name."""
         head = await self.session.state.head()
         found: dict[str, str] = {}
         prefix = relations_in((NAMESPACE,))
@@ -288,7 +288,7 @@ class Compaction:
         return found
 
     def _own_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The keys of commits to the system tables themselves, as far back as their metadata logs go."""
+        """Returns the keys of commits to the system tables themselves, as far back as their metadata logs go."""
         return {
             commit_key(own[table.definition.name], location)
             for table in self.opened
@@ -297,7 +297,7 @@ class Compaction:
         }
 
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
-        """The keys of the last two commits to each view of the usual questions."""
+        """Returns the keys of the last two commits to each view of the usual questions."""
         keys = set[str]()
         for question in self.views:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
@@ -316,8 +316,8 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """Run a `Compaction` over a catalog, which is opened for it, and return the counts. `progress` is called after each
-    commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
+    """Runs a `Compaction` over a catalog, which is opened for it, and returns the counts. `progress` is called after
+    each commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

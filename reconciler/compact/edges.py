@@ -40,14 +40,15 @@ RunKey = tuple[str, str | None]
 
 
 def run_key(event: RunEvent) -> RunKey:
-    """The key of the history that an event belongs to. Events of other principals about the run are not in it."""
+    """Returns the key of the history that an event belongs to. Events of other principals about the run are not in
+    it."""
     return event.run, event.principal
 
 
 @dataclass(slots=True)
 class History:
-    """What the events of a run contain: the time of the first START (None if there is none), the inputs of all events,
-    and whether one is FAIL or ABORT."""
+    """The contents of the events of a run: the time of the first START (None if there is none), the inputs of all
+    events, and whether one is FAIL or ABORT."""
 
     started_ms: int | None = None
     inputs: list[DatasetRef] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Match:
 
 
 def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
-    """The history of each run, by `run_key`. Events are taken in the order of their own times."""
+    """Returns the history of each run, by `run_key`. Events are taken in the order of their own times."""
     found: dict[RunKey, History] = {}
     inputs: dict[RunKey, dict[DatasetRef, None]] = {}  # a dict, since an event may name thousands of datasets
     for event in sorted(events, key=lambda each: each.happened_ms):
@@ -82,7 +83,7 @@ def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """Yield the edges of an event: one for each pair of an input and an output of which one is a table of the catalog,
+    """Yields the edges of an event: one for each pair of an input and an output of which one is a table of the catalog,
     and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event has only
     edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no edges: Spark sends one
     after the FAIL event of a statement. Events of other states have none, either."""
@@ -105,10 +106,10 @@ def edges_of(
 
 
 def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
-    """The commits by which a run wrote an output: the one with the snapshot that the event names; or else those with
-    receipts that name the run; or else the only one that the event's sender made during the run, if the start is known.
-    Commits before the start do not count: after a statement that wrote nothing, engines name the snapshot that was
-    current before."""
+    """Returns the commits by which a run wrote an output: the one with the snapshot that the event names; or else those
+    with receipts that name the run; or else the only one that the event's sender made during the run, if the start is
+    known. Commits before the start do not count: after a statement that wrote nothing, engines name the snapshot that
+    was current before."""
     within = [
         commit
         for commit in commits
@@ -127,7 +128,7 @@ def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commit
 
 
 def servo_edge(commit: Commit) -> Row:
-    """The edge that the receipt of a Servo task has by itself: it has an output, and no input."""
+    """Returns the edge that the receipt of a Servo task has by itself: it has an output, and no input."""
     return {
         "edge_id": _digest("servo", commit.commit_key),
         "happened_at": commit.committed_ms,
@@ -144,7 +145,8 @@ def servo_edge(commit: Commit) -> Row:
 
 
 def ulid_of_uuid(run: str) -> str | None:
-    """A UUID as the ULID of the same 128 bits, which is how Servo writes ids of runs; None if `run` is not a UUID."""
+    """Returns a UUID as the ULID of the same 128 bits, which is how Servo writes ids of runs; None if `run` is not a
+    UUID."""
     try:
         bits = uuid.UUID(run).bytes
     except ValueError:
@@ -193,7 +195,7 @@ def _edge(
 
 
 def _snapshots_by_name(inputs: Iterable[DatasetRef]) -> Mapping[str, Sequence[int | None]]:
-    """The snapshots that a run's inputs have for each dataset, by the dataset's text."""
+    """Returns the snapshots that a run's inputs have for each dataset, by the dataset's text."""
     found: dict[str, list[int | None]] = {}
     for each in inputs:
         found.setdefault(str(each), []).append(each.snapshot_id)
@@ -203,9 +205,9 @@ def _snapshots_by_name(inputs: Iterable[DatasetRef]) -> Mapping[str, Sequence[in
 def _as_read(
     read: DatasetRef, written: DatasetRef, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]
 ) -> DatasetRef:
-    """An input with the snapshot that was read. Engines that change a table, as by MERGE, may name the snapshot that
-    they have written as the one that they read: it is replaced by another one of the run's events for this input, or
-    None."""
+    """Returns an input with the snapshot that was read. Engines that change a table, as by MERGE, may name the snapshot
+    that they have written as the one that they read: it is replaced by another one of the run's events for this input,
+    or None."""
     added = (written.snapshot_id,) if match is None else match.commit.added
     if read.snapshot_id is None or read.snapshot_id not in added:
         return read

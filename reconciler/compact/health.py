@@ -30,7 +30,7 @@ class Health:
     """The bytes of data files by partition."""
 
     def add(self, file: JsonObject) -> None:
-        """Count the `data_file` of a live entry of a manifest."""
+        """Counts the `data_file` of a live entry of a manifest."""
         if file.get("content"):  # absent in format v1, which has no delete files
             self.delete_files += 1
             return
@@ -45,7 +45,7 @@ class Health:
         self.partitions[partition] = self.partitions.get(partition, 0) + size
 
     def columns(self) -> Mapping[str, object]:
-        """The counts as columns of `files_health`. A count that no column can hold is None."""
+        """Returns the counts as columns of `files_health`. A count that no column can hold is None."""
         counts = {
             "data_files": self.data_files,
             "small_files": self.small_files,

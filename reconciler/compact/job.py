@@ -14,13 +14,13 @@ from reconciler.system import connection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `compact` to a parser that has those of the catalog's store."""
+    """Adds the options of `compact` to a parser that has those of the catalog's store."""
     connection.add_arguments(parser)
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Run `compact`, and write a line to stderr for each commit. Returns the counts and the exit status: 1 if an object
-    could not be read, otherwise 0."""
+    """Runs `compact`, and writes a line to stderr for each commit. Returns the counts and the exit status: 1 if an
+    object could not be read, otherwise 0."""
     system = connection.system_tables(parsed, SystemRuntime())
     with spark_of(parsed, "arco-compact") as spark:
         stats = asyncio.run(compact(system, catalog_of(parsed), SparkExecutors(spark), progress=_show))

@@ -53,12 +53,12 @@ class Join:
     catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
-        """Yield the edges of a batch of events that `lineage` does not have."""
+        """Yields the edges of a batch of events that `lineage` does not have."""
         here = run_events(self.events.rows(equal("batch", batch), *EVENT_COLUMNS).to_pylist())
         yield from self._edges(here, batch)
 
     def servo_edges(self, since: int) -> Iterator[Row]:
-        """Yield an edge for each commit by a Servo task in the batches after number `since`, unless `lineage` has
+        """Yields an edge for each commit by a Servo task in the batches after number `since`, unless `lineage` has
         it."""
         where = both(equal("source_kind", "Servo"), after("batch", since))
         for rows in self.commits.batches(where, *_COMMIT_COLUMNS):
@@ -69,7 +69,8 @@ class Join:
                 yield from (edge for edge in map(servo_edge, made) if edge["edge_id"] not in seen)
 
     def newly_matched(self, since: int) -> MatchedEdges:
-        """The edges that were written without a commit, and for which the batches after number `since` have one."""
+        """Returns the edges that were written without a commit, and for which the batches after number `since` have
+        one."""
         changed, first_ms, last_ms = self._changed(since)
         days = _days("happened_at", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         where = both(days, missing("commit_key"))
@@ -94,8 +95,8 @@ class Join:
         return MatchedEdges(edges, replaced, where)
 
     def _changed(self, since: int) -> tuple[set[str], int, int]:
-        """The entities to which commits of the batches after number `since` added snapshots, with the first and the
-        last time of these commits."""
+        """Returns the entities to which commits of the batches after number `since` added snapshots, with the first and
+        the last time of these commits; without any commit, `LAST_TIME_MS` and 0."""
         changed, first_ms, last_ms = set[str](), LAST_TIME_MS, 0
         for rows in self.commits.batches(after("batch", since), *_COMMIT_COLUMNS):
             for commit in _made(rows.to_pylist()):
@@ -104,8 +105,8 @@ class Join:
         return changed, first_ms, last_ms
 
     def _edges(self, here: Sequence[RunEvent], batch: int | None = None) -> Iterator[Row]:
-        """Yield the edges of events that `lineage` does not have. With the number of the events' batch, events of later
-        batches do not count for the histories of runs."""
+        """Yields the edges of events that `lineage` does not have. With the number of the events' batch, events of
+        later batches do not count for the histories of runs."""
         writing = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
         if not writing:
             return
@@ -128,8 +129,8 @@ class Join:
     def _histories(
         self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
     ) -> Mapping[RunKey, RunHistory]:
-        """The histories of the runs of these events. If the START event of a run is missing, the events of the run are
-        read from `lineage_events`: those of batches before, or all if `batch` is None."""
+        """Returns the histories of the runs of these events. If the START event of a run is missing, the events of the
+        run are read from `lineage_events`: those of batches before, or all if `batch` is None."""
         found = histories(here)
         lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:
@@ -146,7 +147,7 @@ class Join:
         return histories([*run_events(before), *here])
 
     def _written(self, runs: Collection[str], since_ms: int) -> set[object]:
-        """The ids of the edges of these runs that `lineage` has with a `happened_at` of `since_ms` or later."""
+        """Returns the ids of the edges of these runs that `lineage` has with a `happened_at` of `since_ms` or later."""
         since = _days("happened_at", since_ms, LAST_TIME_MS)
         return {
             edge
@@ -156,7 +157,7 @@ class Join:
 
 
 def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collection[str]) -> Iterator[KnownTable]:
-    """Yield the tables that these datasets may be: those at their locations, and those with their names."""
+    """Yields the tables that these datasets may be: those at their locations, and those with their names."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)
@@ -177,7 +178,7 @@ def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collecti
 
 
 def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapping[str, Sequence[Commit]]:
-    """The commits to each of these entities since `first_ms` that added snapshots, the oldest first."""
+    """Returns the commits to each of these entities since `first_ms` that added snapshots, the oldest first."""
     found: dict[str, list[Commit]] = {}
     since = _days("committed_at", first_ms - TOLERANCE_MS, LAST_TIME_MS)
     for some in batches(entities, AT_ONCE):

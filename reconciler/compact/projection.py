@@ -38,7 +38,7 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of a version, each with the name of the table. `document` is the version's metadata, or why there
+    """Yields the rows of a version, each with the name of the table. `document` is the version's metadata, or why there
     is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
@@ -83,7 +83,7 @@ def _table_row(version: Version, document: Metadata) -> Row:
 
 
 def _default_fields(document: JsonObject, many: str, field: str, default: str) -> str | None:
-    """The fields of the default partition spec or sort order, as JSON; None if the metadata has none."""
+    """Returns the fields of the default partition spec or sort order, as JSON; None if the metadata has none."""
     default_id = document.get(default)
     found = next((each for each in objects_of(document.get(many)) if each.get(field) == default_id), None)
     return None if found is None else dumps(found.get("fields"), sort_keys=True).decode()
@@ -135,8 +135,8 @@ def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]:
-    """The snapshots that the receipt names as added. A receipt written without knowledge of the commit names none: the
-    snapshots after the previous metadata file are taken."""
+    """Returns the snapshots that the receipt names as added. A receipt written without knowledge of the commit names
+    none: the snapshots after the previous metadata file are taken."""
     snapshots = objects_of(document.get("snapshots"))
     if not version.restored:
         added = set(version.added_snapshot_ids)
@@ -193,7 +193,7 @@ def _current_schema(version: Version, document: JsonObject) -> JsonObject:
 
 
 def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Yield every field of a struct and of the structs nested in it, each with the full name, of which the parts are
+    """Yields every field of a struct and of the structs nested in it, each with the full name, of which the parts are
     joined by dots."""
     for field in objects_of(struct.get("fields")):
         name = f"{prefix}{text_of(field.get('name')) or ''}"

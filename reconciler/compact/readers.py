@@ -20,7 +20,7 @@ ReaderRow = Mapping[str, str | None]
 
 
 async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
-    """The rows for the present grants in the registries of a realm and of one of the catalogs."""
+    """Returns the rows for the present grants in the registries of a realm and of one of the catalogs."""
     head = await realm.state.head()
     standings = await carry_out(realm.state, head.index, standings_of(head.index))
     head = await catalog.state.head()
@@ -28,8 +28,8 @@ async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
 
 
 def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
-    """The rows for what principals may load, sorted, so that equal grants give equal rows. The row of a grant on a
-    single table or view has the entity and no namespace, since a rename changes the namespace."""
+    """Returns the rows for what principals may load, sorted, so that equal grants give equal rows. The row of a grant
+    on a single table or view has the entity and no namespace, since a rename changes the namespace."""
     rows: list[ReaderRow] = [
         {
             "principal": principal,
@@ -44,7 +44,7 @@ def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
 
 
 async def write_readers(table: OpenTable, realm: Session, catalog: Session) -> Sequence[DataFile] | None:
-    """Replace the rows of `readers` if the grants have changed. Returns the new files, or None if the table already
+    """Replaces the rows of `readers` if the grants have changed. Returns the new files, or None if the table already
     has the present grants. The table must be opened before the call, so that the grants are never older than the rows.
     Raises `CommitSuperseded` if another commit was first."""
     rows = await readers(realm, catalog)

@@ -17,7 +17,7 @@ class ListedCommit:
 
 
 async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommit]:
-    """The registry commits after a sequence number, the oldest first. Deleted commits are absent. Each read
+    """Returns the registry commits after a sequence number, the oldest first. Deleted commits are absent. Each read
     commit lists the ones before it, about 500, so that few are read."""
     found: list[ListedCommit] = []
     listing: RegistryState | None = await session.state.head()

@@ -28,9 +28,9 @@ NOTHING = FileReplacement()
 def without(
     table: OpenTable, where: BooleanExpression, column: str, values: Collection[str], new_uuid: Callable[[], str]
 ) -> FileReplacement:
-    """Rewrite files of a table that is partitioned by days, without the rows that have one of these values in a column.
-    Only files with rows that may meet the condition `where` are read, one after the other. The caller commits the
-    result."""
+    """Rewrites files of a table that is partitioned by days, without the rows that have one of these values in a
+    column. Only files with rows that may meet the condition `where` are read, one after the other. The caller commits
+    the result."""
     removed: list[DataFile] = []
     added: list[DataFile] = []
     for file in table.files(where) if values else ():

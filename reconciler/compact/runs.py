@@ -64,7 +64,7 @@ class RunEvent:
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:
-    """Yield the rows of an event that was received on `day`: one for each dataset, or one if it has none. Raises
+    """Yields the rows of an event that was received on `day`: one for each dataset, or one if it has none. Raises
     `InternalError` if the stored event is not valid."""
     try:
         parsed = read_event(stored.event)
@@ -101,13 +101,13 @@ def _dataset_columns(dataset: Dataset) -> Row:
 
 
 def _texts(value: object) -> Sequence[str]:
-    """The texts of a list column; empty for null, which rows of older releases have."""
+    """Returns the texts of a list column; empty for null, which rows of older releases have."""
     return cast("Sequence[str] | None", value) or ()
 
 
 def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
-    """The events of runs in rows of `lineage_events`, in the order of their first rows. Events without a run are left
-    out."""
+    """Returns the events of runs in rows of `lineage_events`, in the order of their first rows. Events without a run
+    are left out."""
     found: dict[str, RunEvent] = {}
     for row in rows:
         if row["run_id"] is None:

@@ -7,8 +7,8 @@ from reconciler.system.definition import Row
 
 
 def source_columns(record: JsonObject) -> Row:
-    """The columns for the principal, client and run of a receipt, an operation of the registry, or the sender of a
-    report. Fields that are absent are None."""
+    """Returns the columns for the principal, client and run of a receipt, an operation of the registry, or the sender
+    of a report. Fields that are absent are None."""
     source = object_of(record.get("source"))
     return {
         "principal": text_of(record.get("principal")),
@@ -21,7 +21,7 @@ def source_columns(record: JsonObject) -> Row:
 
 
 def confidence_columns(record: JsonObject) -> Row:
-    """The columns `lineage_confidence` and `quality_status` of a receipt, by the source. A commit by Servo is
+    """Returns the columns `lineage_confidence` and `quality_status` of a receipt, by the source. A commit by Servo is
     `Verified` and `Checked`, unless an anonymous client claimed the source."""
     source = object_of(record.get("source"))
     kind, claimed = source.get("kind"), source.get("claimed") is True

@@ -84,7 +84,7 @@ async def find_new(
     late: Iterable[date] = (),
     own: Iterable[str] = (),
 ) -> AsyncGenerator[Batch, None]:
-    """Yield batches of new objects, the oldest day first, with `size` objects each, or fewer by `Source.max_bytes` and
+    """Yields batches of new objects, the oldest day first, with `size` objects each, or fewer by `Source.max_bytes` and
     at the end; nothing if there are none. `late` are closed days that are marked as having new objects, `own` the names
     of objects to leave out. Memory holds the keys of one day and of one batch."""
     closed_before = watermark(table)
@@ -108,8 +108,8 @@ async def find_new(
 
 
 def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
-    """How many of the first objects of these lengths fill a batch of at most `size` objects and `max_bytes`; 0 if all
-    objects fit into one and more may follow. One object is a batch of any length."""
+    """Returns how many of the first objects of these lengths fill a batch of at most `size` objects and `max_bytes`; 0
+    if all objects fit into one and more may follow. One object is a batch of any length."""
     whole = 0
     for place, length in enumerate(lengths):
         whole += length
@@ -119,25 +119,25 @@ def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
 
 
 def watermark(table: OpenTable) -> date | None:
-    """The first day that is not closed for a table; None if no batch was committed to it."""
+    """Returns the first day that is not closed for a table; None if no batch was committed to it."""
     day = table.watermark(CLOSED_BEFORE)
     return None if day is None else date.fromisoformat(day)
 
 
 async def _list(session: Session, prefix: str) -> dict[str, tuple[str, int]]:
-    """The key and length of each object under a prefix, by the object's name."""
+    """Returns the key and length of each object under a prefix, by the object's name."""
     return {_name(each.key): (each.key, each.size) async for each in list_objects(session.state, prefix)}
 
 
 async def _days(session: Session, source: Source) -> set[date]:
-    """The days that have objects of a source. All objects under the root are listed."""
+    """Returns the days that have objects of a source. All objects under the root are listed."""
     paths = session.state.paths
     days = {source.day(paths, each.key) async for each in list_objects(session.state, source.root(paths))}
     return {day for day in days if day is not None}
 
 
 def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
-    """The names of objects of a day, and of the `repeat_days` before it, that the table has rows of."""
+    """Returns the names of objects of a day, and of the `repeat_days` before it, that the table has rows of."""
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
     where = between(source.at, (end - timedelta(days=1 + source.repeat_days)).isoformat(), end.isoformat())
     return frozenset(name for batch in table.batches(where, source.name) for name in batch.column(0).to_pylist())

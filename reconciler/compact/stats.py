@@ -23,19 +23,19 @@ class CompactStats:
     unreadable_count: int = 0
 
     def add(self, parts: Sequence[PartResult]) -> None:
-        """Count the objects that these parts have read, and those that they could not read."""
+        """Counts the objects that these parts have read, and those that they could not read."""
         for part in parts:
             self.read += part.read
             self.unreadable_count += len(part.unreadable)
             self.unreadable += [*part.unreadable][: max(0, 100 - len(self.unreadable))]
 
     def committed(self, table: SystemTable, added: Sequence[DataFile]) -> None:
-        """Count a commit to a table, and the rows of the files that it added."""
+        """Counts a commit to a table, and the rows of the files that it added."""
         self.commits += 1
         self.rows[table.name] = self.rows.get(table.name, 0) + sum(file.record_count for file in added)
 
     def to_json(self) -> JsonObject:
-        """The counts as JSON, for the last line of a run."""
+        """Returns the counts as JSON, for the last line of a run."""
         return {
             "rows": {**self.rows},
             "commits": self.commits,

@@ -13,32 +13,32 @@ FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def text_of(value: JsonValue) -> str | None:
-    """The value if it is a text, otherwise None."""
+    """Returns the value if it is a text, otherwise None."""
     return value if isinstance(value, str) else None
 
 
 def long_of(value: JsonValue) -> int | None:
-    """The value as an integer of 64 bits, without the least one; None for any other value. Digits in a text count, too,
-    since summaries of snapshots have their numbers as texts."""
+    """Returns the value as an integer of 64 bits, without the least one; None for any other value. Digits in a text
+    count, too, since summaries of snapshots have their numbers as texts."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if type(value) is int and -MAX_LONG <= value <= MAX_LONG else None
 
 
 def int_of(value: JsonValue) -> int | None:
-    """The value as an integer of 32 bits, as `long_of` reads it; None for any other value."""
+    """Returns the value as an integer of 32 bits, as `long_of` reads it; None for any other value."""
     found = long_of(value)
     return found if found is not None and -(2**31) <= found < 2**31 else None
 
 
 def time_of(value: object) -> int | None:
-    """The value if it is an integer of milliseconds since 1970 in the years 1 to 9999, otherwise None."""
+    """Returns the value if it is an integer of milliseconds since 1970 in the years 1 to 9999, otherwise None."""
     return value if type(value) is int and FIRST_TIME_MS <= value <= LAST_TIME_MS else None
 
 
 def required_long(record: JsonObject, name: str) -> int:
-    """The integer in a record's field. Raises `InternalError` if the field is missing, is not an integer, or does not
-    fit into 64 bits."""
+    """Returns the integer in a record's field. Raises `InternalError` if the field is missing, is not an integer, or
+    does not fit into 64 bits."""
     found = long_of(integer(record, name))
     if found is None:
         raise InternalError(f"a stored record has no integer of 64 bits in {name!r}")
@@ -46,8 +46,8 @@ def required_long(record: JsonObject, name: str) -> int:
 
 
 def required_time(record: JsonObject, name: str) -> int:
-    """The time in a record's field, in milliseconds since 1970. Raises `InternalError` if the field is missing, is not
-    an integer, or is outside of the years 1 to 9999."""
+    """Returns the time in a record's field, in milliseconds since 1970. Raises `InternalError` if the field is missing,
+    is not an integer, or is outside of the years 1 to 9999."""
     at_ms = time_of(integer(record, name))
     if at_ms is None:
         raise InternalError(f"a stored record has no time of the years 1 to 9999, in milliseconds, in {name!r}")
@@ -55,35 +55,35 @@ def required_time(record: JsonObject, name: str) -> int:
 
 
 def nearest_time(ms: int) -> int:
-    """A time in milliseconds since 1970, moved into the years 1 to 9999 if it is outside of them."""
+    """Returns a time in milliseconds since 1970, moved into the years 1 to 9999 if it is outside of them."""
     return min(max(ms, FIRST_TIME_MS), LAST_TIME_MS)
 
 
 def object_of(value: JsonValue) -> JsonObject:
-    """The value if it is an object, otherwise an empty one."""
+    """Returns the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_of(value: JsonValue) -> list[JsonObject]:
-    """The objects in a list; empty if the value is not a list."""
+    """Returns the objects in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def texts_of(value: JsonValue) -> list[str]:
-    """The texts in a list; empty if the value is not a list."""
+    """Returns the texts in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def longs_of(value: JsonValue) -> list[int]:
-    """The integers in a list, as `long_of` reads them; empty if the value is not a list."""
+    """Returns the integers in a list, as `long_of` reads them; empty if the value is not a list."""
     return [each for each in map(long_of, value) if each is not None] if isinstance(value, list) else []
 
 
 def properties_of(value: JsonValue) -> Mapping[str, str]:
-    """The fields of an object that are texts; empty if the value is not an object."""
+    """Returns the fields of an object that are texts; empty if the value is not an object."""
     return {name: each for name, each in object_of(value).items() if isinstance(each, str)}
 
 
 def namespace_of(value: JsonValue) -> str | None:
-    """The levels of a namespace, joined by dots; None if the value is not a list."""
+    """Returns the levels of a namespace, joined by dots; None if the value is not a list."""
     return ".".join(texts_of(value)) if isinstance(value, list) else None

@@ -17,12 +17,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(at: datetime) -> int:
-    """A time as whole milliseconds since 1970, without the rounding of floats."""
+    """Returns a time as whole milliseconds since 1970, without the rounding of floats."""
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 def version_of(row: Mapping[str, object]) -> Version:
-    """The version of a row of `commits`."""
+    """Returns the version of a row of `commits`."""
     return Version(
         entity=cast(str, row["entity"]),
         is_view=row["entity_type"] == "view",
@@ -43,9 +43,9 @@ def version_of(row: Mapping[str, object]) -> Version:
 def with_newest(
     versions: Sequence[Version], known: Mapping[str, int], known_schemas: Mapping[str, int]
 ) -> list[Version]:
-    """These versions, with the newest one of each entity marked, unless a newer one is in `known`, the times of current
-    rows by entity. Versions that set a schema are marked in the same way, by `known_schemas`. The order is that of the
-    times in metadata files, each of which is later than the one before."""
+    """Returns these versions, with the newest one of each entity marked, unless a newer one is in `known`, the times of
+    current rows by entity. Versions that set a schema are marked in the same way, by `known_schemas`. The order is that
+    of the times in metadata files, each of which is later than the one before."""
     newest = _newest(versions, known)
     schemas = _newest((version for version in versions if version.sets_schema), known_schemas)
     return [

@@ -63,7 +63,7 @@ class _Part:
         self.read = 0
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
-        """Call `work` with each item, `AT_ONCE` concurrently. An item for which it raises `InternalError` or
+        """Calls `work` with each item, `AT_ONCE` concurrently. An item for which it raises `InternalError` or
         `MalformedJson` is reported."""
 
         async def attempt(item: T) -> None:
@@ -76,8 +76,8 @@ class _Part:
             await gather(*(attempt(item) for item in batch))
 
     async def metadata(self, location: str, use: Callable[[Metadata], T]) -> T:
-        """Call `use` with the document of a metadata file, which is freed afterwards (`Files.extract`), or with the
-        reason why there is none, and return the result. A file that cannot be read, because it is damaged, too large,
+        """Calls `use` with the document of a metadata file, which is freed afterwards (`Files.extract`), or with the
+        reason why there is none, and returns the result. A file that cannot be read, because it is damaged, too large,
         or in no store of the catalog, is reported."""
         self.read += 1
         missing = MissingMetadata.UNREADABLE
@@ -95,13 +95,13 @@ class _Part:
         return use(missing)
 
     async def record(self, key: str) -> bytes | None:
-        """Read an object of the catalog; None if it does not exist."""
+        """Returns the bytes of an object of the catalog, and counts it as read; None if it does not exist."""
         self.read += 1
         found = await self.session.state.store.get(key)
         return found.body if isinstance(found, Found) else None
 
     def finish(self) -> PartResult:
-        """Write the rows that are left, and return the part's result."""
+        """Writes the rows that are left, and returns the part's result."""
         return PartResult(self.writer.finish(), self.read, self.unreadable)
 
 
@@ -112,7 +112,7 @@ WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], PartResult]
 def write_commits(
     own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
 ) -> PartResult:
-    """Read committed receipts, and the metadata files of those that added snapshots, and write rows of `commits`.
+    """Reads committed receipts, and the metadata files of those that added snapshots, and writes rows of `commits`.
     Receipts of entities in `own`, or in the namespace `system`, are left out."""
 
     async def work(part: _Part) -> None:
@@ -136,7 +136,7 @@ def write_commits(
 
 
 def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Read OpenLineage events, and write rows of `lineage_events`."""
+    """Reads OpenLineage events, and writes rows of `lineage_events`."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -152,7 +152,7 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
 
 
 def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Read reports of scans and commits, and write rows of `reports`."""
+    """Reads reports of scans and commits, and writes rows of `reports`."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:
@@ -166,7 +166,7 @@ def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Seque
 
 
 def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
-    """Read the registry commits with these ids, and write rows of `catalog_events`."""
+    """Reads the registry commits with these ids, and writes rows of `catalog_events`."""
 
     async def work(part: _Part) -> None:
         async def one(commit: str) -> None:
@@ -181,7 +181,7 @@ def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) 
 
 
 def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> PartResult:
-    """Read the last versions of the tasks with these ids, and write rows of `tasks` for those that have ended."""
+    """Reads the last versions of the tasks with these ids, and writes rows of `tasks` for those that have ended."""
 
     async def work(part: _Part) -> None:
         async def one(task: str) -> None:
@@ -197,8 +197,8 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
 
 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
-    """Read the metadata files of versions, and write their rows to the target tables. If `files_health` is one of them,
-    the manifests of each table's newest version are read, too."""
+    """Reads the metadata files of versions, and writes their rows to the target tables. If `files_health` is one of
+    them, the manifests of each table's newest version are read, too."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def work(part: _Part) -> None:

@@ -16,11 +16,11 @@ class Budget:
 
     @classmethod
     def of(cls, runtime: Runtime, max_bytes: int | None, minutes: float | None) -> "Budget":
-        """A budget of which `minutes` start now."""
+        """Returns a budget of which the `minutes` start now; None means no limit."""
         return cls(runtime, max_bytes, None if minutes is None else runtime.boot_ms() + round(minutes * 60_000))
 
     def spend(self, size: int) -> None:
-        """Subtract `size` bytes that are rewritten; the rest never falls below zero."""
+        """Subtracts `size` bytes that are rewritten; the rest never falls below zero."""
         if self.max_bytes is not None:
             self.max_bytes = max(0, self.max_bytes - size)
 

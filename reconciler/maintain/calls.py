@@ -43,15 +43,15 @@ class Call:
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
     def statement(self, catalog: str, table: Sequence[str]) -> str:
-        """The SQL statement that calls the procedure for a table. `catalog` is the name of a Spark catalog, `table` the
-        levels of the namespace followed by the name. Every name and text is quoted."""
+        """Returns the SQL statement that calls the procedure for a table. `catalog` is the name of a Spark catalog,
+        `table` the levels of the namespace followed by the name. Every name and text is quoted."""
         identifier = ".".join(_identifier(part) for part in (catalog, *table))
         arguments = {"table": identifier, **self.arguments}
         argument_list = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
         return f"CALL {_identifier(catalog)}.system.{self.procedure}({argument_list})"
 
     def to_json(self) -> JsonObject:
-        """The arguments as JSON for a row of `system.maintenance`, times as text in UTC."""
+        """Returns the arguments as JSON for a row of `system.maintenance`, times as text in UTC."""
         return {name: _json_value(value) for name, value in self.arguments.items()}
 
 

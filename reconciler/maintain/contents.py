@@ -73,7 +73,7 @@ class Contents:
 
 
 async def read_contents(session: Session, document: JsonObject, snapshot: JsonObject) -> Contents:
-    """Read all manifests of a table's snapshot. Manifests of deletes are read first, so that each data file is known
+    """Reads all manifests of a table's snapshot. Manifests of deletes are read first, so that each data file is known
     with the deletes that apply to it. Raises `Refusal`, `Unreadable` and `StoreError`."""
     listed = await manifests_in(session, snapshot)
     data = [each for each in listed if not each.get("content")]  # v1 has none
@@ -112,7 +112,7 @@ class _Reading:
     records: int = 0
 
     async def read_deletes(self, manifest: JsonObject) -> None:
-        """Add the delete files of a manifest."""
+        """Adds the delete files of a manifest."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:
@@ -136,7 +136,7 @@ class _Reading:
                 )
 
     async def read_data(self, manifest: JsonObject, index: DeleteIndex) -> None:
-        """Add the data files of a manifest to their partitions' groups. Files of another partition spec than the
+        """Adds the data files of a manifest to their partitions' groups. Files of another partition spec than the
         table's form one group: Iceberg rewrites them together, since they may hold rows of any partition."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DATA_FIELDS)) as entries:
@@ -160,7 +160,7 @@ class _Reading:
 
 
 def _unpartitioned(document: JsonObject) -> frozenset[int]:
-    """The ids of the partition specs without partition fields, or with only void ones."""
+    """Returns the ids of the partition specs without partition fields, or with only void ones."""
     return frozenset(
         long_of(spec.get("spec-id")) or 0
         for spec in objects_of(document.get("partition-specs"))
@@ -169,14 +169,15 @@ def _unpartitioned(document: JsonObject) -> frozenset[int]:
 
 
 def _sequence(entry: JsonObject, manifest: JsonObject) -> int:
-    """The sequence number of a manifest entry: its own, or that of the manifest; 0 in format v1, which has none."""
+    """Returns the sequence number of a manifest entry: its own, or that of the manifest; 0 in format v1, which has
+    none."""
     number = long_of(entry.get("sequence_number"))
     return (long_of(manifest.get("sequence_number")) or 0) if number is None else number
 
 
 def _data_file_of(deletes: JsonObject) -> str | None:
-    """The path of the only data file that a file of position deletes refers to, by `referenced_data_file`, or by
-    equal bounds of the column of paths; None if it may refer to more than one."""
+    """Returns the path of the only data file that a file of position deletes refers to, by `referenced_data_file`, or
+    by equal bounds of the column of paths; None if it may refer to more than one."""
     referenced = text_of(deletes.get("referenced_data_file"))
     if referenced is not None:
         return referenced
@@ -185,7 +186,8 @@ def _data_file_of(deletes: JsonObject) -> str | None:
 
 
 def _bound(bounds: object) -> bytes | None:
-    """The bound of the column of paths. Avro has no maps with integer keys: Iceberg writes a list of pairs."""
+    """Returns the bound of the column of paths; None if there is none. Avro has no maps with integer keys: Iceberg
+    writes a list of pairs."""
     pairs = bounds if isinstance(bounds, list) else []
     return next((each["value"] for each in pairs if each.get("key") == PATH_ID), None)
 

@@ -35,18 +35,18 @@ class Observer(WorkObserver, Protocol):
     """Receives the events of a run, besides those of the work on tables."""
 
     def on_plan(self, table_plan: TablePlan) -> None:
-        """A table that has policies was read: the steps that are due, and those that are held back."""
+        """Receives the plan of a table that has policies: the steps that are due, and those that are held back."""
         ...
 
     def on_skip(self, table: TableRef, reason: str) -> None:
-        """A table for which a step is due is left to a later run."""
+        """Receives a table for which a step is due, and the reason why it is left to a later run."""
         ...
 
 
 @dataclass
 class MaintenanceStats:
     """The counts of a run. `outcomes` counts procedures by outcome, `left` tables that are left to a later run;
-    The last field has a line for each table or task that could not be read."""
+    `unreadable` has a line for each table or task that could not be read."""
 
     tables: int = 0
     with_policies: int = 0
@@ -57,7 +57,7 @@ class MaintenanceStats:
     unreadable: list[str] = field(default_factory=list)
 
     def to_json(self) -> JsonObject:
-        """The counts as JSON, for the last line of a run."""
+        """Returns the counts as JSON, for the last line of a run."""
         return {
             "tables": self.tables,
             "with_policies": self.with_policies,
@@ -80,8 +80,9 @@ class Maintenance:
     stats: MaintenanceStats = field(default_factory=MaintenanceStats)
 
     async def plan(self) -> Sequence[TablePlan]:
-        """Plan every table that has policies, within the bytes of the budget; the table that loses most files,
-        manifests and snapshots comes first. Writes nothing. Tables that cannot be read are in the stats."""
+        """Plans every table that has policies, within the bytes of the budget; the table that loses most files,
+        manifests and snapshots comes first. Writes nothing. Returns the plans in that order; tables that cannot be read
+        are in the stats."""
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         found: list[TablePlan] = []
         async with aclosing(own_tables(self.session)) as tables:
@@ -103,9 +104,9 @@ class Maintenance:
         return within_budget
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
-        """Finish the tasks that runs before left, then read all tables and maintain those for which a step is due.
-        Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`;
-        and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
+        """Finishes the tasks that earlier runs left unfinished, then reads all tables and maintains those for which a
+        step is due. Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both;
+        `StoreError`; and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         executor = MaintenanceExecutor(
@@ -119,8 +120,8 @@ class Maintenance:
                 await self._maintain(worker, table_plan.table)
 
     async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> TablePlan | None:
-        """The plan of a table; None for a table without policies, a dropped one, and one that cannot be read, which is
-        added to the stats."""
+        """Returns the plan of a table; None for a table without policies, a dropped one, and one that cannot be read,
+        which is added to the stats."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:
@@ -147,7 +148,8 @@ class Maintenance:
             self._skip(table, now.task.summary or "another run took its task first")
 
     async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
-        """The maintenance tasks that runs before started and did not finish, with their tables."""
+        """Returns the maintenance tasks that earlier runs started and did not finish, with their tables. Adds a task
+        without a table to the stats."""
         found: list[tuple[TableRef, StoredTask]] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
@@ -184,5 +186,6 @@ class _OutcomeCounter:
 
 
 async def _never_submitted(session: Session, task: str) -> Task | None:
-    """None: a maintenance task is never only in the registry, since `open_task` writes the first version itself."""
+    """Returns None: a maintenance task is never only in the registry, since `open_task` writes the first version
+    itself."""
     return None

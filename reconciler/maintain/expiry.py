@@ -6,11 +6,12 @@ from reconciler.maintain.figures import Figures, Ref, Snapshot
 
 
 def expired_snapshots(figures: Figures, older_than_ms: int, keep: int, now_ms: int) -> frozenset[int]:
-    """The ids of the snapshots that an expiry with `older_than` and `retain_last` removes.
+    """Returns the ids of the snapshots that an expiry with `older_than` and `retain_last` removes.
 
     A tag keeps the snapshot it names. A branch keeps the last `keep` snapshots, the head included, and those that are
     not older than `older_than_ms`; the retention of the branch itself, where it is set, replaces both limits. A
-    snapshot that no branch or tag leads to stays until it is older than `older_than_ms`."""
+    snapshot that no branch or tag leads to stays until it is older than `older_than_ms`.
+    """
     snapshots = {snapshot.id: snapshot for snapshot in figures.snapshots}
     kept: set[int] = set()
     reachable: set[int] = set()

@@ -74,7 +74,7 @@ class Figures:
         return sum(file.size for group in self.groups for file in group.data)
 
     def summary(self) -> JsonObject:
-        """The counts that a task's checkpoint and a row of `system.maintenance` contain."""
+        """Returns the counts that a task's checkpoint and a row of `system.maintenance` contain."""
         return {
             "snapshot_id": self.snapshot_id,
             "data_files": self.data_files,
@@ -87,7 +87,7 @@ class Figures:
 
 
 async def read_figures(session: Session, entity: str) -> Figures | None:
-    """Read the current metadata file and manifests of a table. Returns None if the table has no pointer. Raises
+    """Reads the current metadata file and manifests of a table. Returns None if the table has no pointer. Raises
     `NotFound` if the metadata file does not exist, `Refusal`, `Unreadable` and `StoreError`."""
     found = await current_file(session, entity)
     if found is None:

@@ -18,7 +18,7 @@ class FilesElsewhere:
         return [*self._found.values()]
 
     def add(self, file: str) -> None:
-        """Add a file, unless it lies inside the location, or another file of the folder was added before."""
+        """Adds a file, unless it lies inside the location, or another file of the folder was added before."""
         if file.startswith(self._prefix) and not has_dots(file):
             return
         # `..` in a path leads out of the folder that the path begins with, so such files are not grouped by folder.

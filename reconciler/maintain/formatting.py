@@ -4,7 +4,7 @@ from reconciler.maintain.policies import DAY_MS
 
 
 def size(number: float) -> str:
-    """A number of bytes as text in B, KiB, MiB or GiB."""
+    """Returns a number of bytes as text in B, KiB, MiB or GiB."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} {unit}"
@@ -13,16 +13,16 @@ def size(number: float) -> str:
 
 
 def days(ms: int) -> str:
-    """Milliseconds as text in days, rounded to two decimals."""
+    """Returns milliseconds as text in days, rounded to two decimals."""
     number = round(ms / DAY_MS, 2)
     return f"{number:g} day{'' if number == 1 else 's'}"
 
 
 def counted(count: int, noun: str) -> str:
-    """A count followed by a noun, which gets an s unless the count is 1."""
+    """Returns a count followed by a noun, which gets an s unless the count is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """A share between 0 and 1 as text in percent."""
+    """Returns a share between 0 and 1 as text in percent."""
     return f"{100 * share:g} %"

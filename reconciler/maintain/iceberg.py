@@ -14,13 +14,13 @@ class UnsupportedIceberg(Exception):
 
 
 def require_iceberg(spark: SparkContext) -> None:
-    """Raise `UnsupportedIceberg` unless Spark has Iceberg of `MIN_VERSION` or newer. A run checks this first: without
+    """Raises `UnsupportedIceberg` unless Spark has Iceberg of `MIN_VERSION` or newer. A run checks this first: without
     Iceberg, every procedure of every table would be reported as failed."""
     check_version(_version(spark))
 
 
 def check_version(version: str | None) -> None:
-    """Raise `UnsupportedIceberg` if `version` is None, which means that Spark has no Iceberg, or older than
+    """Raises `UnsupportedIceberg` if `version` is None, which means that Spark has no Iceberg, or older than
     `MIN_VERSION`. Suffixes of vendors' builds are ignored. A version that does not begin with two numbers is accepted,
     since some builds report `unknown`."""
     needed = (

@@ -40,7 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _SharedSession:
-    """Gives `files_behind` one session, where it would open a new one for each call."""
+    """Makes `files_behind` use one session, where it would open a new one for each call."""
 
     shared: Session
 
@@ -49,12 +49,14 @@ class _SharedSession:
 
 
 async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
-    """Find a file outside of the table's locations that a snapshot refers to; None if there is none.
+    """Returns a file outside of the table's locations that a snapshot refers to; None if there is none, or the table
+    has no pointer.
 
     All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
     metadata file by then, the table is read again, since a writer may have rewritten the manifests. Raises `TaskFailed`
     if a file cannot be read, or is missing though the table did not change; `StoreUnavailable` if the table changes
-    during each of `MAX_ROUNDS` readings; and other `StoreError`s."""
+    during each of `MAX_ROUNDS` readings; and other `StoreError`s.
+    """
     own, read, gone = frozenset(entry.locations), "", list[str]()
     for _ in range(MAX_ROUNDS):
         try:
@@ -80,8 +82,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
 
 
 async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:
-    """The reason, for a report, why files of a table at `location` must not be deleted: it names the other entity that
-    may have files there. None if no entity has. Raises `StoreError`."""
+    """Returns the reason, for a report, why files of a table at `location` must not be deleted: it names the other
+    entity that may have files there. None if no entity has. Raises `StoreError`."""
     index = (await session.state.head()).index
     found = await carry_out(session.state, index, find_neighbour(index, entry, location))
     if found is None or found.entity is None:
@@ -91,11 +93,12 @@ async def deletion_obstacle(session: Session, entry: RelationEntry, location: st
 
 
 def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[Neighbour | None]:
-    """Find an entity that may have files at a table's locations, or None.
+    """Returns an entity that may have files at a table's locations; None if there is none.
 
     It is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of the
     table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without an
-    entity is returned if `location` lies outside of the locations that the registry has for the table."""
+    entity is returned if `location` lies outside of the locations that the registry has for the table.
+    """
     places = [Location.of_normal(normal) for normal in entry.locations]
     cleaned = Location.of_file(location)
     if cleaned is None or not cleaned.inside_any([place.normal for place in places]):
@@ -140,8 +143,8 @@ def _how(hold: JsonObject) -> str:
 
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
-    """The name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of the
-    catalog, which is slow, and is called only to explain one."""
+    """Returns the name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of
+    the catalog, which is slow, and is called only to explain one."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

@@ -28,17 +28,18 @@ class OutcomeRows(Protocol):
     """The rows of procedures' outcomes."""
 
     def last_task(self, entity: str) -> str:
-        """The id of the task that ended last of those that have rows for a table's entity; empty if there is none."""
+        """Returns the id of the task that ended last of those that have rows for a table's entity; empty if there is
+        none."""
         ...
 
     def write(self, task: str, rows: Sequence[Row]) -> None:
-        """Write the rows of a task, unless rows of it exist. Raises `CommitSuperseded` if concurrent commits were first
-        `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
+        """Writes the rows of a task, unless rows of it exist. Raises `CommitSuperseded` if concurrent commits were
+        first `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
         ...
 
     def last_orphan_removals(self) -> Mapping[str, int]:
-        """The time of the last removal of orphan files, in milliseconds since 1970, by the table's entity. Tables
-        without one are absent."""
+        """Returns the time of the last removal of orphan files, in milliseconds since 1970, by the table's entity.
+        Tables without one are absent."""
         ...
 
 

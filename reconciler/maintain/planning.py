@@ -95,7 +95,7 @@ class Plan:
 
 
 def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
-    """Decide about every procedure."""
+    """Decides about every procedure, and returns the steps that are due and the procedures that are held back."""
     decisions = [decide(procedure, figures, policies, now) for procedure in Procedure]
     return Plan(
         [each for each in decisions if isinstance(each, Step)],
@@ -104,8 +104,8 @@ def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
 
 
 def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy], now: Now) -> Step | HeldBack | None:
-    """Decide whether a procedure is due: a `Step` if it is, a `HeldBack` if a policy requires it and it cannot be
-    called, and None if no enabled policy requires it or the table needs no change."""
+    """Decides whether a procedure is due. Returns a `Step` if it is, a `HeldBack` if a policy requires it and it cannot
+    be called, and None if no enabled policy requires it or the table needs no change."""
     policy = policies.get(POLICY_OF[procedure])
     if policy is None or not policy.enabled:
         return None
@@ -175,7 +175,7 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
 
 
 def _why(rewrite: Selection, criteria: Criteria) -> str:
-    """Why the files of a rewrite are selected, as a predicate of the files."""
+    """Returns why the files of a rewrite are selected, as a predicate of a sentence about them."""
     sizes = f"are smaller than {size(criteria.min_bytes)} or larger than {size(criteria.max_bytes)}"
     if not rewrite.deleted_from:
         return sizes
@@ -187,8 +187,8 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 
 def split_rewrite(step: Step) -> Call:
-    """The call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is divided
-    into smaller file groups, which are committed one by one, so that a writer's commit fails only one group
+    """Returns the call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is
+    divided into smaller file groups, which are committed one by one, so that a writer's commit fails only one group
     (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it is."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
@@ -289,6 +289,6 @@ def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:
 
 
 def _number(figures: Figures, name: str, default: int) -> int:
-    """The value of a table property; the default if it is not set, or not a positive number."""
+    """Returns the value of a table property; the default if it is not set, or not a positive number."""
     value = figures.properties.get(name, "")
     return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else default

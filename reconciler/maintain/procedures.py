@@ -37,7 +37,7 @@ class Procedures(Protocol):
     """Calls Iceberg's procedures."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
-        """Call a procedure for a table and return the result. If the task is cancelled, the procedure is stopped.
+        """Calls a procedure for a table and returns the result. If the task is cancelled, the procedure is stopped.
         Raises `ProcedureFailed`."""
         ...
 
@@ -75,15 +75,15 @@ class SparkProcedures:
 
 
 def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
-    """The row of counts that a procedure returns; of `remove_orphan_files`, which returns a row for each file, the
-    number of rows."""
+    """Returns the row of counts that a procedure returns; of `remove_orphan_files`, which returns a row for each file,
+    the number of rows."""
     if len(rows) == 1 and "orphan_file_location" not in rows[0]:
         return {**rows[0]}
     return {"removed_files_count": len(rows)}
 
 
 def parse_failure(message: str) -> ProcedureFailed:
-    """Make the exception of a message of Spark: a conflict with the line that matches `CONFLICTS`, or another failure
+    """Makes the exception of a message of Spark: a conflict with the line that matches `CONFLICTS`, or another failure
     with the message without a stack trace."""
     conflict = CONFLICTS.search(message)
     if conflict is not None:

@@ -28,7 +28,7 @@ class StartedProcedure:
 
     @classmethod
     def of(cls, step: Step, before: JsonObject, at_ms: int) -> "StartedProcedure":
-        """A step that starts at `at_ms` on a table with the figures `before`."""
+        """Returns a step that starts at `at_ms` on a table with the figures `before`."""
         return cls(
             step.call.procedure,
             {
@@ -45,7 +45,7 @@ class StartedProcedure:
     def ended(
         self, outcome: str, explanation: str | None, after: JsonObject, result: JsonObject, at_ms: int
     ) -> "ProcedureOutcome":
-        """The outcome of the procedure, which ended at `at_ms` and left a table with the figures `after`."""
+        """Returns the outcome of the procedure, which ended at `at_ms` and left a table with the figures `after`."""
         ending = {"outcome": outcome, "explanation": explanation, "after": after, "result": result, "ended_ms": at_ms}
         return ProcedureOutcome(self.procedure, {**self.details, **ending})
 
@@ -63,7 +63,7 @@ class ProcedureOutcome:
         return str(self.details.get("outcome"))
 
     def row(self, task: str, step: int, table: TableRef) -> Row:
-        """The row of `system.maintenance` for the procedure number `step` of a task."""
+        """Returns the row of `system.maintenance` for the procedure number `step` of a task."""
         details, result = self.details, object_of(self.details.get("result"))
         began_ms, ended_ms = long_of(details.get("began_ms")), long_of(details.get("ended_ms"))
         figures = {
@@ -103,25 +103,25 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Parse a task's checkpoint; an empty one has no outcomes."""
+        """Parses a task's checkpoint; an empty one has no outcomes."""
         entry = object_of(checkpoint.get(_STARTED))
         started = StartedProcedure(*_parse_entry(entry)) if entry else None
         outcomes = [ProcedureOutcome(*_parse_entry(each)) for each in objects_of(checkpoint.get(_DETAILS))]
         return cls(outcomes, started)
 
     def to_json(self) -> JsonObject:
-        """The task's checkpoint."""
+        """Returns the task's checkpoint."""
         return {
             _DETAILS: [_entry(outcome) for outcome in self.outcomes],
             _STARTED: None if self.started is None else _entry(self.started),
         }
 
     def with_started(self, started: StartedProcedure) -> "Progress":
-        """This state with a procedure that is about to be called."""
+        """Returns this state with a procedure that is about to be called."""
         return replace(self, started=started)
 
     def with_outcome(self, outcome: ProcedureOutcome) -> "Progress":
-        """This state with one more outcome and without a started procedure."""
+        """Returns this state with one more outcome and without a started procedure."""
         return Progress([*self.outcomes, outcome])
 
     def has(self, procedure: Procedure) -> bool:
@@ -129,7 +129,7 @@ class Progress:
         return any(outcome.procedure is procedure for outcome in self.outcomes)
 
     def rows(self, task: str, table: TableRef) -> Sequence[Row]:
-        """The rows of `system.maintenance`, one for each outcome."""
+        """Returns the rows of `system.maintenance`, one for each outcome."""
         return [outcome.row(task, step, table) for step, outcome in enumerate(self.outcomes, 1)]
 
 

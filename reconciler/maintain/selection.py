@@ -32,8 +32,8 @@ class Criteria:
 
     @classmethod
     def of(cls, target: int, options: Mapping[str, str]) -> "Criteria":
-        """The criteria that these options of `rewrite_data_files` set; defaults are Iceberg's. Raises `ValueError` for
-        values that Iceberg refuses, and for those by which every run would rewrite all files."""
+        """Returns the criteria that these options of `rewrite_data_files` set; defaults are Iceberg's. Raises
+        `ValueError` for values that Iceberg refuses, and for those by which every run would rewrite all files."""
         delete_files = options.get("delete-file-threshold")
         found = cls(
             target,
@@ -57,7 +57,7 @@ class Criteria:
         return found
 
     def selected(self, files: Sequence[DataFile]) -> Sequence[Sequence[DataFile]]:
-        """The groups of files that a rewrite of one partition's files takes; empty if none is worth it."""
+        """Returns the groups of files that a rewrite of one partition's files takes; empty if none is worth it."""
         candidates = [file for file in files if self._is_wrong_size(file) or self.has_many_deletes(file)]
         return [group for group in self._pack(candidates) if self._is_worthwhile(group)]
 
@@ -69,14 +69,14 @@ class Criteria:
         return deleted > 0 and deleted / file.records >= self.deleted_share
 
     def output_files(self, files: Sequence[DataFile]) -> int:
-        """How many files of the target size a rewrite of these files writes."""
+        """Returns how many files of the target size a rewrite of these files writes."""
         return -(-sum(file.size for file in files) // self.target)
 
     def _is_wrong_size(self, file: DataFile) -> bool:
         return not self.min_bytes <= file.size <= self.max_bytes
 
     def _pack(self, files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
-        """Yield groups of at most `max_group_bytes` in the order of the files; a larger file is a group by itself."""
+        """Yields groups of at most `max_group_bytes` in the order of the files; a larger file is a group by itself."""
         group: list[DataFile] = []
         size = 0
         for file in files:
@@ -107,7 +107,7 @@ class Selection:
 
     @classmethod
     def of(cls, partitions: Iterable[Sequence[DataFile]], criteria: Criteria) -> "Selection":
-        """Select files in every partition."""
+        """Selects files in every partition, and returns the counts of those that a rewrite takes."""
         found = cls()
         for files in partitions:
             groups = criteria.selected(files)

@@ -27,7 +27,7 @@ class Shortfall:
 
     @classmethod
     def of(cls, step: Step, result: JsonObject, before: Figures | None, after: Figures | None) -> "Shortfall | None":
-        """Compare a step with the result of the call and with the table before and after it. Returns None if the call
+        """Compares a step with the result of the call and with the table before and after it. Returns None if the call
         rewrote as many files as expected, or reports no number of rewritten data files."""
         rewritten = long_of(result.get("rewritten_data_files_count"))
         if rewritten is None or rewritten >= step.files:
@@ -44,7 +44,8 @@ class Shortfall:
         return self.foreign_snapshots > 0 or self.failed > 0
 
     def outcome(self, *, rewrote_some: bool) -> str:
-        """The outcome of the step if this was the last call; `rewrote_some`: whether any of them rewrote files."""
+        """Returns the outcome of the step if this was the last call; `rewrote_some`: whether any of them rewrote
+        files."""
         if not self.is_retryable:
             return DONE
         if rewrote_some:
@@ -52,7 +53,7 @@ class Shortfall:
         return CONFLICT if self.foreign_snapshots else FAILED
 
     def explanation(self, attempt: int) -> str:
-        """The explanation of the outcome, for a report; `attempt` is the number of the call."""
+        """Returns the explanation of the outcome, for a report; `attempt` is the number of the call."""
         if not self.is_retryable:
             return f"fewer files than expected: {self.expected - self.missing:,} of {self.expected:,} were rewritten"
         text = f"{self.missing:,} of {self.expected:,} files were not rewritten in attempt {attempt}"

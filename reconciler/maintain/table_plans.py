@@ -46,7 +46,7 @@ class TableRef:
 
 
 async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
-    """Yield every Iceberg table that has a pointer in this catalog, except those of the namespace `system` and those
+    """Yields every Iceberg table that has a pointer in this catalog, except those of the namespace `system` and those
     with a name that an undecided transaction changes."""
     index = (await session.state.head()).index
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
@@ -58,8 +58,8 @@ async def own_tables(session: Session) -> AsyncGenerator[TableRef, None]:
 
 
 async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]:
-    """The enabled policies that apply to a table and that `maintain` executes, by type; empty if the table does not
-    exist. Raises `InvalidPolicy`."""
+    """Returns the enabled policies that apply to a table and that `maintain` executes, by type; empty if the table does
+    not exist. Raises `InvalidPolicy`."""
     types = {*POLICY_OF.values()}
     try:
         listed = await applicable_policies(session, Securable(table.namespace, table.name), None, UNPAGED)
@@ -70,8 +70,8 @@ async def policies_of(session: Session, table: TableRef) -> Mapping[str, Policy]
 
 
 async def current_entry(session: Session, table: TableRef) -> RelationEntry | None:
-    """The table's entry in the registry; None if the name is gone, belongs to another entity, or is being changed by a
-    transaction."""
+    """Returns the table's entry in the registry; None if the name is gone, belongs to another entity, or is being
+    changed by a transaction."""
     index = (await session.state.head()).index
     entry = await relation_entry(session.state, index, table.namespace, table.name)
     return entry if entry is not None and entry.entity == table.entity and entry.transaction is None else None
@@ -87,8 +87,8 @@ class TablePlan:
     plan: Plan
 
     def limited_to(self, bytes_left: int | None) -> "TablePlan":
-        """This table with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is held
-        back if fewer than two files fit. Other steps stay."""
+        """Returns this table with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is
+        held back if fewer than two files fit. Other steps stay."""
         if bytes_left is None or self.plan.bytes <= bytes_left:
             return self
         rewrite = decide(Procedure.REWRITE_DATA_FILES, self.figures, self.policies, Now(0, bytes_left=bytes_left))
@@ -100,8 +100,8 @@ class TablePlan:
 
 
 async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
-    """Read a table, and decide about every procedure; None if the table does not exist. Raises as
-    `read_figures` does."""
+    """Reads a table, and decides about every procedure; None if the table does not exist. Raises as `read_figures`
+    does."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
@@ -121,7 +121,7 @@ async def plan_table(session: Session, table: TableRef, policies: Mapping[str, P
 async def decide_now(
     session: Session, table: TableRef, procedure: Procedure, now: Now
 ) -> tuple[Figures | None, Step | HeldBack | None]:
-    """Read a table's policies and files anew, and decide about one procedure. Returns the figures (None if the table
+    """Reads a table's policies and files anew, and decides about one procedure. Returns the figures (None if the table
     does not exist) and the decision (None if the procedure is not due). Raises as `read_figures` does."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)
@@ -135,7 +135,7 @@ async def decide_now(
 
 
 async def hold_back_if_unsafe(session: Session, entry: RelationEntry, figures: Figures, step: Step) -> Step | HeldBack:
-    """Return the step, or a `HeldBack` if it may delete files of another table (docs/design/pipeline.md#rule-11), or
+    """Returns the step, or a `HeldBack` if it may delete files of another table (docs/design/pipeline.md#rule-11), or
     copy rows of another table's files into this one."""
     reason = (
         await _prevents_deletion(session, entry, figures, step.call)
@@ -146,7 +146,7 @@ async def hold_back_if_unsafe(session: Session, entry: RelationEntry, figures: F
 
 
 async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Figures, call: Call) -> str | None:
-    """The reason why a procedure that deletes files must not be called; None if it may be."""
+    """Returns the reason why a procedure that deletes files must not be called; None if it may be."""
     where = call.arguments.get("location", figures.location)
     for location in dict.fromkeys((figures.location, str(where))):
         obstacle = await deletion_obstacle(session, entry, location)
@@ -162,7 +162,7 @@ async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Fi
 
 
 def _prevents_rewrite(entry: RelationEntry, figures: Figures) -> str | None:
-    """The reason why a procedure that rewrites files must not be called; None if it may be."""
+    """Returns the reason why a procedure that rewrites files must not be called; None if it may be."""
     locations = frozenset(entry.locations)
     if not is_inside(figures.location, locations):
         return UNKNOWN_LOCATION.format(figures.location)

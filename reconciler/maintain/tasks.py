@@ -21,15 +21,15 @@ A new task is made due this much before the store's time, so that it can be leas
 
 
 def following(entity: str, task: str) -> str:
-    """The id of the maintenance task that follows another one of a table; the first one follows the empty id. It is a
-    hash of both, so that concurrent runs get the same."""
+    """Returns the id of the maintenance task that follows another one of a table; the first one follows the empty id.
+    It is a hash of both, so that concurrent runs get the same."""
     return str(uuid.UUID(bytes=hashlib.sha256(f"maintain\n{entity}\n{task}".encode()).digest()[:16], version=5))
 
 
 async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
-    """Return the table's open maintenance task, and create it if there is none. `last` is the id of an ended task from
-    which the search starts, or empty. The hint is written before the first version, so that a task is never without
-    one. Raises `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` ended tasks follow `last`."""
+    """Returns the table's open maintenance task, and creates it if there is none. `last` is the id of an ended task
+    from which the search starts, or empty. The hint is written before the first version, so that a task is never
+    without one. Raises `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` ended tasks follow `last`."""
     task = last
     for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)
@@ -47,7 +47,7 @@ async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
 
 
 def table_of(payload: JsonObject) -> TableRef:
-    """The table in the payload of a maintenance task. Raises `TaskFailed` if the payload has none."""
+    """Returns the table in the payload of a maintenance task. Raises `TaskFailed` if the payload has none."""
     identity = table_identity(payload)
     entity, name = text_of(identity.get("table_entity_id")), text_of(identity.get("table_name"))
     if entity is None or name is None:
@@ -56,7 +56,7 @@ def table_of(payload: JsonObject) -> TableRef:
 
 
 def new_task(table: TableRef, task: str, session: Session) -> Task:
-    """The first version of a maintenance task with the id `task`, due at once."""
+    """Returns the first version of a maintenance task with the id `task`, due at once."""
     identity: JsonObject = {
         "table_entity_id": table.entity,
         "namespace_levels": [*table.namespace],

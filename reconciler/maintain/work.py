@@ -45,15 +45,15 @@ class WorkObserver(Protocol):
     """Receives the events of the work on a table."""
 
     def on_start(self, table: TableRef, step: Step) -> None:
-        """A procedure is about to be called."""
+        """Receives the step of a procedure that is about to be called."""
         ...
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
-        """A procedure has an outcome."""
+        """Receives the outcome of a procedure."""
         ...
 
     def on_held_back(self, table: TableRef, held: HeldBack) -> None:
-        """A procedure that a policy requires is not called."""
+        """Receives a procedure that a policy requires and that is not called, with the reason."""
         ...
 
 
@@ -107,8 +107,8 @@ class _TableWork:
     progress: Progress
 
     async def do(self, procedure: Procedure) -> None:
-        """Call a procedure if it is due, and save the outcome. A procedure that is not due, or for which the budget has
-        no time left, gets no outcome, unless a lease before started it."""
+        """Calls a procedure if it is due, and saves the outcome in the checkpoint. A procedure that is not due, or for
+        which the budget has no time left, gets no outcome, unless a worker under an earlier lease started it."""
         begun = self.progress.started
         started = begun if begun and begun.procedure is procedure else None
         if started is None and self.executor.budget.is_over():
@@ -135,7 +135,7 @@ class _TableWork:
         await self._end(started, outcome, explanation, _summary(after), result)
 
     async def _write_missing_receipts(self) -> str | None:
-        """Write the missing receipts of the table's commits. Returns the reason if some are still missing, otherwise
+        """Writes the missing receipts of the table's commits. Returns the reason if some are still missing, otherwise
         None. Iceberg regards a metadata file that left the metadata log as an orphan, and it may be the only evidence
         of a commit (docs/design/pipeline.md#rule-15)."""
         walk = await reconcile_one(self.execution.session(), self.table.entity)
@@ -144,7 +144,7 @@ class _TableWork:
         )
 
     async def _call(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
-        """Call the procedure of a step on a table with the counts `before`, up to `MAX_CALLS` times. Returns the
+        """Calls the procedure of a step on a table with the counts `before`, up to `MAX_CALLS` times. Returns the
         outcome, an explanation (None if all is done) and the results of the calls added up."""
         ending: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
         result: JsonObject = {}
@@ -199,7 +199,7 @@ class _TableWork:
 
 
 def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
-    """The result of all calls: counts are added up, other fields are those of the last call."""
+    """Returns the result of all calls: counts are added up, other fields are those of the last call."""
     counts = {name: long_of(value) for name, value in answer.items()}
     return {
         **answer,
@@ -208,7 +208,8 @@ def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
 
 
 def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
-    """The outcome and explanation of a procedure that a lease before started, and that is not due any more."""
+    """Returns the outcome and explanation of a procedure that a worker under an earlier lease started, and that is not
+    due any more."""
     if isinstance(decision, HeldBack):
         return HELD_BACK, f"a run that ended early had started it: {decision.reason}"
     if figures is None:

@@ -6,31 +6,31 @@ from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, 
 
 
 def equal(column: str, value: str | int | bool) -> BooleanExpression:
-    """The column equals the value."""
+    """Returns the condition that the column equals the value."""
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]
 
 
 def one_of(column: str, values: Collection[str]) -> BooleanExpression:
-    """The column equals one of the values."""
+    """Returns the condition that the column equals one of the values."""
     return In(column, [*values])  # type: ignore[call-arg, arg-type]
 
 
 def between(column: str, first: str, end: str) -> BooleanExpression:
-    """The column is `first` or greater, and less than `end`."""
+    """Returns the condition that the column is `first` or greater, and less than `end`."""
     not_less = GreaterThanOrEqual(column, first)  # type: ignore[call-arg, arg-type]
     return And(not_less, LessThan(column, end))  # type: ignore[call-arg, arg-type]
 
 
 def after(column: str, value: int) -> BooleanExpression:
-    """The column is greater than the value."""
+    """Returns the condition that the column is greater than the value."""
     return GreaterThan(column, value)  # type: ignore[call-arg, arg-type]
 
 
 def missing(column: str) -> BooleanExpression:
-    """The column is null."""
+    """Returns the condition that the column is null."""
     return IsNull(column)  # type: ignore[arg-type, call-arg]
 
 
 def both(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
-    """Both conditions hold."""
+    """Returns the condition that both conditions hold."""
     return And(one, other)

@@ -11,7 +11,7 @@ ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the server, the catalog and the pipeline's credentials to a parser."""
+    """Adds the options for the server, the catalog and the pipeline's credentials to a parser."""
     parser.add_argument("--uri", required=True, help="the catalog's server, such as http://127.0.0.1:8181")
     parser.add_argument("--catalog", help="the catalog's name for clients [default that of --warehouse]")
     parser.add_argument("--trino-catalog", help="the catalog's name in Trino, for views [default the same name]")
@@ -29,21 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
-    """Connect to the tables of `system` in the catalog of the options. Raises `SystemExit` for a bad `--property`."""
+    """Connects to the tables of `system` in the catalog of the options. Raises `SystemExit` for a bad `--property`."""
     properties = {**settings(parsed.property, "--property"), **credential(parsed)}
     catalog = parsed.catalog or parsed.warehouse
     return SystemTables.connect(parsed.uri, catalog, properties, runtime, parsed.trino_catalog, parsed.trino_owner)
 
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
-    """The properties by which the pipeline's principal logs in, read from `--credential-file`; empty without one."""
+    """Returns the properties by which the pipeline's principal logs in, read from `--credential-file`; empty without
+    one."""
     if parsed.credential_file is None:
         return {}
     return {"credential": parsed.credential_file.read_text().strip(), "scope": ALL_ROLES}
 
 
 def settings(values: list[str], option: str) -> Mapping[str, str]:
-    """Parse the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
+    """Parses the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
     found: dict[str, str] = {}
     for each in values:
         name, equals, value = each.partition("=")

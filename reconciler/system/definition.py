@@ -51,8 +51,8 @@ class SystemTable:
     watermark: str | None = watermarks.BATCH
 
     def partition_of(self, row: Row) -> int | bool | None:
-        """The partition value of a row: the number of days since 1970, whether the row is current, or None for a table
-        without partitions. Raises `TypeError` if the value of the column `day` is not an integer."""
+        """Returns the partition value of a row: the number of days since 1970, whether the row is current, or None for
+        a table without partitions. Raises `TypeError` if the value of the column `day` is not an integer."""
         if self.has_current:
             return row["current"] is True
         if self.day is None:

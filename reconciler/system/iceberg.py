@@ -50,13 +50,13 @@ _ARROW: dict[Type, pa.DataType] = {
 
 
 def arrow_schema(table: SystemTable) -> pa.Schema:
-    """The Arrow schema of a table's rows."""
+    """Returns the Arrow schema of a table's rows."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
 
 
 def schema_of(table: SystemTable) -> Schema:
-    """The Iceberg schema of a table. Columns have ids from 1 on; elements, keys and values of lists and maps have ids
-    after those of all columns."""
+    """Returns the Iceberg schema of a table. Columns have ids from 1 on; elements, keys and values of lists and maps
+    have ids after those of all columns."""
     inner = len(table.columns)
     fields: list[NestedField] = []
     for place, column in enumerate(table.columns, 1):
@@ -67,7 +67,8 @@ def schema_of(table: SystemTable) -> Schema:
 
 
 def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
-    """The Iceberg type, and how many ids it takes for elements, keys and values."""
+    """Returns the Iceberg type, and how many ids it takes for elements, keys and values. `taken` is the last id in
+    use."""
     match type_:
         case Type.STRINGS:
             return ListType(taken + 1, StringType(), element_required=True), 1
@@ -80,7 +81,7 @@ def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
 
 
 def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
-    """The partition spec of a table: by the column `current`, by day, or unpartitioned."""
+    """Returns the partition spec of a table: by the column `current`, by day, or unpartitioned."""
     if table.has_current:
         field = schema.find_field("current")
         return PartitionSpec(PartitionField(field.field_id, PARTITION_FIELD_ID_START, IdentityTransform(), "current"))
@@ -91,7 +92,7 @@ def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
 
 
 def sort_order_of(table: SystemTable, schema: Schema) -> SortOrder:
-    """The sort order of a table: the columns `order`, ascending."""
+    """Returns the sort order of a table: the columns `order`, ascending."""
     return SortOrder(
         *(SortField(schema.find_field(name).field_id, transform=IdentityTransform()) for name in table.order)
     )

@@ -55,7 +55,7 @@ class SystemTables:
         trino_catalog: str | None = None,
         trino_owner: str | None = None,
     ) -> "SystemTables":
-        """Connect to the catalog `warehouse` of the server at `uri`, with properties of PyIceberg such as
+        """Connects to the catalog `warehouse` of the server at `uri`, with properties of PyIceberg such as
         `credential`."""
         all_properties = {**properties, "uri": uri, "warehouse": warehouse}
         return cls(KeyedRestCatalog(all_properties, runtime), trino_catalog, trino_owner)
@@ -66,8 +66,8 @@ class SystemTables:
         return [self.catalog.properties["warehouse"], *([] if self.trino_catalog is None else [self.trino_catalog])]
 
     def open(self, table: SystemTable) -> "OpenTable":
-        """Load a table at the current state. It and the namespace are created if they do not exist, and missing columns
-        are added."""
+        """Loads a table at the current state. It and the namespace are created if they do not exist, and missing
+        columns are added."""
         identifier = (NAMESPACE, table.name)
         try:
             found: Table = self.catalog.load_table(identifier)
@@ -109,11 +109,11 @@ class OpenTable:
     table: Table
 
     def watermark(self, name: str) -> str | None:
-        """The value of a watermark, a property that commits set; None if there is none."""
+        """Returns the value of a watermark, a property that commits set; None if there is none."""
         return self.table.properties.get(name)
 
     def number(self, name: str) -> int:
-        """The value of a watermark that is a number; 0 if there is none."""
+        """Returns the value of a watermark that is a number; 0 if there is none."""
         return int(self.watermark(name) or 0)
 
     @property
@@ -122,23 +122,23 @@ class OpenTable:
         return [*(entry.metadata_file for entry in self.table.metadata.metadata_log), self.table.metadata_location]
 
     def target(self) -> Target:
-        """The table as executors that write data files need it, without snapshots."""
+        """Returns the table as executors that write data files need it, without snapshots."""
         return Target(self.definition, _without_history(self.table.metadata), self.table.io.properties)
 
     def rows(self, where: BooleanExpression, *columns: str) -> pa.Table:
-        """Read the rows that match a condition, with these columns."""
+        """Returns the rows that match a condition, with these columns."""
         return self.table.scan(row_filter=where, selected_fields=columns).to_arrow()
 
     def batches(self, where: BooleanExpression, *columns: str) -> Iterator[pa.RecordBatch]:
-        """Read the rows that match a condition, with these columns, a bounded number of rows at a time."""
+        """Yields the rows that match a condition, with these columns, a bounded number of rows at a time."""
         return iter(self.table.scan(row_filter=where, selected_fields=columns).to_arrow_batch_reader())
 
     def files(self, where: BooleanExpression) -> list[FileScanTask]:
-        """The data files that may have rows that match a condition, by partitions and bounds."""
+        """Returns the data files that may have rows that match a condition, by partitions and bounds."""
         return [*self.table.scan(row_filter=where).plan_files()]
 
     def read(self, files: Sequence[FileScanTask]) -> pa.Table:
-        """Read all rows of these files."""
+        """Returns all rows of these files."""
         metadata = self.table.metadata
         scan = ArrowScan(metadata, self.table.io, metadata.schema(), AlwaysTrue())
         return scan.to_table([FileScanTask(each.file, each.delete_files) for each in files])
@@ -146,8 +146,8 @@ class OpenTable:
     def commit(
         self, added: Sequence[DataFile], watermarks: Mapping[str, str], removed: Sequence[DataFile] = ()
     ) -> None:
-        """Add and remove data files and set watermarks in one commit. Raises `CommitSuperseded` if the commit was not
-        made. If the response is lost, the table is read to find out."""
+        """Adds and removes data files and sets watermarks in one commit. Raises `CommitSuperseded` if the commit was
+        not made. If the response is lost, the table is read to find out."""
         transaction = self.table.transaction()
         snapshots = transaction.update_snapshot(snapshot_properties={"written-by": "arco-pipeline"})
         with snapshots.overwrite() if removed else snapshots.merge_append() as update:
@@ -170,7 +170,7 @@ class OpenTable:
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:
-        """Set watermarks without adding files, for a batch that has rows only for other tables. Raises
+        """Sets watermarks without adding files, for a batch that has rows only for other tables. Raises
         `CommitSuperseded` if the commit was not made, or the outcome is unknown."""
         snapshot = self.table.metadata.current_snapshot_id
         requirement = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})

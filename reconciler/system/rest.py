@@ -46,7 +46,7 @@ class KeyedRestCatalog(RestCatalog):
         self._pause = pause
 
     def replace_view(self, view: View, schema: Schema, version: ViewVersion, properties: Mapping[str, str]) -> None:
-        """Commit a new version, schema and properties of a view, for which PyIceberg has no method. Raises
+        """Commits a new version, schema and properties of a view, for which PyIceberg has no method. Raises
         `NoSuchViewError`, `CommitFailedException`, and PyIceberg's other errors of REST."""
         newest = -1  # of those that this request adds
         number = 1 + max(each.version_id for each in view.versions)
@@ -69,7 +69,7 @@ class KeyedRestCatalog(RestCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commit to a table, up to `MAX_ATTEMPTS` times with one key while the outcome is unknown. Raises as
+        """Commits to a table, up to `MAX_ATTEMPTS` times with one key while the outcome is unknown. Raises as
         PyIceberg's method does; one of `UNKNOWN` only after the last attempt."""
         self._session.headers[HEADER] = idempotency_key(self._runtime)
         send: Callable[..., CommitTableResponse] = super().commit_table

@@ -28,12 +28,13 @@ def write_views(
     views: Sequence[Question] = questions.ALL,
     trino_owner: str | None = None,
 ) -> None:
-    """Create or update a view for each question.
+    """Creates or updates a view for each question.
 
     Trino resolves the tables of a view in the catalog that the SQL names: `trino_catalog` is this catalog's name in
     Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.
     `trino_owner` is the Trino user as which views that hide rows run. If it is None, new views run as the querying
-    user, and existing ones keep their owner."""
+    user, and existing ones keep their owner.
+    """
     existing = {name for *_, name in catalog.list_views(NAMESPACE)}
     for question in views:
         version = _version(question, trino_catalog or catalog.properties["warehouse"])
@@ -82,7 +83,7 @@ def _differs(view: View, question: Question, version: ViewVersion, *, compares_t
 
 
 def _columns(schema: Schema) -> Sequence[tuple[str, str]]:
-    """The names and types of columns; types are without the ids of elements, keys and values."""
+    """Returns the names and types of columns; types are without the ids of elements, keys and values."""
     return [(field.name, str(field.field_type)) for field in schema.fields]
 
 

@@ -37,7 +37,7 @@ class Side:
     prefix: str = ""
 
     def joins(self, table: str) -> str:
-        """The SQL joins that `is_visible` needs, for the rows of `table`."""
+        """Returns the SQL joins that `is_visible` needs, for the rows of `table`."""
         p = self.prefix
         return f"""\
 LEFT JOIN (
@@ -120,19 +120,19 @@ class VisibleTable:
 
 
 def _select(name: str, plain: bool) -> str:
-    """The SQL that selects a column's value. Unless it is `plain`, engines evaluate a user's condition on the column
-    only after rows are hidden, since they push no condition below an expression that is not deterministic. Otherwise
-    the error of a cast in the condition could reveal a hidden value."""
+    """Returns the SQL that selects a column's value. Unless it is `plain`, engines evaluate a user's condition on the
+    column only after rows are hidden, since they push no condition below an expression that is not deterministic.
+    Otherwise the error of a cast in the condition could reveal a hidden value."""
     return f"x.{name}" if plain else f"CASE WHEN random() >= 0 THEN x.{name} END AS {name}"
 
 
 def _unless(side: Side, *columns: str) -> Mapping[str, str]:
-    """The SQL of columns that are null in rows with a side that is not visible."""
+    """Returns the SQL of columns that are null in rows with a side that is not visible."""
     return {name: f"CASE WHEN {side.is_visible} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
 
 
 def _never(*columns: str) -> Mapping[str, str]:
-    """The SQL of columns that are null in every row, in the dialects of all engines."""
+    """Returns the SQL of columns that are null in every row, in the dialects of all engines."""
     return {name: f"CASE WHEN 1 = 0 THEN x.{name} END AS {name}" for name in columns}
 
 
@@ -181,7 +181,7 @@ VISIBLE_TABLES = (
 
 
 def _over_visible(question: Question) -> Question:
-    """A usual question over the views of this module."""
+    """Returns a usual question over the views of this module."""
     description = f"{question.description} Of what current_user may load."
     sql = question.sql.replace("{system}", "{system}" + PREFIX)
     return Question(PREFIX + question.name, description, question.columns, sql, hides_rows=True)

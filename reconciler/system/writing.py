@@ -32,7 +32,7 @@ class Target:
     properties: Mapping[str, str] = field(repr=False)
 
     def file_io(self) -> FileIO:
-        """A PyIceberg `FileIO` for the table's files, with the credentials that the catalog has vended."""
+        """Returns a PyIceberg `FileIO` for the table's files, with the credentials that the catalog has vended."""
         return load_file_io({**self.properties}, self.metadata.location)
 
 
@@ -46,7 +46,7 @@ class Writer:
         self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
 
     def add(self, table: str, row: Row) -> None:
-        """Add a row; it is ignored if the table is not a target."""
+        """Adds a row; it is ignored if the table is not a target."""
         rows = self._rows.get(table)
         if rows is None:
             return
@@ -55,7 +55,7 @@ class Writer:
             self._flush(table)
 
     def finish(self) -> Mapping[str, Sequence[DataFile]]:
-        """Write the rows that are left, and return the files by table."""
+        """Writes the rows that are left, and returns the files by table."""
         for name in self._targets:
             self._flush(name)
         return {name: files for name, files in self.files.items() if files}
@@ -67,7 +67,7 @@ class Writer:
 
 
 def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile]:
-    """Write rows to one data file for each of their partitions. `write` is a new UUID for the files' names."""
+    """Writes rows to one data file for each of their partitions. `write` is a new UUID for the files' names."""
     parts: dict[int | bool | None, list[Row]] = {}
     for row in rows:
         parts.setdefault(target.table.partition_of(row), []).append(row)
@@ -75,7 +75,7 @@ def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile
 
 
 def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], write: str) -> list[DataFile]:
-    """Write the rows of each partition value to one data file. `write` is a new UUID for the files' names."""
+    """Writes the rows of each partition value to one data file. `write` is a new UUID for the files' names."""
     metadata = target.metadata
     tasks = (
         WriteTask(
@@ -91,7 +91,7 @@ def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], wri
 
 
 def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
-    """The rows as an Arrow table, sorted by the table's order."""
+    """Returns the rows as an Arrow table, sorted by the table's order."""
     schema = arrow_schema(table)
     arrays = []
     for column in table.columns:
