@@ -111,8 +111,8 @@ class SharedFiles:
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Reads which files these tables refer to. A table with a missing file is read again, up to `MAX_ROUNDS` times,
-        until its pointer stays unchanged during a reading.
+        """Reads which files these tables refer to. A table with a missing file is read again if its pointer has changed
+        since, up to `MAX_ROUNDS` times.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, unless the settings
         trust locations; `TaskFailed` for a table without a pointer; and `StoreUnavailable` if a table changes during

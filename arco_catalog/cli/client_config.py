@@ -59,8 +59,8 @@ class Login:
 
     @classmethod
     def of(cls, auth: Sequence[str]) -> "Login | None":
-        """Returns the login for the authentication of a server: `internal`, else `oidc`. None for others,
-        which need no setting of the client."""
+        """Returns the login for the methods of authentication of a server: that of `internal` if it is among them, else
+        that of `oidc`; None for others, which need no setting of the client."""
         if INTERNAL in auth:
             return cls("credential", "CLIENT_ID:CLIENT_SECRET", exchanged=True)
         return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None
@@ -101,7 +101,8 @@ def client_config(
 
 
 def spark_runtime(spark: str) -> str:
-    """Maven coordinates of Iceberg for a Spark, given by its two numbers. Raises `KeyError` if it is not supported."""
+    """Returns the Maven coordinates of Iceberg for a version of Spark, such as `4.1`. Raises `KeyError` if it is not
+    supported."""
     return f"org.apache.iceberg:iceberg-spark-runtime-{spark}_{SCALA_OF_SPARK[spark]}:{ICEBERG}"
 
 

@@ -51,8 +51,8 @@ def format_time(ms: JsonValue) -> str:
 
 
 def format_duration(ms: JsonValue) -> str:
-    """Formats a duration in days, hours, minutes, seconds or milliseconds: the largest unit of which it has two. A
-    value that is not a number is a dash."""
+    """Formats a duration in whole days, hours, minutes, seconds or milliseconds: in the largest of these units of which
+    it has at least two. A value that is not a number is a dash."""
     if not isinstance(ms, int):
         return "-"
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):

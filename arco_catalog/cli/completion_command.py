@@ -17,7 +17,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the shell."""
+    """Declares the argument for the shell."""
     parser.add_argument("shell", choices=SHELLS, help="which shell's script")
 
 

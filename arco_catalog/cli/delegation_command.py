@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves until a signal stops it."""
+    """Serves until a signal stops it, and returns the exit code."""
     from arco_catalog.cli import delegation_service
 
     return delegation_service.run(delegation_service.DelegationOptions.of(parsed))

@@ -12,7 +12,7 @@ HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Displays what was found. Returns 1 if a check failed."""
+    """Runs all checks, and displays their results. Returns 1 if a check failed, else 0."""
 
     async def work() -> list[Check]:
         async with report_slow_store(options.store):

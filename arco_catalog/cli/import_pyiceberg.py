@@ -36,8 +36,9 @@ class PyIcebergSource:
         self._own = threading.local()
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields all tables, and views. One that can't be loaded has a problem instead of a location, and so has a
-        namespace that can't be listed, as the table `*`. Raises `CliError` if the catalog can't be read at all."""
+        """Yields all tables, and views. A view, and a table that can't be loaded, has a problem instead of a location,
+        and so has a namespace that can't be listed, as the table `*`. Raises `CliError` if the catalog can't be read at
+        all."""
         try:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()

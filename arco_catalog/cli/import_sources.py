@@ -1,4 +1,4 @@
-"""Where `arco import` finds tables: lists of metadata files, and folders as Hadoop's catalog lays them out."""
+"""Finds the tables for `arco import` in lists of metadata files, and in folders as Hadoop's catalog lays them out."""
 
 import re
 from collections import defaultdict
@@ -21,14 +21,14 @@ _METADATA = re.compile(r".+\.metadata\.json(?:\.gz)?")
 
 
 class Source(Protocol):
-    """Where an import finds tables."""
+    """A source in which an import finds tables."""
 
     def tables(self) -> AsyncIterator[SourceTable]:
-        """All tables of the source. Raises `CliError` if the source can't be read at all."""
+        """Yields all tables of the source. Raises `CliError` if the source can't be read at all."""
         ...
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """The properties for a namespace that the import creates."""
+        """Returns the properties for a namespace that the import creates; none if the source has none."""
         ...
 
 
@@ -67,7 +67,8 @@ def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
 
 @dataclass(slots=True)
 class _Folder:
-    """The files of a table's metadata folder that tell which metadata file is current."""
+    """The files in a table's metadata folder that show which metadata file is current: whether there is a hint, the
+    file of each version, and the number of metadata files with other names."""
 
     hinted: bool = False
     versions: dict[int, str] = field(default_factory=dict)
@@ -75,7 +76,8 @@ class _Folder:
 
 
 class FolderSource:
-    """A warehouse of Hadoop's catalog: a folder a namespace, in it a folder a table, in that `metadata/`."""
+    """A warehouse of Hadoop's catalog: each namespace is a folder, each table a folder in it that has a folder
+    `metadata/`."""
 
     def __init__(self, url: str, store: ObjectStore) -> None:
         self._url = url
@@ -93,7 +95,7 @@ class FolderSource:
         return {}
 
     async def _folders(self) -> Mapping[str, _Folder]:
-        """Folders that have a `metadata/`, by their path below the root."""
+        """Returns the folders that have a `metadata/` with metadata files, by their path below the root."""
         folders: dict[str, _Folder] = defaultdict(_Folder)
         after: Cursor | None = None
         async with report_slow_store(self._url):
@@ -118,8 +120,9 @@ class FolderSource:
         return SourceTable(tuple(namespace), name, self._root.below(f"{key}{folder.versions[version]}").uri)
 
     async def _current_version(self, path: str, folder: _Folder) -> int:
-        """The number of the current metadata file, as HadoopCatalog finds it: version-hint.text names a version, which
-        may be outdated, so later versions that follow it without a gap are taken. Without a usable hint, the newest."""
+        """Returns the number of the current metadata file, as HadoopCatalog finds it: version-hint.text names a
+        version, which may be outdated, so the last of the versions that follow it without a gap is taken. Without a
+        usable hint it is the newest."""
         newest = max(folder.versions)
         if not folder.hinted:
             return newest
@@ -134,7 +137,7 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Adds a file to its table's folder, if it lies in a `metadata/`."""
+    """Adds a file to its table's folder, if it is a hint or a metadata file in a folder `metadata/`."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

@@ -1,4 +1,4 @@
-"""`arco import`: registers the tables of another catalog, and reports what became of each."""
+"""`arco import`: registers the tables of another catalog, and reports the outcome of each."""
 
 import sys
 from collections import Counter

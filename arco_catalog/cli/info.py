@@ -1,4 +1,4 @@
-"""`arco info`: prints a table or view as text."""
+"""`arco info`: displays the schema, snapshots, size and health of a table or view."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time

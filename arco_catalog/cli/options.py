@@ -127,6 +127,6 @@ def instant(text: str) -> int:
 
 
 def same_named(parsed: argparse.Namespace, options: type) -> dict[str, Any]:
-    """The parsed values of the options that have a field of the same name in a dataclass."""
+    """Returns the parsed values of the options that have a field of the same name in a dataclass."""
     names = {field.name for field in fields(options)}
     return {name: value for name, value in vars(parsed).items() if name in names}

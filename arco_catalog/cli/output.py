@@ -1,5 +1,5 @@
-"""Tables and facts as commands print them: with colours where people look at a terminal and rich is installed, else as
-plain text. What a terminal would act on is escaped."""
+"""Formats tables and facts as commands print them: with colours if the output is a terminal and rich is installed, else
+as plain text. Control characters, on which a terminal would act, are escaped."""
 
 import sys
 from collections.abc import Sequence
@@ -39,16 +39,16 @@ STYLES = {
     "already registered": "dim",
     "failed": "bold red",
 }
-"""Colours of cells that say what something is, or how it is."""
+"""The colours of cells, by their texts: types of objects, results of checks and outcomes of an import."""
 
 
 def table(
     headings: Sequence[str], lines: Sequence[Sequence[str]], *, wide: bool | None = None, wide_only: Sequence[str] = ()
 ) -> str:
-    """Lines under headings. On a terminal that is too narrow, columns `wide_only` are left out, one after the other,
-    and other cells are folded between words. Where that is not enough, each cell has a line. Times, ids and names stay
-    on one line each, so that they can be copied. `wide` prints all columns, each as wide as it needs to be; None where
-    the command has no such option."""
+    """Formats lines under headings. On a terminal that is too narrow, columns `wide_only` are left out, one after the
+    other, and other cells are folded between words. If that is not enough, each cell has a line of its own. Times, ids
+    and names stay on one line each, so that they can be copied. `wide` prints all columns, each as wide as its longest
+    cell; it is None for a command without such an option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
@@ -66,18 +66,18 @@ def table(
 
 
 def _longest(headings: Sequence[str], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> list[int]:
-    """The length of the longest cell of each of these columns."""
+    """Returns the length of the longest cell of each of these columns."""
     return [max(len(line[number]) for line in (headings, *cells)) for number in shown]
 
 
 def _total(widths: Sequence[int]) -> int:
-    """How many characters a line of columns of these widths takes."""
+    """Returns how many characters a line of columns of these widths takes."""
     return sum(widths) + GAP * (len(widths) - 1)
 
 
 def _fitted(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Widths of the columns with which a line fits into `width`, the widest narrowed first; None if no word would stay
-    whole."""
+    """Returns the widths of the columns with which a line fits into `width`: the widest column is narrowed first, down
+    to its longest word. Returns None if the line does not fit without breaking a word."""
     widths = _longest(headings, cells, range(len(headings)))
     least = [
         widths[number]
@@ -96,14 +96,15 @@ def _fitted(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int)
 
 
 def _records(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """A line for each cell that has text, and an empty line between records."""
+    """Formats records with a line for each cell that has text, and an empty line between records."""
     records = [[fact for fact in zip(headings, line, strict=True) if fact[1]] for line in cells]
     label_width = max(map(len, headings), default=0)
     return "\n\n".join(facts([(label.ljust(label_width), cell) for label, cell in record]) for record in records)
 
 
 def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    """A table with columns of these widths, and with colours where rich is installed."""
+    """Formats a table with columns of these widths, and with colours. If rich is not installed, there are no colours,
+    and cells that do not fit get a line each."""
     console = _terminal()
     if console is None:
         fits = list(widths) == _longest(headings, cells, range(len(widths)))
@@ -123,7 +124,7 @@ def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequ
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """A fact a line: what it is, and how it is."""
+    """Formats facts, pairs of a label and a value, one on a line. Values are escaped."""
     width = max((len(label) for label, _ in rows), default=0)
     lines = [(label.ljust(width), escaped(value)) for label, value in rows]
     console = _terminal()
@@ -138,7 +139,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _terminal() -> "Console | None":
-    """Where colours go; None if the output is no terminal, or rich is not installed."""
+    """Returns the console for coloured output; None if the output is no terminal, or rich is not installed."""
     if not sys.stdout.isatty():
         return None
     try:

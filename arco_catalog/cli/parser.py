@@ -38,8 +38,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{hint}\n`{self.prog} --help` describes it\n")
 
     def take_rest(self, parsed: argparse.Namespace, words: list[str]) -> bool:
-        """Gives words behind an option to the argument that may take them; argparse takes an optional argument only
-        directly behind the argument before it. Returns whether it could."""
+        """Sets the optional argument that may take words behind an option, since argparse takes such an argument only
+        directly behind the argument before it. Returns whether there is one; false if a word is an option."""
         if any(word.startswith("-") for word in words):
             return False
         for action in self.declared:
@@ -58,8 +58,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parses the command line. Exits with 2 where something in it means nothing, with the message of the command's own
-    parser, which knows its options."""
+    """Parses the command line. Exits with 2 for a word that no option or argument takes, with the message of the
+    command's own parser, which knows its options."""
     parsed, unknown = parser.parse_known_args(arguments)
     own: Parser = getattr(parsed, "parser", parser)
     if unknown and not own.take_rest(parsed, unknown):

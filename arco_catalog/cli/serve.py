@@ -158,7 +158,7 @@ def run(options: ServeOptions) -> int:
 
 
 def run_server(options: LogOptions, serving: Coroutine[object, object, None]) -> int:
-    """Runs a server with its log and event loop. Returns the exit code."""
+    """Runs a server with its log and event loop until it ends. Returns 0."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -260,7 +260,7 @@ def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
 
 
 def server_config(app: Asgi, graceful_s: int) -> uvicorn.Config:
-    """uvicorn's settings. Requests under way have so many seconds to end when the server stops."""
+    """Returns uvicorn's settings. Requests under way have `graceful_s` seconds to end when the server stops."""
     return uvicorn.Config(
         app,
         http="httptools",
@@ -426,7 +426,7 @@ async def _open(options: ServeOptions) -> Catalog:
 async def open_served(
     settings: Settings, store: str, allowed: Sequence[str], environment: Mapping[str, str]
 ) -> Catalog:
-    """The catalog in a server's store. Raises `CliError` if it can't be opened."""
+    """Returns the catalog in a server's store, opened. Raises `CliError` if it can't be opened."""
     try:
         async with report_slow_store(store):
             url, locations = canonical_urls(store, allowed, environment)

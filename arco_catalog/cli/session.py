@@ -162,8 +162,8 @@ async def _build(
 ) -> Catalog:
     """Builds the catalog over a store that was not probed. Raises `NotThere` if HEAD can't be read.
 
-    If the store denies that read, the catalog is built without the locations that HEAD records: the credentials may
-    still be allowed to read the state of a realm.
+    If the store denies that read, or read errors are tolerated, the catalog is built without the locations that HEAD
+    records: the credentials may still be allowed to read the state of a realm.
     """
     try:
         return await build_with_recorded(settings, store, url, allowed, runtime, opener)

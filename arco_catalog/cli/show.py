@@ -48,7 +48,7 @@ def as_text_then(shown: JsonObject) -> str:
 
 
 def _meant(shown: JsonObject) -> list[tuple[str, str]]:
-    """What the name means, and its metadata file."""
+    """Returns the facts about the object that has a name, and its metadata file."""
     return [
         *_named(shown),
         ("metadata", format_text(shown.get("metadata_location"))),
@@ -58,7 +58,7 @@ def _meant(shown: JsonObject) -> list[tuple[str, str]]:
 
 
 def as_text(shown: JsonObject) -> str:
-    """A fact a line, then the open markers in columns."""
+    """Formats the records of an object, one fact on a line; for a table or view the open markers follow in columns."""
     if shown.get("type") == "generic-table":
         return facts([*_named(shown), *_described(mapping(shown, "table"))])
     if shown.get("type") == "semantic-model":

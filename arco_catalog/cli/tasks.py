@@ -1,4 +1,4 @@
-"""`arco tasks`: lists tasks, shows one and follows it, does what is due, and submits a failed one again."""
+"""`arco tasks`: lists tasks, shows one and follows it, executes those that are due, and submits a failed one again."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def run_list(
     options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
 ) -> int:
     """Displays all tasks, or those in one status or with one correlation id, or the purges that failed half-way, those
-    first that are due first. Raises `CliError`."""
+    first that are due first. Returns 0. Raises `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
         task = listed.task
@@ -162,7 +162,7 @@ def to_json(listed: ListedTask) -> JsonObject:
 
 
 def about(listed: ListedTask) -> str:
-    """Returns the name of the table that a task is about."""
+    """Returns the dotted name of the table that a task is about."""
     identity = table_identity(listed.task.payload)
     return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
 

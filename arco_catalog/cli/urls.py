@@ -1,4 +1,4 @@
-"""The URLs of stores and of allowed locations on the command line."""
+"""Parses the URLs of stores and of allowed locations on the command line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,12 +8,12 @@ from arco_catalog.state.locations import Location
 from storage_backends.open import canonical_url
 
 WITHOUT_BUCKETS = ("file", "memory")
-"""Schemes of locations that name no bucket."""
+"""Schemes of locations without a bucket."""
 
 
 def canonical_urls(store: str, allowed: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The URLs of a store and of allowed locations, by which engines know them. Raises `ValueError` for a store that is
-    no URL, and `CliError` for an allowed location that is none."""
+    """Returns the URLs of a store and of allowed locations, by which engines know them. Raises `ValueError` for a store
+    that is no URL, and `CliError` for an allowed location that is none."""
     return canonical_url(store, environment), [_allowed_url(each, environment) for each in allowed]
 
 
