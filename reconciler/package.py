@@ -79,7 +79,7 @@ def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
 
 
 def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yields the name and extras of each requirement of a library, and of these extras of it."""
+    """Yields the name and the extras of each requirement that a library has by itself or by its `extras`."""
     for line in library.requires or ():
         requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))

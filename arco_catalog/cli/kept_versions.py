@@ -1,4 +1,5 @@
-"""Whether a bucket of S3 keeps versions of what is deleted, as by a purge (docs/design/purge.md#kept-versions)."""
+"""Checks whether a bucket of S3 keeps versions of deleted objects, such as those that a purge deletes
+(docs/design/purge.md#kept-versions)."""
 
 from arco_catalog.cli.checks import Check, Status
 from arco_catalog.cli.command import CatalogOptions

@@ -1,15 +1,15 @@
 """The walk of one entity: writes the missing committed receipt of every metadata file that became current.
 
 It goes from the pointer back along the pending receipts (each has the base's location and time), which no trimmed log
-can cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
-pending one, so every writer writes the same bytes at the same path: the walk may be killed anywhere, run twice at
-once, and beside live writers (docs/design/reconciliation.md#reconciler).
+can cut, and along metadata logs where a receipt is missing; it lists no folders. A committed receipt is a pure function
+of the pending one, so every writer writes the same bytes at the same path: the walk may be killed anywhere, run twice
+at once, and beside live writers (docs/design/reconciliation.md#reconciler).
 
-A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves
-is a *span*, from which a later turn, of this run or another, goes on. A span that was cut comes before what is new, so
-that an entity has one such span at most; one that failed, because a record can't be read, comes after it, so that it
-stands in the way of nothing. Where the log of a later metadata file names the file before the damaged one, the walk
-goes on there, and what failed is a span of one file.
+A walk takes turns. One turn walks a limited number of files, and ends early when there is no more time; the files that
+it leaves are a *span*, from which a later turn, of this run or another, continues. A span that was cut is walked before
+new files, so that an entity has at most one such span. A span that failed, because a record can't be read, is walked
+after them, so that it delays no other file. Where the log of a later metadata file names the file before the damaged
+one, the walk continues there, and the failed span has only the damaged file.
 """
 
 import logging
@@ -62,10 +62,10 @@ async def walk(
     max_files: int = MAX_FILES,
     should_stop: ShouldStop = never,
 ) -> WalkResult:
-    """Walks one turn of an entity: first the spans that earlier turns left in the checkpoint `known`, then the files
-    from the pointer back to the first of the earlier turns, to the entity's creation, or to the file that it was
-    registered from. `should_stop` is called before each file except the first. With `dry` it writes nothing, and the
-    checkpoint must not be stored.
+    """Walks one turn of an entity: first the spans that earlier turns cut, from the checkpoint `known`, then the files
+    from the pointer back to the newest file of the earlier turns, to the entity's creation, or to the file that it was
+    registered from, then the spans that failed. `should_stop` is called before each file except the first. With `dry`
+    it writes nothing, and the checkpoint must not be stored.
 
     Raises nothing: errors are counted for the entity. A walk is incomplete after an undecided intent, or a record that
     can't be read.
@@ -128,7 +128,8 @@ class _Turn:
         self.cut = False
 
     async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
-        """Walks the spans that are left, then the new files. Returns the checkpoint after that."""
+        """Walks the spans that were cut, then the new files, then the spans that failed. Returns the checkpoint after
+        that."""
         before = () if known is None else known.left
         failed = [span for span in before if span.failed]
         left: list[Span] = []

@@ -33,7 +33,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag of the table. `max_age_ms` and `min_to_keep` are its own retention, None where it has none."""
+    """A branch or tag of the table. `max_age_ms` and `min_to_keep` are its own retention, None if it has none."""
 
     name: str
     snapshot: int

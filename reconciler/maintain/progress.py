@@ -28,7 +28,7 @@ class StartedProcedure:
 
     @classmethod
     def of(cls, step: Step, before: JsonObject, at_ms: int) -> "StartedProcedure":
-        """Returns a step that starts at `at_ms` on a table with the figures `before`."""
+        """Returns the record of a step that starts at `at_ms` on a table with the figures `before`."""
         return cls(
             step.call.procedure,
             {

@@ -44,7 +44,7 @@ class Shortfall:
         return self.foreign_snapshots > 0 or self.failed > 0
 
     def outcome(self, *, rewrote_some: bool) -> str:
-        """Returns the outcome of the step if this was the last call; `rewrote_some`: whether any of them rewrote
+        """Returns the outcome of the step if this was the last call; `rewrote_some` is whether any of its calls rewrote
         files."""
         if not self.is_retryable:
             return DONE

@@ -79,7 +79,7 @@ async def current_entry(session: Session, table: TableRef) -> RelationEntry | No
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A table with figures, policies and what is to be done."""
+    """A table with its figures, its policies and the plan of its maintenance."""
 
     table: TableRef
     figures: Figures

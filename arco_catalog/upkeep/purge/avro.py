@@ -41,7 +41,7 @@ MAX_FILE_RECORDS = 2_000_000
 and each purge reads what other tables have."""
 SLICE_RECORDS: Final = 4_096
 SLICE_BYTES: Final = 1 << 20
-"""How many records, and bytes of records, are decoded at a time."""
+"""The number of records, and of bytes of records, that are decoded at a time."""
 
 ReadRange = Callable[[int, int], Awaitable[bytes]]
 """Reads bytes of a file, from a position and at most so many: fewer at the end of the file, none behind it."""
@@ -87,7 +87,7 @@ class _Buffer:
         return len(self._bytes) - self._place
 
     def add(self, data: bytes) -> None:
-        """Appends what was read next."""
+        """Appends the bytes that were read next."""
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:

@@ -61,7 +61,7 @@ class AntiJoin(Protocol):
 
 class PurgeExecutor:
     """Purges dropped tables in this process, or by `delegate` if the purge may be handed over, or by an `anti_join`,
-    which no other table can block. A purge stays with the way of deleting that began it."""
+    which no other table can block. A purge that the anti-join began is continued by the anti-join alone."""
 
     def __init__(self, delegate: Delegate | None = None, anti_join: AntiJoin | None = None) -> None:
         self._delegate = delegate
