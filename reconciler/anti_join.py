@@ -146,7 +146,7 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """Returns the shared files among `keys` (normal forms), each with the names of the tables that refer to it."""
+        """Returns the shared files among `keys` (normal forms), with the names of the tables that refer to them."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
@@ -263,8 +263,8 @@ def _require_readable(facts: Iterable[Fact]) -> None:
 
 
 def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
-    """Yields the facts of some rows that the driver needs: those that are not about a file to delete, each once; one
-    `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
+    """Iterates over the facts of some rows that the driver needs: those that are not about a file to delete, each once;
+    one `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
     outside, shares, facts = 0, False, set[Fact]()
     for _, fact in rows:
         if isinstance(fact, OutsideFiles):
@@ -280,8 +280,8 @@ def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
 
 
 def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
-    """Yields the shared files of these rows that are in `keys`, each paired with the name of every table that refers to
-    it."""
+    """Returns the shared files of these rows that are in `keys`, each paired with the name of every table that refers
+    to it."""
     return iter({(key, fact.name) for key, fact in rows if isinstance(fact, SharedFile) and key in keys})
 
 

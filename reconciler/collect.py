@@ -158,8 +158,8 @@ _CACHE = _RunCache()
 
 
 def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
-    """Runs batches on an executor with one opened catalog, and yields the result of each. Raises `StoreError` if the
-    store does not respond."""
+    """Runs batches on an executor with one opened catalog, and returns their results in order. Raises `StoreError` if
+    the store does not respond."""
     return iter(asyncio.run(_run_batches(job, [*batches])))
 
 
@@ -239,8 +239,8 @@ async def collect_on_spark(
 
 @asynccontextmanager
 async def _inventory(environment: Mapping[str, str], runtime: Runtime, *, delete: bool) -> AsyncIterator[Inventory]:
-    """Opens the store of the deployment, and yields its catalogs and registries; closes the store on exit. With
-    `delete`, a write checks first that the store honours preconditions."""
+    """Opens the catalogs and registries of the deployment, and closes its store on exit. With `delete`, a write checks
+    first that the store honours preconditions."""
     if delete:
         async with opened(environment, runtime) as inventory:
             yield inventory

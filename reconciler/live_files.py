@@ -42,7 +42,7 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
-    """Yields the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
+    """Iterates over the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
     `manifests_in` does."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
@@ -50,7 +50,7 @@ async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObje
 
 
 async def live_entries(session: Session, manifest: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
-    """Yields the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
+    """Iterates over the entries of a manifest with live files, with `fields`, which must include `status`. Raises as
     `manifests_in` does."""
     async with aclosing(_records(session, manifest, fields)) as entries:
         async for entry in entries:

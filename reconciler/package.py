@@ -58,7 +58,7 @@ def version() -> str:
 
 
 def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
-    """Yields the installed libraries that a distribution and the extras require, directly or not, each once. The
+    """Iterates over the installed libraries that a distribution and the extras require, directly or not, each once. The
     distribution itself, `OF_THE_CLUSTER` and libraries that are not installed are left out."""
     visited: set[tuple[str, frozenset[str]]] = set()
     yielded: set[str] = set()
@@ -79,7 +79,7 @@ def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
 
 
 def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yields the name and the extras of each requirement that a library has by itself or by its `extras`."""
+    """Iterates over the name and the extras of each requirement that a library has by itself or by its `extras`."""
     for line in library.requires or ():
         requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))

@@ -161,9 +161,9 @@ def part_of(key: str) -> int:
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Yields a row for each file and each manifest that other tables refer to; the files in manifests are left to
-    `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which was
-    read before, the only row has that fact."""
+    """Iterates over a row for each file and each manifest that other tables refer to; the files in manifests are left
+    to `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which
+    was read before, the only row has that fact."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -189,8 +189,8 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Yields rows for the files and manifests that a state of a table and all states before it refer to. A file that
-    cannot be read is a `DamagedFile` row, and does not end the reading."""
+    """Iterates over rows for the files and manifests that a state of a table and all states before it refer to. A file
+    that cannot be read is a `DamagedFile` row, and does not end the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
@@ -220,8 +220,8 @@ async def _rows_of(
 
 
 def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
-    """Yields a row for each file in these manifests, and for each manifest itself, for every table that refers to the
-    manifest. Manifests are grouped by location, so that each is read once."""
+    """Iterates over a row for each file in these manifests, and for each manifest itself, for every table that refers
+    to the manifest. Manifests are grouped by location, so that each is read once."""
 
     async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -245,8 +245,8 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
 
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
-    """Yields a row for each file in these manifests of the purged table that lies at the locations, and rows for the
-    driver: how many files lie outside, which manifests are missing, and which cannot be read."""
+    """Iterates over a row for each file in these manifests of the purged table that lies at the locations, and rows for
+    the driver: how many files lie outside, which manifests are missing, and which cannot be read."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -271,7 +271,7 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResult]:
     """Deletes those of these files that only the purged table refers to, for as long as the driver's lease holds
-    (docs/design/purge.md#rule-21), and yields the counts once. Raises `LeaseLost` and `StoreError`."""
+    (docs/design/purge.md#rule-21), and returns the counts, as the one item. Raises `LeaseLost` and `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[DeletionResult, None]:
         lease = FollowedLease(catalog, job.task, job.lease)
@@ -334,8 +334,9 @@ async def _files_in(
 def _run_with_catalog(
     config: CatalogConfig, items: Iterable[A], make: Callable[[Catalog, Iterator[A]], AsyncGenerator[B, None]]
 ) -> Iterator[B]:
-    """Yields the results of an asynchronous generator over items, which gets a catalog opened in this process. Spark
-    takes a synchronous iterator: `AT_ONCE` results at a time are computed. Without items, no catalog is opened."""
+    """Iterates over the results of an asynchronous generator over items, which gets a catalog opened in this process.
+    Spark takes a synchronous iterator: `AT_ONCE` results at a time are computed. Without items, no catalog is
+    opened."""
     rest = iter(items)
     first = [*islice(rest, 1)]
     if not first:

@@ -24,7 +24,7 @@ class Source(Protocol):
     """A source in which an import finds tables."""
 
     def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields all tables of the source. Raises `CliError` if the source can't be read at all."""
+        """Reads all tables of the source, one after the other. Raises `CliError` if the source can't be read at all."""
         ...
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
 @dataclass(slots=True)
 class _Folder:
     """The files in a table's metadata folder that show which metadata file is current: whether there is a hint, the
-    file of each version, and the number of metadata files with other names."""
+    files by their versions, and the number of metadata files with other names."""
 
     hinted: bool = False
     versions: dict[int, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Folder:
 
 
 class FolderSource:
-    """A warehouse of Hadoop's catalog: each namespace is a folder, each table a folder in it that has a folder
+    """A warehouse of Hadoop's catalog: a namespace is a folder, and a table is a folder in it that has a
     `metadata/`."""
 
     def __init__(self, url: str, store: ObjectStore) -> None:
@@ -137,7 +137,7 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Adds a file to its table's folder, if it is a hint or a metadata file in a folder `metadata/`."""
+    """Adds a file to its table's folder, if it is a hint or a metadata file in a `metadata/`."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

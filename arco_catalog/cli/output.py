@@ -104,7 +104,7 @@ def _records(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
 
 def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
     """Formats a table with columns of these widths, and with colours. If rich is not installed, there are no colours,
-    and cells that do not fit get a line each."""
+    and if a cell does not fit, all cells have lines of their own."""
     console = _terminal()
     if console is None:
         fits = list(widths) == _longest(headings, cells, range(len(widths)))

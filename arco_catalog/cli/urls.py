@@ -1,4 +1,4 @@
-"""Parses the URLs of stores and of allowed locations on the command line."""
+"""Checks the URLs of stores and of allowed locations on the command line, and makes them canonical."""
 
 from collections.abc import Mapping, Sequence
 

@@ -77,8 +77,8 @@ class Workplace:
 
 async def run_job(body: str, workplace: Workplace) -> None:
     """Runs the job of one message. Raises `MalformedJson` for a message that is no JSON, `BadRequest` for an invalid
-    message or job type, `RetryLater` if the job must be run again, `Unfinished` if the time ended before the job, and
-    `StoreError`."""
+    message or job type, `RetryLater` if the job must be run again, `Unfinished` if the time is over before the job is,
+    and `StoreError`."""
     if workplace.should_stop():
         raise RetryLater("no time is left to start the job")
     document = loads(body.encode())
@@ -135,7 +135,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
     """Executes one task, in the catalog that has it, or the tasks that are due in each catalog. Raises `Unfinished` if
-    the time ended before."""
+    no time is left for some of them."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(

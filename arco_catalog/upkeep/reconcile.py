@@ -104,7 +104,7 @@ def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[Li
 
 async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
     """Lists all pointers. Returns those to walk, in the order of their turns, and the counts of all. Damaged
-    checkpoints and decisions are counted as unreadable."""
+    checkpoints and decisions count as failures."""
     total, due = ReconcileStats(), list[ListedPointer]()
     unreadable = [*checkpoints.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:

@@ -50,8 +50,8 @@ def locations_of(dataset: DatasetRef) -> Sequence[str]:
 
 
 def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields the namespace and name of each table that a dataset may be by name. The part of a name before the first
-    dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
+    """Iterates over the namespace and name of each table that a dataset may be by name. The part of a name before the
+    first dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
         scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")

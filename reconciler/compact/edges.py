@@ -83,10 +83,10 @@ def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """Yields the edges of an event: one for each pair of an input and an output of which one is a table of the catalog,
-    and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event has only
-    edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no edges: Spark sends one
-    after the FAIL event of a statement. Events of other states have none, either."""
+    """Iterates over the edges of an event: one for each pair of an input and an output of which one is a table of the
+    catalog, and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event
+    has only edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no edges: Spark
+    sends one after the FAIL event of a statement. Events of other states have none, either."""
     if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)

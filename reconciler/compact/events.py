@@ -25,8 +25,8 @@ NOT_IN_DETAILS = frozenset(
 
 
 def event_rows(commit: JsonObject) -> Iterator[Row]:
-    """Yields the rows of a registry commit's document. The catalog's internal operations are left out, and so are those
-    on tables and views of `system`, except grants. Raises `InternalError` if a required field is missing."""
+    """Iterates over the rows of a registry commit's document. The catalog's internal operations are left out, and so
+    are those on tables and views of `system`, except grants. Raises `InternalError` if a required field is missing."""
     made: Row = {
         "commit_id": text(commit, "id"),
         "sequence": required_long(commit, "sequence"),

@@ -53,13 +53,13 @@ class Join:
     catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
-        """Yields the edges of a batch of events that `lineage` does not have."""
+        """Iterates over the edges of a batch of events that `lineage` does not have."""
         here = run_events(self.events.rows(equal("batch", batch), *EVENT_COLUMNS).to_pylist())
         yield from self._edges(here, batch)
 
     def servo_edges(self, since: int) -> Iterator[Row]:
-        """Yields an edge for each commit by a Servo task in the batches after number `since`, unless `lineage` has
-        it."""
+        """Iterates over an edge for each commit by a Servo task in the batches after number `since`, unless `lineage`
+        has it."""
         where = both(equal("source_kind", "Servo"), after("batch", since))
         for rows in self.commits.batches(where, *_COMMIT_COLUMNS):
             made = [commit for commit in _made(rows.to_pylist()) if commit.is_servo]
@@ -105,8 +105,8 @@ class Join:
         return changed, first_ms, last_ms
 
     def _edges(self, here: Sequence[RunEvent], batch: int | None = None) -> Iterator[Row]:
-        """Yields the edges of events that `lineage` does not have. With the number of the events' batch, events of
-        later batches do not count for the histories of runs."""
+        """Iterates over the edges of events that `lineage` does not have. With the number of the events' batch, events
+        of later batches do not count for the histories of runs."""
         writing = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
         if not writing:
             return
@@ -157,7 +157,7 @@ class Join:
 
 
 def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collection[str]) -> Iterator[KnownTable]:
-    """Yields the tables that these datasets may be: those at their locations, and those with their names."""
+    """Iterates over the tables that these datasets may be: those at their locations, and those with their names."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)

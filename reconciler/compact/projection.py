@@ -38,8 +38,8 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """Yields the rows of a version, each with the name of the table. `document` is the version's metadata, or why there
-    is none."""
+    """Iterates over the rows of a version, each with the name of the table. `document` is the version's metadata, or
+    why there is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
     else:
@@ -193,8 +193,8 @@ def _current_schema(version: Version, document: JsonObject) -> JsonObject:
 
 
 def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Yields every field of a struct and of the structs nested in it, each with the full name, of which the parts are
-    joined by dots."""
+    """Iterates over every field of a struct and of the structs nested in it, each with the full name, of which the
+    parts are joined by dots."""
     for field in objects_of(struct.get("fields")):
         name = f"{prefix}{text_of(field.get('name')) or ''}"
         yield name, field

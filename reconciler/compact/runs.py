@@ -64,8 +64,8 @@ class RunEvent:
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:
-    """Yields the rows of an event that was received on `day`: one for each dataset, or one if it has none. Raises
-    `InternalError` if the stored event is not valid."""
+    """Iterates over the rows of an event that was received on `day`: one for each dataset, or one if it has none.
+    Raises `InternalError` if the stored event is not valid."""
     try:
         parsed = read_event(stored.event)
     except BadRequest as error:

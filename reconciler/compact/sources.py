@@ -84,9 +84,9 @@ async def find_new(
     late: Iterable[date] = (),
     own: Iterable[str] = (),
 ) -> AsyncGenerator[Batch, None]:
-    """Yields batches of new objects, the oldest day first, with `size` objects each, or fewer by `Source.max_bytes` and
-    at the end; nothing if there are none. `late` are closed days that are marked as having new objects, `own` the names
-    of objects to leave out. Memory holds the keys of one day and of one batch."""
+    """Iterates over batches of new objects, the oldest day first, with `size` objects each, or fewer by
+    `Source.max_bytes` and at the end; nothing if there are none. `late` are closed days that are marked as having new
+    objects, `own` the names of objects to leave out. Memory holds the keys of one day and of one batch."""
     closed_before = watermark(table)
     found = await _days(session, source) if closed_before is None else ()
     skip, day_before = frozenset(own), frozenset[str]()

@@ -59,8 +59,8 @@ class Policy:
 
     @classmethod
     def of(cls, item: JsonObject) -> "Policy":
-        """Parses an item of the response of `applicable-policies`. A policy without `enable: true` in the content is
-        not enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
+        """Reads an item of the response of `applicable-policies`. A policy without `enable: true` in the content is not
+        enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
         namespace = item.get("namespace")
         levels = [str(level) for level in namespace] if isinstance(namespace, list) else []
         name = dotted(tuple(levels), str(item.get("name")))
@@ -92,7 +92,7 @@ class DataCompaction:
 
     @classmethod
     def of(cls, policy: Policy) -> "DataCompaction":
-        """Parses the settings of a policy. Raises `InvalidPolicy`."""
+        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
         settings = _Settings(policy)
         target = settings.take(("target-file-size-bytes",), _positive)
         strategy = settings.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
@@ -118,7 +118,7 @@ class MetadataCompaction:
 
     @classmethod
     def of(cls, policy: Policy) -> "MetadataCompaction":
-        """Parses the settings of a policy. Raises `InvalidPolicy`."""
+        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
         settings = _Settings(policy)
         least = settings.take(("min-manifests",), _positive)
         settings.require_empty()
@@ -135,7 +135,7 @@ class SnapshotExpiry:
 
     @classmethod
     def of(cls, policy: Policy) -> "SnapshotExpiry":
-        """Parses the settings of a policy. Raises `InvalidPolicy`."""
+        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
         settings = _Settings(policy)
         days = settings.take(("max-snapshot-age-days",), _days)
         keep = settings.take(("min-snapshot-to-keep", "min-snapshots-to-keep"), _positive)
@@ -153,7 +153,7 @@ class OrphanFileRemoval:
 
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
-        """Parses the settings of a policy. Raises `InvalidPolicy`."""
+        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
         _Settings(policy).require_empty()
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
@@ -176,8 +176,8 @@ class _Settings:
         self._unparsed = dict(policy.settings)
 
     def take(self, names: Sequence[str], read: Callable[[JsonValue], T]) -> T | None:
-        """Removes the setting that has one of these names, and parses it with `read`; None if it is not set. Raises
-        `InvalidPolicy` if more than one is set, or `read` raises `ValueError`."""
+        """Removes the setting that has one of these names, and returns its value as `read` does; None if it is not set.
+        Raises `InvalidPolicy` if more than one is set, or `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
             raise InvalidPolicy(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")

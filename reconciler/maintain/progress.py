@@ -103,7 +103,7 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Parses a task's checkpoint; an empty one has no outcomes."""
+        """Reads a task's checkpoint; an empty one has no outcomes."""
         entry = object_of(checkpoint.get(_STARTED))
         started = StartedProcedure(*_parse_entry(entry)) if entry else None
         outcomes = [ProcedureOutcome(*_parse_entry(each)) for each in objects_of(checkpoint.get(_DETAILS))]

@@ -76,7 +76,8 @@ class Criteria:
         return not self.min_bytes <= file.size <= self.max_bytes
 
     def _pack(self, files: Sequence[DataFile]) -> Iterator[Sequence[DataFile]]:
-        """Yields groups of at most `max_group_bytes` in the order of the files; a larger file is a group by itself."""
+        """Iterates over groups of at most `max_group_bytes` in the order of the files; a larger file is a group by
+        itself."""
         group: list[DataFile] = []
         size = 0
         for file in files:

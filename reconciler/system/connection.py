@@ -44,7 +44,7 @@ def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
 
 
 def settings(values: list[str], option: str) -> Mapping[str, str]:
-    """Parses the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
+    """Reads the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
     found: dict[str, str] = {}
     for each in values:
         name, equals, value = each.partition("=")

@@ -130,7 +130,7 @@ class OpenTable:
         return self.table.scan(row_filter=where, selected_fields=columns).to_arrow()
 
     def batches(self, where: BooleanExpression, *columns: str) -> Iterator[pa.RecordBatch]:
-        """Yields the rows that match a condition, with these columns, a bounded number of rows at a time."""
+        """Iterates over the rows that match a condition, with these columns, a bounded number of rows at a time."""
         return iter(self.table.scan(row_filter=where, selected_fields=columns).to_arrow_batch_reader())
 
     def files(self, where: BooleanExpression) -> list[FileScanTask]:

@@ -41,8 +41,8 @@ class Places:
     catalogs: Catalogs
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
-        """Returns the allowed locations that contain these, each once. Raises `Forbidden` for a location outside all of
-        them, and for one that would mean another location when it is decoded."""
+        """Returns the allowed locations that contain these, without repetition. Raises `Forbidden` for a location
+        outside all of them, and for one that would mean another location when it is decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)

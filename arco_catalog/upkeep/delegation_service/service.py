@@ -146,8 +146,8 @@ class DelegationService:
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """Fails the tasks whose process has ended, since their credentials were lost with it, and removes hints without
-        a task. A running process continues its tasks within seconds, so a task that has been due for the length of a
+        """Fails the tasks whose process is gone, since their credentials were lost with it, and removes hints without a
+        task. A running process continues its tasks within seconds, so a task that has been due for the length of a
         lease has none. Raises `StoreError`, and `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})

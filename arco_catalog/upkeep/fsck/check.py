@@ -10,7 +10,7 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
-    """Examines the catalog's stored state, and with `data` the files of the tables in that scope, and yields the
+    """Examines the catalog's stored state, and with `data` the files of the tables in that scope, and reports the
     findings. Raises `StoreError` if the store stops answering."""
     async for finding in check_stored(examination, data):
         yield finding
@@ -20,7 +20,7 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 
 
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
-    """Examines the catalog's stored state, and yields the findings; the registry alone if `data` selects some tables.
+    """Examines the catalog's stored state, and reports the findings; the registry alone if `data` selects some tables.
     Raises `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records)
     for part in parts[:1] if data is not None and data.is_part else parts:

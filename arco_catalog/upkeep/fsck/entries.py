@@ -29,8 +29,8 @@ Entry = tuple[str, JsonObject]
 
 @dataclass
 class _IndexFacts:
-    """Facts from the entries, collected until all are read. Pairs are of an entity and a location or a borrowed
-    folder."""
+    """Facts from the entries, collected until all are read. Pairs are of an entity and a location, its own or a
+    borrowed one."""
 
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     parents: dict[tuple[str, ...], str] = field(default_factory=dict)

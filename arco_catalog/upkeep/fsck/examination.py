@@ -132,7 +132,7 @@ class Examination:
             return True
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
-        """Calls `look` for each item, a bounded number concurrently, and yields the findings that it returns."""
+        """Calls `look` for each item, a bounded number concurrently, and reports the findings that it returns."""
         for batch in batches(items, AT_ONCE):
             found = await gather(*(look(item) for item in batch))
             self.progress(self)

@@ -36,7 +36,7 @@ class Scope:
 
 
 async def examine_files(examination: Examination, scope: Scope) -> Findings:
-    """Examines the files of the tables in the scope, one table after the other, and yields the findings."""
+    """Examines the files of the tables in the scope, one table after the other, and reports the findings."""
     for relation in scope.of(examination):
         examination.at = relation.name
         for finding in (await look_at_table(examination, relation)).tally.findings(relation):

@@ -8,7 +8,7 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 
 
 async def check_realm(examination: Examination) -> Findings:
-    """Examines the realm itself, without its catalogs, and yields the findings. Raises `StoreError`."""
+    """Examines the realm itself, without its catalogs, and reports the findings. Raises `StoreError`."""
     async for finding in examine_registry(examination):
         yield finding
     async for finding in examine_records(examination):

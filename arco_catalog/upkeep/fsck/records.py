@@ -33,7 +33,7 @@ CATALOGS = "catalogs/"
 
 
 async def examine_records(examination: Examination) -> Findings:
-    """Examines all records outside the registry, in one listing of the state folder, and yields the findings. Collects
+    """Examines all records outside the registry, in one listing of the state folder, and reports the findings. Collects
     facts for later parts: the keys of receipts, and the folders of a realm's catalogs."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []

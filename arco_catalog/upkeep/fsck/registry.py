@@ -24,7 +24,8 @@ NEWEST = 100
 
 
 async def examine_registry(examination: Examination) -> Findings:
-    """Examines the registry, yields all findings about it, and adds the facts that later parts need to the examination.
+    """Examines the registry, reports all findings about it, and adds the facts that later parts need to the
+    examination.
 
     Commits are listed before HEAD is read. A listed commit with a listed child was HEAD by then, so HEAD, which is read
     later, must be one of its descendants.

@@ -28,7 +28,7 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 async def examine_relations(examination: Examination) -> Findings:
-    """Examines the tables and views that the registry names, and the pointers without a name, and yields the
+    """Examines the tables and views that the registry names, and the pointers without a name, and reports the
     findings."""
 
     async def look(relation: Relation) -> Sequence[Finding]:

@@ -7,7 +7,7 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check_service(examination: Examination) -> Findings:
-    """Examines the service, and yields the findings. No registry names its tasks, so their versions alone decide about
+    """Examines the service, and reports the findings. No registry names its tasks, so their versions alone decide about
     hints. Raises `StoreError`."""
     async for finding in examine_tasks(examination):
         yield finding

@@ -219,9 +219,8 @@ class TableFiles:
     async def _records(
         self, file: str, fields: Fields, unreadable: Code, missing: Code | None, reading: "_Reading"
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
-        """Yields the records of an Avro file in blocks, until one can't be read, which is counted as `unreadable`; a
-        missing file is counted as `missing` unless that is None. A missing manifest list has its finding in the
-        examination of relations."""
+        """Yields the records of an Avro file in blocks, until one can't be read. A missing file is counted as
+        `missing`, unless that is None. A missing manifest list has its finding in the examination of relations."""
 
         async def read_range(start: int, length: int) -> bytes:
             body = (await self._files.read_range(file, start, length)).body

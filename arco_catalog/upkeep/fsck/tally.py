@@ -49,8 +49,8 @@ class Tally:
         self.unreachable += other.unreachable
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
-        """Returns the kept findings about the table, one more for each code that has more than `MAX_FINDINGS`, and one
-        for each folder outside of its locations, or out of reach."""
+        """Returns the kept findings about the table, one more for a code that has more than `MAX_FINDINGS`, and those
+        about files outside of its locations, or out of reach."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")

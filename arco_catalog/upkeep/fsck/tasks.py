@@ -39,7 +39,7 @@ class _Last:
 
 
 async def examine_tasks(examination: Examination) -> Findings:
-    """Examines tasks, and yields the findings. They are listed after HEAD was read, so the listing has every task in
+    """Examines tasks, and reports the findings. They are listed after HEAD was read, so the listing has every task in
     HEAD."""
     began_ms = examination.session.now_ms()
     listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
@@ -135,7 +135,7 @@ class _Look:
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
-        """Returns a finding for each version that can't follow the one before it."""
+        """Returns findings for versions that can't follow the ones before them."""
         return [
             Finding(
                 Code.TASK_FOREIGN,

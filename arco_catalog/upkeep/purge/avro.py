@@ -48,7 +48,7 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Yields the records of a file, some thousands at a time, each with those of these fields that the file has. Raises
+    """Yields the records of a file, some thousands at a time, with those of these fields that the file has. Raises
     `Unreadable` for a file that is damaged or beyond a bound, and what `read_range` raises."""
     parser = _Parser(fields)
     place, ended = 0, False
@@ -107,8 +107,8 @@ class _Buffer:
         return taken
 
     def long(self) -> int:
-        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there completely, and
-        `Unreadable` if it has more than ten bytes."""
+        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there completely.
+        More than ten bytes are an error."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -119,7 +119,7 @@ class _Buffer:
 
 
 class _Parser:
-    """Parses one file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
+    """Reads one file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -213,7 +213,8 @@ class _Parser:
 
 
 class _Records:
-    """The records of a file's blocks. fastavro reads the record under way from this object, as from a file."""
+    """The records of a file's blocks. fastavro reads the record under way from this object, as from a file. Errors are
+    raised as `Unreadable`."""
 
     def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
         self._schemas = schemas
@@ -230,8 +231,8 @@ class _Records:
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Unpacks the next block, so that `decode` returns its records. Raises `Unreadable` for a damaged block, and
-        for one with which the file goes beyond a bound."""
+        """Unpacks the next block, so that `decode` returns its records. A damaged block, or one with which the file
+        goes beyond a bound, is an error."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(f"a block has {count} records in {len(data)} bytes")
@@ -244,8 +245,8 @@ class _Records:
             self._data = b""
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the block: at most `max_records`, and none that begins after `max_bytes`. Raises
-        `Unreadable` for a damaged record."""
+        """Returns the next records of the block: at most `max_records`, and none that begins after `max_bytes`. A
+        damaged record is an error."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
@@ -281,8 +282,7 @@ class _Records:
 
 
 def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
-    """Returns the schemas of a file, in fastavro's form. Raises `Unreadable` for a schema that is wrong or beyond a
-    bound."""
+    """Returns the schemas of a file, in fastavro's form. Raises as `check_schema` does."""
     import fastavro  # deferred: few processes read manifests
 
     stated = metadata.get("avro.schema", b"")

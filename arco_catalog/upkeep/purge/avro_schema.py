@@ -13,7 +13,7 @@ from typing import Final
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 Fields = Mapping[str, "Fields | None"]
-"""The names of the fields of a record that a caller reads, each with the fields of its own record, or None to read it
+"""The fields of a record that a caller reads, by name: with the fields to read of a record in it, or None to read it
 whole."""
 
 MAX_SCHEMA_BYTES: Final = 512 << 10
@@ -67,8 +67,8 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
 
 
 def prune(schema: JsonValue, fields: Fields) -> JsonObject:
-    """Returns a record's schema with only those of its fields that are in `fields`. Raises `Unreadable` for a schema
-    that is of no record."""
+    """Returns a record's schema with only those of its fields that are in `fields`. Raises as `check_schema` does for a
+    schema that is of no record."""
     record = _record(schema)
     pruned: list[JsonValue] = []
     for field in _objects(record.get("fields")):

@@ -14,7 +14,7 @@ SHARDS_AT_ONCE = 16
 """Shards that are read, or written, concurrently."""
 WRITE_AFTER_MS = 4_000
 WRITE_AFTER_TABLES = 1_000
-"""The time, and the number of tables, after which entries are written: a worker may be stopped at any time."""
+"""The time, and the number of tables, after which entries are written: a worker may be killed at any time."""
 MAX_DIRECTORIES_IN_MEMORY = 4_096
 """Directories of a table's files that are compared with the locations once, not for each file."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")

@@ -189,8 +189,8 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """Returns the metadata files in a folder that are not `known`, and have a pending receipt of the entity: those of
-    commits that never applied."""
+    """Returns the metadata files there that are not `known`, and have a pending receipt of the entity: those of commits
+    that never applied."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:
@@ -319,7 +319,7 @@ def _note_corruption(
 
 @asynccontextmanager
 async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
-    """Yields the function that reads ranges of a file. Every purge reads the files of all other tables, so one that
+    """Makes the function that reads ranges of a file. Every purge reads the files of all other tables, so one that
     can't be read is remembered: the same version of it is refused at once. Raises `CorruptFile`."""
     versions = dict[Version, RefusedFiles]()
 

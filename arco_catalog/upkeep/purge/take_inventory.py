@@ -32,8 +32,8 @@ MAX_NAMES = 1_000
 """Names in a chunk."""
 FIRST_WRITE_MS = 1_000
 MAX_WRITE_MS = 16_000
-"""The first and the longest time after which a chunk is written, however small it is; each is twice as long as the one
-before. A worker may be killed at any time."""
+"""The first and the longest time after which a chunk is written, however small it is; the time doubles with every
+chunk. A worker may be killed at any time."""
 MAX_COMPARED = 8
 """Manifest lists whose manifests are left out of the next list: consecutive snapshots share almost all manifests."""
 

@@ -23,7 +23,7 @@ async def read(state: State, key: str) -> Found | None:
 
 
 async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
-    """Yields those of the objects that exist, with their keys."""
+    """Reads those of the objects that exist, and gives each with its key."""
     for batch in batches(keys, AT_ONCE):
         found = await gather(*(read(state, key) for key in batch))
         for key, each in zip(batch, found, strict=True):

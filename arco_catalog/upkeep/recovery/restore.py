@@ -186,7 +186,7 @@ def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
-    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object; None
+    """Reads the pointer of an entity. Returns its condition, as `_parse_if_readable` does, and the stored object; None
     if it is missing."""
     key = session.state.paths.pointer(lost.entity)
     found = await read(session.state, key)
