@@ -49,12 +49,12 @@ class Inventory:
 
     @classmethod
     def of_one(cls, catalog: Catalog) -> "Inventory":
-        """The inventory of a store without a realm, with this one catalog."""
+        """Returns the inventory of a store without a realm, with this one catalog."""
         return cls([DeployedCatalog(catalog.settings.warehouse, lambda: catalog)], [], _service(catalog))
 
 
 def open_state(session: Session, root: str) -> State:
-    """The stored records of another catalog, in the store of the session."""
+    """Returns the stored records of another catalog, whose folder is `root`, in the store of the session."""
     state = session.state
     return State(state.store, Paths(root), Caches.of(CACHE_BYTES), session.runtime, session.settings.spill)
 

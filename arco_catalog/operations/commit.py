@@ -23,7 +23,8 @@ from arco_catalog.state.marker import WriteSet
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitTableRequest to a table; a request with `assert-create` creates the table."""
+    """Applies a CommitTableRequest to a table, and returns the table's new state. A request with `assert-create`
+    creates the table."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
@@ -31,7 +32,7 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitViewRequest to a view."""
+    """Applies a CommitViewRequest to a view, and returns the view's new state."""
     commit = await session.parsed(view.parse_view_commit, request)
     return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
 
@@ -97,8 +98,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         return await self.read_again() if moved else fresher
 
     async def has_moved(self, read_set: RelationReadSet) -> bool:
-        """Whether the pointer has another version by now. Uses the cached pointer if it is at most a second old, else
-        reads it again."""
+        """Whether the pointer has another version by now, or no longer exists; false for a read set without a pointer.
+        Uses the cached pointer if it is at most a second old, else reads it again."""
         state, pointer = self.session.state, read_set.pointer
         if pointer is None:
             return False

@@ -15,8 +15,9 @@ RELATIONS = "relation\n"
 
 
 async def describe_contents(state: State, *, of_realm: bool) -> str:
-    """Returns a sentence, without its full stop, with the number of catalogs of a realm, or else of tables. It counts
-    segments instead if the index has any, and does not read them. Raises `StoreError`."""
+    """Returns a sentence, without its full stop, with the number of catalogs of a realm, or else of tables and views.
+    It counts segments instead if the index has any, and does not read them. For a registry without a commit it names
+    the other catalogs of the store. Raises `StoreError`."""
     head = await state.head()
     if head.version is None:
         return NEW + describe_siblings(await sibling_catalogs(state.store, state.paths.root))

@@ -66,8 +66,9 @@ def storage_of(session: Session) -> StorageConfig:
 
 
 async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
-    """Returns access to the files of the table in this state; None if the name means another table by now, or the
-    caller may not read them. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
+    """Returns access to the files of the table in this state; None if the name means another table by now, if the
+    caller may not read its files, or if none of its locations is allowed. Rights are checked on the HEAD that allowed
+    the load, or else on a fresh one."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
@@ -87,8 +88,9 @@ def named_locations(document: JsonObject) -> Sequence[str]:
 
 
 async def staged_access(session: Session, namespace: Namespace, named: Sequence[str]) -> Access | None:
-    """Returns access to the files of a staged table with these locations, its own first; None if the caller may not
-    create tables in the namespace and read their files, or the locations are not allowed or not free."""
+    """Returns access to the files of a staged table in those of these locations that are allowed, its own first; None
+    if none is allowed, if one of them is not free, or if the caller may not create tables in the namespace and read
+    their files."""
     head = await _head(session)
     held = await session.held(head, _STAGED, Securable(namespace))
     if Privilege.TABLE_CREATE not in held or not held & _DATA:

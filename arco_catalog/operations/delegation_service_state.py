@@ -11,6 +11,6 @@ CACHE_BYTES = 1 << 20
 
 
 def service_state(catalog: Catalog) -> Catalog:
-    """The state of a service in a store that `catalog` has open: at the store's root, beside the folders of
-    catalogs."""
+    """Returns the state of a delegation service in the store that `catalog` has open: at the store's root, beside the
+    folders of catalogs."""
     return replace(catalog, paths=SERVICE, caches=Caches.of(CACHE_BYTES), files=FileCache(CACHE_BYTES))

@@ -42,6 +42,6 @@ class LazyVending:
             self()
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Closes the connections of the vending, if it was made."""
         if self._made is not None:
             await self._made.close()

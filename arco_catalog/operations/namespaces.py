@@ -38,8 +38,9 @@ MAX_REMOVALS = 1_000
 
 
 async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
-    """Creates a namespace. Its parent must exist. The property `location`, where its tables are made, has a default
-    inside the parent's location."""
+    """Creates a namespace. The property `location`, where its tables are made, has a default inside the parent's
+    location. Raises `NoSuchNamespace` for the parent, `AlreadyExists`, and `BadRequest` for a location that is not
+    allowed and for properties that are reserved or too large."""
     return await run(session, _Create(session, namespace, properties))
 
 
@@ -73,7 +74,8 @@ async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
 async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
-    """Sets and removes properties. Raises `NoSuchNamespace`, and `Unprocessable` for a key in both."""
+    """Sets and removes properties. Raises `NoSuchNamespace`, `Unprocessable` for a key in both, and `BadRequest` for
+    too many removals, for properties that are reserved or too large, and for a location that is not allowed."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 
@@ -97,9 +99,10 @@ def namespace_value(
     answer: JsonObject | None = None,
     replaced: JsonObject | None = None,
 ) -> tuple[str, RecordWrite]:
-    """Returns the id of an immutable value with these properties, and the write of its object. The id is new for each
-    attempt, and the same for the same properties and answer. The value has the fields of the `replaced` one that this
-    version does not know."""
+    """Returns the id of an immutable value with these properties, and the write of its object. The id is the attempt's
+    with a hash of the value, so another attempt never has it. The value also has those fields of the `replaced` one
+    that this version of the program does not know. Raises `AnswerTooLarge` if the host could not carry an answer with
+    the properties."""
     body = encode_value(properties, answer, replaced)
     context.check_properties(body, dotted(namespace))
     value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"

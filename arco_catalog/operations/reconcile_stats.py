@@ -1,4 +1,5 @@
-"""Counts and examples of what the reconciler found and wrote, bounded so that they always fit into one response."""
+"""Counts and examples of what the reconciler found and wrote. Their number and length are limited, so that they always
+fit into one response."""
 
 from dataclasses import dataclass, field
 

@@ -42,8 +42,10 @@ from arco_catalog.state.worker_threads import off_loop
 async def register_table(
     session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
 ) -> Answer:
-    """Registers a table, as a new entity, with an existing metadata file. With `overwrite` a table that has the name is
-    dropped by the same commit, and the new one may have its locations."""
+    """Registers a table, as a new entity, with an existing metadata file. With `overwrite` the same commit drops a
+    table that has the name, and the new one may have its locations. Raises `NoSuchNamespace`, `AlreadyExists`,
+    `NotFound` if the file does not exist, and `BadRequest` for a file or location that is not allowed and for a file
+    that is no metadata."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
@@ -53,7 +55,7 @@ def table_registration(session: Session, namespace: Namespace, name: str, metada
 
 
 async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
-    """Registers a view, as a new entity, with an existing metadata file."""
+    """Registers a view, as a new entity, with an existing metadata file. Raises the errors of `register_table`."""
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
 
 
@@ -111,7 +113,8 @@ class _Register(RegistryMutation):
         )
 
     def _replaced(self, index: Index) -> RelationEntry | None:
-        """The table or view that this register replaces; None without `overwrite`."""
+        """Returns the entry of the table or view that this register replaces; None without `overwrite`, or if the name
+        is free."""
         return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -220,7 +223,8 @@ class _Register(RegistryMutation):
         return Write(self.state.paths.metadata_claim(location.uri), claim_and_read_again)
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Pointer:
-        """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
+        """Returns the first pointer of the entity. Its `origin` is where this catalog's history of the entity begins:
+        this catalog has no receipts of the commits before."""
         summary = pointer_summary(self.context.caller, attempt, self.semantics.summary(document), None)
         return Pointer.first(
             entity=attempt.entity,

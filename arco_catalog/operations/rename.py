@@ -1,4 +1,4 @@
-"""Renaming tables: one registry commit; entity, pointer and files stay where they are
+"""Renames tables and views by one registry commit; entity, pointer and files stay where they are
 (docs/design/registry.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import AlreadyExists
@@ -19,12 +19,14 @@ from arco_catalog.state.stored_fields import keep_stored_fields
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
-    """Gives a table another name, in any namespace of the catalog."""
+    """Gives a table another name, in any namespace of the catalog. Raises `NoSuchTable`, `NoSuchNamespace` for the
+    destination, and `AlreadyExists` if the destination is taken."""
     return await run(session, _Rename(session, source, destination, "table"))
 
 
 async def rename_view(session: Session, source: Identifier, destination: Identifier) -> Answer:
-    """Gives a view another name, in any namespace of the catalog."""
+    """Gives a view another name, in any namespace of the catalog. Raises `NoSuchView`, `NoSuchNamespace` for the
+    destination, and `AlreadyExists` if the destination is taken."""
     return await run(session, _Rename(session, source, destination, "view"))
 
 

@@ -1,5 +1,5 @@
-"""Semantic models: documents that say what tables and views mean. The catalog gives them names and versions, and looks
-at their sources alone (docs/design/polaris.md#semantic-models)."""
+"""Semantic models: documents that describe the meaning of tables and views. The catalog gives them names and versions,
+and examines only their sources (docs/design/polaris.md#semantic-models)."""
 
 from functools import partial
 
@@ -25,14 +25,15 @@ FORMAT = "ossie"
 
 
 async def create_semantic_model(session: Session, namespace: Namespace, name: str, document: JsonObject) -> Answer:
-    """Gives a document a name. Raises `AlreadyExists` if the name means anything, and `BadRequest` for a document that
-    is none, or whose sources are not in the catalog."""
+    """Creates a semantic model with a name and a document. Raises `NoSuchNamespace`, `AlreadyExists` if the name is
+    taken by any kind of relation, and `BadRequest` for an invalid document, or one whose sources are not in the
+    catalog."""
     parsed = await _parsed(session, document)
     return await run(session, _Create(session, namespace, check_plain_name(KIND, name), parsed))
 
 
 async def load_semantic_model(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """The document and its version. Raises `NoSuchSemanticModel`."""
+    """Returns the document of a model and its version, as answers show them. Raises `NoSuchSemanticModel`."""
     model = await load_described(session, KIND, namespace, name)
     return _shown(model.value.get("document"), model.entry.value)
 
@@ -40,13 +41,13 @@ async def load_semantic_model(session: Session, namespace: Namespace, name: str)
 async def replace_semantic_model(
     session: Session, namespace: Namespace, name: str, expected: str, document: JsonObject
 ) -> Answer:
-    """Puts another document in the place of a model's. Raises `NoSuchSemanticModel`, `BadRequest` for the document, and
-    `SemanticModelVersionMismatch` unless the model is at the expected version."""
+    """Replaces the document of a model. Raises `NoSuchSemanticModel`, `BadRequest` as `create_semantic_model` does, and
+    `SemanticModelVersionMismatch` unless the model is at the `expected` version."""
     return await run(session, _Replace(session, namespace, name, await _parsed(session, document), expected))
 
 
 async def drop_semantic_model(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Takes the name away and leaves a tombstone. Raises `NoSuchSemanticModel`."""
+    """Removes the name of a model and leaves a tombstone. Raises `NoSuchSemanticModel`."""
     return await drop_described(session, KIND, namespace, name)
 
 
@@ -55,7 +56,8 @@ async def _parsed(session: Session, document: JsonObject) -> ModelDocument:
 
 
 def _shown(document: JsonValue, version: str) -> JsonObject:
-    """A model as answers show it: each version has a value of its own, whose id is no other's."""
+    """Returns a model as answers show it. The version is the id of the stored value, which is unique to each
+    version."""
     return {"document": document, "entity-version": version}
 
 
@@ -70,7 +72,7 @@ class _Change(RegistryMutation):
         self.key = relation_key(namespace, name)
 
     def changed(self, entry: RelationEntry, value: EntityValue, write: RecordWrite) -> Change:
-        """The change that makes this the model's entry."""
+        """Returns the change that stores this entry for the model."""
         return Change(
             edits={self.key: entry.json},
             answer=Document(200, _shown(self.document.json, value.id), value),
@@ -80,7 +82,7 @@ class _Change(RegistryMutation):
         )
 
     def described(self, attempt: Attempt) -> tuple[EntityValue, RecordWrite]:
-        """The value that holds the document."""
+        """Returns the value that has the document, and its write."""
         return describe(self.context, attempt, KIND, self.namespace, self.name, self.document.json)
 
 

@@ -1,5 +1,5 @@
-"""The first commit of a realm: its root principal, and the role that manages the realm. Made by an operator at the
-store, never over HTTP."""
+"""Makes the first commit of a realm: its root principal, and the role that manages the realm. An operator makes it at
+the store, never over HTTP."""
 
 from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
@@ -25,8 +25,8 @@ from arco_catalog.state.roles import ROOT, GrantEntry, RoleEntry, grant_edits
 
 
 async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bool = False) -> None:
-    """Makes the realm; with `reopen` also one that was dropped. Raises `AlreadyExists` if it was made already, and
-    `CommitFailed` if it was dropped, and changes nothing then."""
+    """Makes the realm; with `reopen` also one that was dropped. Raises `AlreadyExists` if it exists already, and
+    `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
     await run(session, _Bootstrap(session, credentials, reopen))
 
 

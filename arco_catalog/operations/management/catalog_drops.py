@@ -1,5 +1,5 @@
-"""Drops a catalog by two commits: its own registry is closed, if it is empty; then the realm gives up the name
-(docs/design/access.md#management)."""
+"""Drops a catalog by two commits: the first closes the catalog's own registry, if it is empty; the second removes the
+catalog's name from the realm (docs/design/access.md#management)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,14 +27,15 @@ from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
 from arco_catalog.state.version_floors import raised_floor
 
 MAX_NAMED = 20
-"""Tables that a refusal names."""
+"""Maximum number of tables that a refusal names."""
 TOMBSTONES = Scan("tombstone\n")
 
 
 async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: bool = False) -> Sequence[str]:
-    """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` those that
-    have not begun become plain drops in the same commit. Returns the names of their tables. Raises `NamespaceNotEmpty`,
-    and `CatalogChanged` if the catalog was dropped and undropped since `entry` was read."""
+    """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` the same
+    commit makes plain drops of the purges that have not begun. Returns the names of the tables whose purges were
+    cancelled; if the registry is closed already, those of the commit that closed it. Raises `NamespaceNotEmpty`, and
+    `CatalogChanged` if the catalog was dropped and undropped since `entry` was read."""
     return texts(body_of(await run(session, _End(session, entry, cancel_purges))), "cancelled-purges")
 
 
@@ -45,19 +46,20 @@ async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
 
 
 def unfinished_purges(index: Index) -> Sequence[Tombstone]:
-    """The tombstones of purges that have not ended, begun ones first; `TOMBSTONES` are loaded."""
+    """Returns the tombstones of purges that have not ended, begun ones first. `TOMBSTONES` must be loaded."""
     found = (Tombstone(entry) for _, entry in index.scan(TOMBSTONES.prefix))
     unfinished = [each for each in found if each.task is not None and each.state != PURGED]
     return sorted(unfinished, key=lambda each: each.state != PURGING)
 
 
 def table_names(tombstones: Sequence[Tombstone]) -> list[JsonValue]:
-    """The names of tables that have these tombstones, in order."""
+    """Returns the full names of the tables that have these tombstones, sorted."""
     return [*sorted(dotted(each.namespace, each.name) for each in tombstones)]
 
 
 class PurgeCancellation(EntityChange):
-    """A change that makes plain drops of purges: their tombstones lose the fields of a purge, and no others."""
+    """A change that makes plain drops of all unfinished purges: their tombstones lose the fields of a purge, and no
+    others. Its `edits` must load `TOMBSTONES`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -76,7 +78,7 @@ class _End(PurgeCancellation):
         super().__init__(session, {})
         self.entry, self.cancel_purges = entry, cancel_purges
         self._statuses: dict[str, Status | None] = {}
-        """Those of the tasks that a refusal would name; None for one that no worker has met yet."""
+        """Status by task id, of the tasks that a refusal would name; None for a task without a valid record."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         index = read_set.head.index

@@ -1,4 +1,5 @@
-"""Catalog roles, and which principal role has which. Each catalog's registry holds its own."""
+"""Catalog roles, and which principal role has which of them. The registry of each catalog has the roles of that
+catalog."""
 
 from collections.abc import Mapping
 
@@ -39,17 +40,17 @@ CATALOG_ROLE = RoleKind("catalog role", catalog_role_key, described)
 
 
 async def list_catalog_roles(session: Session) -> JsonObject:
-    """All catalog roles of a catalog."""
+    """Returns all catalog roles of a catalog, as the answer that lists them."""
     return listing("roles", [described(RoleEntry(entry)) for entry in await entries(session, catalog_roles())])
 
 
 async def get_catalog_role(session: Session, name: str) -> JsonObject:
-    """One catalog role. Raises `NotFound`."""
+    """Returns the JSON of one catalog role. Raises `NotFound`."""
     return described(await CATALOG_ROLE.find(session, name))
 
 
 async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
-    """The catalog roles that a principal role has in a catalog."""
+    """Returns the catalog roles that a principal role has in a catalog, as the answer that lists them."""
 
     def steps(index: Index) -> Steps[JsonObject]:
         yield Needs(scans=[Scan(used_by(principal_role.entity))])
@@ -61,7 +62,8 @@ async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> 
 
 
 async def principal_roles_using(session: Session, name: str) -> Mapping[str, str]:
-    """The principal roles that have a catalog role: their names by their ids. Raises `NotFound`."""
+    """Returns the names of the principal roles that have a catalog role, by their ids. Raises `NotFound` for the
+    catalog role."""
 
     def steps(index: Index) -> Steps[Mapping[str, str]]:
         yield Needs(keys=[catalog_role_key(name)])
@@ -73,28 +75,32 @@ async def principal_roles_using(session: Session, name: str) -> Mapping[str, str
 
 
 async def create_catalog_role(session: Session, name: str, properties: Mapping[str, str]) -> JsonObject:
-    """Makes a catalog role, which holds nothing yet. Raises `AlreadyExists`."""
+    """Creates a catalog role without grants, and returns its JSON. Raises `AlreadyExists`, and `BadRequest` for an
+    invalid name or invalid properties."""
     return await CATALOG_ROLE.create(session, name, properties)
 
 
 async def update_catalog_role(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
-    """Gives a catalog role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    """Replaces the properties of a catalog role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
+    properties, and `CommitFailed` if its version is not the `expected` one."""
     return await CATALOG_ROLE.update(session, name, expected, properties)
 
 
 async def drop_catalog_role(session: Session, name: str) -> None:
-    """Drops a catalog role with all that it holds. Raises `NotFound`, and `BadRequest` for the one that manages the
-    catalog."""
+    """Drops a catalog role with its grants, and takes it from all principal roles. Raises `NotFound`, and `BadRequest`
+    for the role that manages the catalog."""
     await run(session, _Drop(session, name))
 
 
 async def assign_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
-    """Gives a principal role a catalog role; one that has it keeps it. Raises `NotFound`."""
+    """Gives a principal role a catalog role; changes nothing if it has it already. Raises `NotFound` if there is no
+    such catalog role."""
     await run(session, _Assign(session, principal_role, name, used=True))
 
 
 async def revoke_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
-    """Takes a catalog role from a principal role. Raises `NotFound`, and `BadRequest` for one that it has not."""
+    """Takes a catalog role from a principal role. Raises `NotFound` if there is no such catalog role, and `BadRequest`
+    if the principal role does not have it."""
     await run(session, _Assign(session, principal_role, name, used=False))
 
 

@@ -36,15 +36,16 @@ CheckLocations = Callable[[JsonObject, JsonObject], None]
 
 @dataclass(frozen=True, slots=True)
 class UndropResult:
-    """A catalog as answers show it, and the tables of the purges that were cancelled."""
+    """A restored catalog as answers show it, and the names of the tables whose purges were cancelled."""
 
     catalog: JsonObject
     cancelled_purges: tuple[str, ...]
 
 
 class NameCatalog(EntityChange):
-    """Gives a name in the realm to a catalog that has none, or that is closed: there an undrop was interrupted, or a
-    drop. The catalog has the fresh id `entity`; the answer also has the id that this one replaces."""
+    """Gives a name in the realm to a catalog that has none, or to a closed catalog that still has its name, because an
+    undrop or a drop was interrupted. The catalog has the fresh id `entity`; the answer also has the id that this one
+    replaces, or null."""
 
     kind = "undrop-catalog"
     status = 200
@@ -82,7 +83,8 @@ class NameCatalog(EntityChange):
 
 
 def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
-    """Raises `BadRequest` if another catalog has taken a location of this one since."""
+    """Raises `BadRequest` if a location of this catalog overlaps one of another catalog, which took it since the
+    drop."""
     for ours, theirs in overlaps(locations_of(entry.properties, entry.storage), other):
         raise BadRequest(
             f"{ours.uri} overlaps {theirs.uri}, a location of catalog {other.name}. Drop that catalog, or take the "
@@ -93,8 +95,8 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
 
 class ReopenCatalog(PurgeCancellation):
     """Opens the registry of a catalog again, for the id `entity`. Purges that have not ended become plain drops: files
-    at locations that were free may belong to another catalog by now. The principal role `admin` manages the catalog, as
-    it does a new one."""
+    at locations that were free may belong to another catalog by now. The principal role `admin` gets the role that
+    manages the catalog, as in a new catalog."""
 
     kind = "reopen-catalog"
     status = 200
@@ -128,8 +130,9 @@ def entry_to_undrop(
     storage: JsonObject,
     at_ms: int,
 ) -> CatalogEntry:
-    """The entry that was recorded when the catalog was closed, with this name, and these properties and this storage
-    configuration in place of the recorded ones where they name something. Raises `BadRequest`."""
+    """Returns the entry that was recorded when the catalog was closed, with this name, and with these properties and
+    this storage configuration in place of the recorded fields of the same names. `kind` replaces the recorded type only
+    if it is given. Raises `BadRequest` if no base location is known, or a location is invalid."""
     recorded = state.catalog or {}
     merged = {**mapping(recorded, "properties"), **properties}
     if BASE_LOCATION not in merged:

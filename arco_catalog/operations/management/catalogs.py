@@ -1,4 +1,4 @@
-"""The catalogs of a realm. Each has a registry of its own, in a folder that no other catalog ever had."""
+"""The catalogs of a realm. Each has a registry of its own, in a folder that belonged to no other catalog before."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ from arco_catalog.state.version_floors import first_version
 _LOG = logging.getLogger(__name__)
 
 MAX_NAMED = 20
-"""Tables that a warning names."""
+"""Maximum number of tables that a warning names."""
 BASE_LOCATION = "default-base-location"
 STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
     "S3": ("s3",),
@@ -49,12 +49,12 @@ STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
     "AZURE": ("abfss", "wasbs", "wasb", "az"),
     "FILE": ("file", "memory"),
 }
-"""Which schemes locations of a type of storage have."""
+"""The schemes of locations, by type of storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogRequest:
-    """A catalog to make: `kind` is INTERNAL or EXTERNAL, `storage` its storage configuration."""
+    """A request to create a catalog: `kind` is INTERNAL or EXTERNAL, `storage` its storage configuration."""
 
     name: str
     kind: str
@@ -64,9 +64,9 @@ class CatalogRequest:
 
 @dataclass(frozen=True, slots=True)
 class CatalogUpdate:
-    """New properties and storage configuration of a catalog; what is None stays, and so does the account of the cloud
-    unless it `account_may_change`. `entity` is the id of the catalog on which rights were checked, `expected` the
-    version that the catalog must have."""
+    """New properties and storage configuration of a catalog. None leaves properties or storage configuration as they
+    are. The cloud account can't change unless `account_may_change`. `entity` is the id of the catalog on which rights
+    were checked, `expected` the version that the catalog must have, or None for any."""
 
     name: str
     entity: str
@@ -77,28 +77,28 @@ class CatalogUpdate:
 
 
 def shown_catalog(catalog: CatalogEntry) -> JsonObject:
-    """A catalog as answers of the management API show it."""
+    """Returns a catalog as answers of the management API show it."""
     return {"type": catalog.kind, **described(catalog), "storageConfigInfo": catalog.storage}
 
 
 async def list_catalogs(session: Session) -> Sequence[CatalogEntry]:
-    """All catalogs of a realm."""
+    """Returns the entries of all catalogs of a realm."""
     return [CatalogEntry(entry) for entry in await entries(session, catalogs())]
 
 
 def shown_catalogs(found: Sequence[CatalogEntry]) -> JsonObject:
-    """Catalogs as answers list them."""
+    """Returns these catalogs as the answer that lists them."""
     return listing("catalogs", [shown_catalog(entry) for entry in found])
 
 
 async def get_catalog(session: Session, name: str) -> JsonObject:
-    """One catalog. Raises `NotFound`."""
+    """Returns one catalog as answers show it. Raises `NotFound`."""
     return shown_catalog(await find_entry(session, name))
 
 
 async def find_entry(session: Session, name: str, entity: str | None = None) -> CatalogEntry:
-    """The entry of a name, which must be the catalog with this id if one is given. Raises `NotFound`, and
-    `CatalogChanged` if the name belongs to another catalog by now."""
+    """Returns the entry of the catalog with a name. If `entity` is given, it must be the catalog's id. Raises
+    `NotFound` without `entity`, and `CatalogChanged` if the name does not belong to the catalog with that id."""
     index = await load_keys(session, [catalog_key(name)])
     return existing_catalog(index, name) if entity is None else _same_catalog(index, name, entity)
 
@@ -111,7 +111,7 @@ def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
 
 
 def existing_catalog(index: Index, name: str) -> CatalogEntry:
-    """The catalog of a name. Raises `NotFound`."""
+    """Returns the entry of the catalog with a name, whose key must be loaded. Raises `NotFound`."""
     catalog = find_catalog(index, name)
     if catalog is None:
         raise NotFound(f"Catalog does not exist: {name}")
@@ -119,7 +119,8 @@ def existing_catalog(index: Index, name: str) -> CatalogEntry:
 
 
 def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> list[Location]:
-    """Where a catalog's tables may lie: its base location first. Raises `BadRequest`."""
+    """Returns the locations where a catalog's tables are allowed, its base location first. Raises `BadRequest` without
+    a base location, and for a location that is invalid or in the state of a catalog."""
     base = properties.get(BASE_LOCATION)
     if not isinstance(base, str) or not base:
         raise BadRequest(f"A catalog needs the property {BASE_LOCATION}")
@@ -131,8 +132,8 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
 
 
 def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
-    """The storage configuration with the base location among the allowed ones, where it stays when the catalog gets
-    another: tables lie there."""
+    """Returns the storage configuration with the base location among its allowed locations. It stays there when the
+    catalog gets another base location, because the location has tables."""
     base = properties.get(BASE_LOCATION)
     allowed = texts(storage, "allowedLocations")
     listed: list[JsonValue] = [base, *allowed] if base not in allowed else [*allowed]
@@ -163,7 +164,8 @@ _FIXED_STORAGE: Mapping[str, Callable[[JsonObject], JsonValue]] = {
 
 
 def storage_type_of(location: Location) -> str:
-    """The type of the storage that a location lies in. Raises `BadRequest`."""
+    """Returns the type of storage of a location, by its scheme. Raises `BadRequest` for any other scheme than those of
+    `STORAGE_SCHEMES`."""
     for kind, schemes in STORAGE_SCHEMES.items():
         if location.scheme in schemes:
             return kind
@@ -171,7 +173,7 @@ def storage_type_of(location: Location) -> str:
 
 
 def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
-    """Raises `BadRequest` for a storage configuration of another kind of store than the catalog's locations lie in."""
+    """Raises `BadRequest` for a storage configuration of an unknown type, or of another type than a location has."""
     kind = storage.get("storageType")
     schemes = STORAGE_SCHEMES.get(kind) if isinstance(kind, str) else None
     if schemes is None:
@@ -182,7 +184,8 @@ def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
 
 
 async def check_free(session: Session, name: str) -> None:
-    """Raises `AlreadyExists` if a catalog has the name: before anything is made for another."""
+    """Raises `AlreadyExists` if a catalog has the name, `BadRequest` for an invalid name, and `Forbidden` if the realm
+    was dropped. It is called before a new catalog's registry is made."""
     check_entity_name(name, "catalog")
     index = await load_keys(session, [catalog_key(name), REALM_STATE])
     require_realm(index)
@@ -193,9 +196,9 @@ async def check_free(session: Session, name: str) -> None:
 async def create_catalog(
     session: Session, request: CatalogRequest, entity: str, root: str, *, overlap: bool
 ) -> JsonObject:
-    """Gives a name to a catalog whose registry exists under `root`. Returns the catalog as that commit made it, for
-    answers. Raises `AlreadyExists`, and `BadRequest` for a location that lies in or around another catalog's unless
-    `overlap` allows that."""
+    """Gives a name in the realm to a catalog whose registry exists under `root`, with the id `entity`. Returns the
+    catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for a location that overlaps
+    one of another catalog, unless `overlap` allows that."""
     check_entity_properties(request.properties, "catalog")
     return body_of(await run(session, _Create(session, request, entity, root, overlap)))
 
@@ -203,16 +206,19 @@ async def create_catalog(
 async def update_catalog(
     session: Session, update: CatalogUpdate, check: Callable[[JsonObject, JsonObject], None], *, overlap: bool
 ) -> JsonObject:
-    """Changes properties and storage configuration, as far as `check` allows both. Raises `CatalogChanged` if the name
-    belongs to another catalog by now, and `CommitFailed` if it has changed."""
+    """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it.
+    `check` raises for new values that are not allowed. Raises `CatalogChanged` if the name belongs to another catalog
+    by now, `CommitFailed` if the catalog's version is not the expected one, and `BadRequest` for a change of the
+    storage type or the cloud account, and for a location that overlaps one of another catalog, unless `overlap` allows
+    that."""
     if update.properties is not None:
         check_entity_properties(update.properties, "catalog")
     return body_of(await run(session, _Update(session, update, check, overlap)))
 
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
-    """Makes the registry of a new catalog, with the role that manages it, which `admin` has; `owned`: and may read and
-    write what is in it."""
+    """Makes the registry of a new catalog, with the role that manages it, and gives that role to the principal role
+    `admin`. With `owned` the role may also read and write the catalog's tables."""
     await run(session, _Begin(session, admin, owned))
 
 
@@ -281,7 +287,8 @@ def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> No
 
 
 def overlaps(locations: Sequence[Location], other: CatalogEntry) -> Iterator[tuple[Location, Location]]:
-    """Each of these locations that lies in or around one of another catalog's, with that."""
+    """Yields each pair of one of these locations and a location of the other catalog of which one contains the other.
+    Raises `BadRequest` for an invalid location of the other catalog."""
     for theirs in locations_of(other.properties, other.storage):
         for ours in locations:
             if ours.inside(theirs) or theirs.inside(ours):
@@ -303,7 +310,8 @@ class _Begin(EntityChange):
 
 
 def admin_entries(index: Index, attempt: Attempt, admin: RoleEntry, *, owned: bool = False) -> Steps[Edits]:
-    """Entries by which a principal role has the role that manages a catalog, which is made if there is none."""
+    """Computes the index changes by which a principal role has the role that manages the catalog. They create that role
+    if it does not exist; with `owned` a created one may also read and write the catalog's tables."""
     yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
     stored = index.get(catalog_role_key(CATALOG_ADMIN))
     if stored is not None:

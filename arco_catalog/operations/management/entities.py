@@ -23,21 +23,21 @@ from arco_catalog.state.stored_fields import keep_stored_fields
 T = TypeVar("T")
 
 MAX_NAME = 256
-"""Characters of a name of a principal, role or catalog."""
+"""Maximum number of characters of the name of a principal, role or catalog."""
 MAX_PROPERTIES_BYTES = 64 << 10
-"""Bytes of the names and values of one entity's properties."""
+"""Maximum number of bytes of the names and values of one entity's properties."""
 RESERVED_PROPERTIES = "polaris."
 CATALOG_CONFIG = f"{RESERVED_PROPERTIES}config."
-"""What Polaris's own settings of a catalog begin with: they are kept, and mean nothing here."""
+"""Prefix of the properties by which Polaris configures a catalog. They are stored, and have no effect here."""
 _RESERVED = re.compile(r"\s*system\$", re.IGNORECASE)
 
 
 class EntityChange(RegistryMutation):
-    """One change of a registry that is answered with a document, or with none."""
+    """A change of a registry by one commit, which is answered with a document or with an empty body."""
 
     status = 204
     revives_realm = False
-    """Whether it may be made in a realm that was dropped."""
+    """Whether the change is allowed in a realm that was dropped."""
 
     def __init__(self, session: Session, detail: JsonObject) -> None:
         super().__init__(session)
@@ -45,8 +45,8 @@ class EntityChange(RegistryMutation):
 
     @abstractmethod
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        """The entries to change, and the body of the answer. They keep the stored fields that they do not name. Raises
-        `Refusal`."""
+        """Computes the index changes, and the body of the answer or None. Fields of a stored entry that the changes do
+        not name stay. Raises `Refusal`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -59,13 +59,14 @@ class EntityChange(RegistryMutation):
 
 
 def require_realm(index: Index) -> None:
-    """Raises `Forbidden` if the realm was dropped; `REALM_STATE` is loaded."""
+    """Raises `Forbidden` if the realm was dropped. `REALM_STATE` must be loaded."""
     if is_dropped(index):
         raise Forbidden("This realm was dropped: `arco bootstrap --reopen` makes it anew")
 
 
 def check_entity_name(name: str, what: str) -> str:
-    """The name, if a principal, a role or a catalog may have it. Raises `BadRequest`."""
+    """Returns the name. Raises `BadRequest` unless a principal, role or catalog may have it. `what` is the kind of
+    entity, for the message."""
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
     if _RESERVED.match(name):
@@ -76,7 +77,8 @@ def check_entity_name(name: str, what: str) -> str:
 
 
 def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
-    """Raises `BadRequest` for properties that are too large, or reserved."""
+    """Raises `BadRequest` for properties that are too large together, or that have a reserved prefix. `what` is the
+    kind of entity; catalogs may have the properties of `CATALOG_CONFIG`."""
     for name in properties:
         if name.startswith(RESERVED_PROPERTIES) and not (what == "catalog" and name.startswith(CATALOG_CONFIG)):
             raise BadRequest(f"Property {name!r} of a {what} has the reserved prefix {RESERVED_PROPERTIES!r}")
@@ -86,12 +88,12 @@ def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
 
 
 def grant_not_found(why: str) -> BadRequest:
-    """The refusal of what is to be taken away and was not given, as Polaris words it."""
+    """Returns the error for the revocation of a role or privilege that was not given, as Polaris words it."""
     return BadRequest(f"Operation failed: GRANT_NOT_FOUND: {why}")
 
 
 def check_version(entry: DescribedEntry, expected: int | None, what: str) -> None:
-    """Raises `CommitFailed` if the entity has changed since the caller read it."""
+    """Raises `CommitFailed` if the entity is not at the `expected` version. None allows any version."""
     if expected is not None and expected != entry.version:
         raise CommitFailed(
             f"{what} {entry.name} has changed: it is at version {entry.version}, not {expected}. Read it and try again"
@@ -99,7 +101,7 @@ def check_version(entry: DescribedEntry, expected: int | None, what: str) -> Non
 
 
 def described(entry: DescribedEntry) -> JsonObject:
-    """What an answer shows of every entity."""
+    """Returns the fields that answers show of every kind of entity."""
     return {
         "name": entry.name,
         "properties": entry.properties,
@@ -138,6 +140,6 @@ def body_of(answer: Answer) -> JsonObject:
 
 
 def listing(name: str, items: Iterable[JsonObject]) -> JsonObject:
-    """An answer that lists entities."""
+    """Returns an answer that lists entities in the field `name`."""
     listed: list[JsonValue] = [*items]
     return {name: listed}

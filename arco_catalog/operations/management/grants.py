@@ -1,4 +1,4 @@
-"""Grants: what catalog roles hold on a catalog, its namespaces, and what lies in these."""
+"""Grants: the privileges that catalog roles have on a catalog, on its namespaces, and on what is in these."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One privilege on one securable. `kind` is the securable's type as the API has it."""
+    """One privilege on one securable. `kind` is the type of the securable, in the terms of the API."""
 
     kind: str
     securable: Securable
@@ -31,7 +31,8 @@ class Grant:
 
     @classmethod
     def of(cls, kind: str, securable: Securable, privilege: str) -> "Grant":
-        """A grant that can be made. Raises `BadRequest`."""
+        """Returns the grant of a privilege. Raises `BadRequest` for an unknown kind, or a privilege that can't be
+        granted on that kind."""
         grantable = GRANTABLE.get(kind)
         if grantable is None:
             raise BadRequest(f"Nothing of type {kind!r} can be granted: use {', '.join(GRANTABLE)}")
@@ -41,7 +42,8 @@ class Grant:
 
 
 async def list_grants(session: Session, role: str) -> JsonObject:
-    """All that a catalog role holds; on what was dropped it holds nothing while that is so. Raises `NotFound`."""
+    """Returns all grants of a catalog role, as the answer that lists them, without those on tables, views and policies
+    that are dropped. Raises `NotFound` for the role."""
     head = await session.head()
     state, index = session.state, head.index
     await load(state, index, Needs(keys=[catalog_role_key(role)]))
@@ -75,14 +77,15 @@ def _shown(grant: GrantEntry, privilege: str) -> JsonObject:
 
 
 async def add_grant(session: Session, role: str, grant: Grant) -> None:
-    """Gives a catalog role a privilege; one that it holds it keeps. Raises `NotFound`, and what is raised for a
-    securable that does not exist."""
+    """Gives a catalog role a privilege on a securable; changes nothing if the role has it already. Raises `NotFound`
+    for the role, and the errors of `absent` if the securable does not exist."""
     await run(session, _Change(session, role, grant, add=True))
 
 
 async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
-    """Takes a privilege from a catalog role; with `cascade` also on all that lies inside of the securable. Raises the
-    same, and `BadRequest` if it does not hold it."""
+    """Takes a privilege on a securable from a catalog role; with `cascade` also on everything inside the securable.
+    Raises the errors of `add_grant`, and `BadRequest` if the role does not have the privilege on the securable
+    itself."""
     await run(session, _Change(session, role, grant, add=False, cascade=cascade))
 
 
@@ -134,7 +137,8 @@ class _Change(EntityChange):
 
 
 def _inside(index: Index, role: str, securable: Securable) -> Iterator[GrantEntry]:
-    """What a role holds on whatever lies inside of a securable."""
+    """Yields the grants of a role on everything inside a securable; none for a table, view or policy. The scan of
+    `granted_to` must be loaded."""
     if securable.name is not None:
         return
     for _, stored in index.scan(granted_to(role)):

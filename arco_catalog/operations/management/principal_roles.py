@@ -1,4 +1,4 @@
-"""Principal roles, and which principal has which."""
+"""Principal roles, and which principal has which of them."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ from arco_catalog.state.version_floors import raised_floor
 
 
 def shown_role(role: RoleEntry) -> JsonObject:
-    """A principal role as answers show it."""
+    """Returns a principal role as answers show it."""
     return {**described(role), "federated": role.json.get("federated") is True}
 
 
@@ -43,18 +43,18 @@ PRINCIPAL_ROLE = RoleKind("principal role", principal_role_key, shown_role)
 
 
 async def list_principal_roles(session: Session) -> JsonObject:
-    """All principal roles."""
+    """Returns all principal roles, as the answer that lists them."""
     return listing("roles", [shown_role(RoleEntry(entry)) for entry in await entries(session, principal_roles())])
 
 
 async def get_principal_role(session: Session, name: str) -> JsonObject:
-    """One principal role. Raises `NotFound`."""
+    """Returns the JSON of one principal role. Raises `NotFound`."""
     return shown_role(await PRINCIPAL_ROLE.find(session, name))
 
 
 async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
-    """The principal roles of these ids, whose names are given, as far as they exist: another role that has the name of
-    one now is not meant."""
+    """Returns the principal roles with these ids, as the answer that lists them. `names` maps each id to the role's
+    name. It leaves out a role that no longer exists, also if another role has its name now."""
     return await found(session, lambda index: _roles(index, names))
 
 
@@ -65,7 +65,8 @@ def _roles(index: Index, names: Mapping[str, str]) -> Steps[JsonObject]:
 
 
 async def roles_of_principal(session: Session, name: str) -> JsonObject:
-    """The principal roles that a principal has. Raises `NotFound`."""
+    """Returns the principal roles that a principal has, as the answer that lists them. Raises `NotFound` for the
+    principal."""
 
     def steps(index: Index) -> Steps[JsonObject]:
         yield Needs(keys=[principal_key(name)])
@@ -77,7 +78,8 @@ async def roles_of_principal(session: Session, name: str) -> JsonObject:
 
 
 async def principals_with_role(session: Session, name: str) -> JsonObject:
-    """The principals that have a principal role. Raises `NotFound`."""
+    """Returns the principals that have a principal role, as the answer that lists them. Raises `NotFound` for the
+    role."""
 
     def steps(index: Index) -> Steps[JsonObject]:
         yield Needs(keys=[principal_role_key(name)])
@@ -93,29 +95,33 @@ async def principals_with_role(session: Session, name: str) -> JsonObject:
 async def create_principal_role(
     session: Session, name: str, properties: Mapping[str, str], federated: bool = False
 ) -> JsonObject:
-    """Makes a principal role. Raises `AlreadyExists`."""
+    """Creates a principal role, and returns its JSON. Raises `AlreadyExists`, and `BadRequest` for an invalid name or
+    invalid properties."""
     return await PRINCIPAL_ROLE.create(session, name, properties, federated=federated)
 
 
 async def update_principal_role(
     session: Session, name: str, expected: int, properties: Mapping[str, str]
 ) -> JsonObject:
-    """Gives a principal role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    """Replaces the properties of a principal role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
+    properties, and `CommitFailed` if its version is not the `expected` one."""
     return await PRINCIPAL_ROLE.update(session, name, expected, properties)
 
 
 async def drop_principal_role(session: Session, name: str) -> None:
-    """Drops a principal role. Raises `NotFound`, and `BadRequest` for the one that manages the realm."""
+    """Drops a principal role, and takes it from all principals. Raises `NotFound`, and `BadRequest` for the role that
+    manages the realm."""
     await run(session, _Drop(session, name))
 
 
 async def assign_principal_role(session: Session, principal: str, role: str) -> None:
-    """Gives a principal a principal role; one that has it keeps it. Raises `NotFound`."""
+    """Gives a principal a principal role; changes nothing if it has it already. Raises `NotFound` for either."""
     await run(session, _Assign(session, principal, role, member=True))
 
 
 async def revoke_principal_role(session: Session, principal: str, role: str) -> None:
-    """Takes a principal role from a principal. Raises `NotFound`, and `BadRequest` for one that it has not."""
+    """Takes a principal role from a principal. Raises `NotFound` for either, and `BadRequest` if the principal does not
+    have the role, and for the role that manages the realm from the root principal."""
     await run(session, _Assign(session, principal, role, member=False))
 
 

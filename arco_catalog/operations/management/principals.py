@@ -42,35 +42,35 @@ from arco_catalog.state.roles import FIRST_VERSION
 from arco_catalog.state.version_floors import first_version, raised_floor
 
 SUBJECT = "arco.subject"
-"""The property that registers a principal for the tokens of an issuer: the issuer, a space, the subject."""
+"""Property that registers a principal for tokens of another issuer. Its value is the issuer, a space, the subject."""
 ROOT_PRINCIPAL = "root"
 
 
 @dataclass(frozen=True, slots=True)
 class NewCredentials:
-    """Credentials that were just made: the client id, and the secret as it is kept. Only who made them knows it."""
+    """Credentials that were just made: the client id, and the secret as the realm stores it."""
 
     client_id: str
     secret: Secret
 
 
 def shown(principal: PrincipalEntry) -> JsonObject:
-    """A principal as answers show it."""
+    """Returns a principal as answers show it."""
     return {**described(principal), "clientId": principal.client_id}
 
 
 async def list_principals(session: Session) -> JsonObject:
-    """All principals."""
+    """Returns all principals, as the answer that lists them."""
     return listing("principals", [shown(PrincipalEntry(entry)) for entry in await entries(session, principals())])
 
 
 async def get_principal(session: Session, name: str) -> JsonObject:
-    """One principal. Raises `NotFound`."""
+    """Returns the JSON of one principal. Raises `NotFound`."""
     return shown(existing_principal(await load_keys(session, [principal_key(name)]), name))
 
 
 def existing_principal(index: Index, name: str) -> PrincipalEntry:
-    """The principal of a name. Raises `NotFound`."""
+    """Returns the entry of the principal with a name, whose key must be loaded. Raises `NotFound`."""
     principal = find_principal(index, name)
     if principal is None:
         raise NotFound(f"Principal does not exist: {name}")
@@ -80,14 +80,18 @@ def existing_principal(index: Index, name: str) -> PrincipalEntry:
 async def create_principal(
     session: Session, name: str, properties: Mapping[str, str], credentials: NewCredentials, must_rotate: bool
 ) -> JsonObject:
-    """Makes a principal. Raises `AlreadyExists`."""
+    """Creates a principal with these credentials, and returns an answer with its JSON under `principal`, without the
+    secret. Raises `AlreadyExists` if the name, the client id or the subject is taken, and `BadRequest` for an invalid
+    name or invalid properties."""
     check_entity_name(name, "principal")
     check_entity_properties(properties, "principal")
     return body_of(await run(session, _Create(session, name, properties, credentials, must_rotate)))
 
 
 async def update_principal(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
-    """Gives a principal other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    """Replaces the properties of a principal, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
+    properties, `AlreadyExists` if another principal has the subject, and `CommitFailed` if its version is not the
+    `expected` one."""
     check_entity_properties(properties, "principal")
     return body_of(await run(session, _Update(session, name, expected, properties)))
 
@@ -95,13 +99,15 @@ async def update_principal(session: Session, name: str, expected: int, propertie
 async def change_credentials(
     session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], *, rotate: bool
 ) -> JsonObject:
-    """Gives a principal a new secret. With `rotate` the previous secret stays valid, so that clients work until they
-    have the new one; else all others become invalid. Raises `NotFound`."""
+    """Gives a principal the credentials that `made` returns for it, and returns an answer with its JSON under
+    `principal`. With `rotate` the newest secret stays valid, so that clients work until they have the new one; else all
+    earlier secrets become invalid. Raises `NotFound`, and `AlreadyExists` if another principal has the client id."""
     return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
 
 
 async def drop_principal(session: Session, name: str) -> None:
-    """Drops a principal: its tokens are refused from now on. Raises `NotFound`, and `BadRequest` for the root."""
+    """Drops a principal, and takes its roles away: its tokens are invalid from now on. Raises `NotFound`, and
+    `BadRequest` for the root principal."""
     await run(session, _Drop(session, name))
 
 
@@ -222,17 +228,17 @@ class _Drop(EntityChange):
 
 
 async def principal_of_client(session: Session, client_id: str) -> PrincipalEntry | None:
-    """Returns the principal with a client id, by the realm's current HEAD."""
+    """Returns the principal with a client id, by the realm's current HEAD, or None."""
     return await _found_under(session, client_key(client_id))
 
 
 async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | None:
-    """Returns the principal with an entity id, by the realm's current HEAD."""
+    """Returns the principal with an entity id, by the realm's current HEAD, or None."""
     return await _found_under(session, principal_id_key(entity))
 
 
 async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
-    """Returns the principal with a name, by the realm's current HEAD."""
+    """Returns the principal with a name, by the realm's current HEAD, or None."""
     return find_principal(await load_keys(session, [principal_key(name)]), name)
 
 

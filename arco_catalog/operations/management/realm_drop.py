@@ -1,7 +1,8 @@
-"""Realms of a store, and the drop of one without catalogs.
+"""Lists the realms of a store, and drops a realm that has no catalogs.
 
-HEAD stays, and records the drop: a realm without HEAD would read as one that was lost, or as none, in which everybody
-may do everything (docs/design/access.md#rule-14)."""
+HEAD stays, and records the drop: a realm without HEAD would look lost, or like a store without a realm, where every
+client may do everything (docs/design/access.md#rule-14).
+"""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -23,7 +24,7 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class RealmSummary:
-    """A realm by the prefix in the store, with the catalogs' names, and how many principals and roles it has."""
+    """A realm, by its prefix in the store: its catalogs' names, and how many principals and principal roles it has."""
 
     prefix: str
     is_dropped: bool
@@ -33,7 +34,8 @@ class RealmSummary:
 
 
 async def realms_in(session: Session) -> Sequence[RealmSummary]:
-    """All realms of the session's store, found by one listing of it. Raises `StoreError`."""
+    """Returns all realms of the session's store, in order of their prefixes, found by one listing of the whole store.
+    Raises `StoreError`."""
     found: list[RealmSummary] = []
     async with aclosing(list_objects(session.state, "")) as objects:
         async for each in objects:
@@ -44,13 +46,13 @@ async def realms_in(session: Session) -> Sequence[RealmSummary]:
 
 
 def _registry(session: Session, prefix: str) -> State:
-    """The records of a realm's registry in the same store."""
+    """Returns the records of a realm's registry in the store of the session."""
     state = session.state
     return State(state.store, Paths(prefix, REALM_FOLDER), Caches.of(1 << 20), session.runtime, session.settings.spill)
 
 
 async def summarize_realm(state: State, prefix: str) -> RealmSummary:
-    """What there is in the realm with this registry. Raises `StoreError`."""
+    """Returns the summary of the realm with this registry and prefix. Raises `StoreError`."""
     index = (await state.head()).index
     scans = [Scan(catalogs()), Scan(principals()), Scan(principal_roles())]
     await load(state, index, Needs(keys=[REALM_STATE], scans=scans))
@@ -60,8 +62,9 @@ async def summarize_realm(state: State, prefix: str) -> RealmSummary:
 
 
 async def drop_realm(session: Session) -> bool:
-    """Drops the realm of the session's registry, with all principals, roles and grants, by one commit. Returns whether
-    it was there to drop. Raises `CommitFailed` while it has catalogs, and `CommitStateUnknown` past the deadline."""
+    """Drops the realm of the session's registry, with all principals, roles and grants, by one commit. Returns false,
+    without a commit, if it is dropped already. Raises `CommitFailed` if it has catalogs, and `CommitStateUnknown` past
+    the deadline."""
     existed = True
 
     async def change(head: RegistryState) -> HeadChange | None:

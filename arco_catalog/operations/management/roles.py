@@ -1,4 +1,5 @@
-"""What both kinds of roles have in common: each role lies under its name in one registry, and has properties."""
+"""The common parts of principal roles and catalog roles: each role is stored under its name in one registry, and has
+properties."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,33 +25,36 @@ from arco_catalog.state.version_floors import first_version
 
 @dataclass(frozen=True, slots=True)
 class RoleKind:
-    """One of the two kinds of roles: what messages call it, its key, and how answers show it."""
+    """One of the two kinds of roles: its name in messages, the index key of a role's name, and the JSON of a role in
+    answers."""
 
     what: str
     key: Callable[[str], str]
     shown: Callable[[RoleEntry], JsonObject]
 
     def existing(self, index: Index, name: str) -> RoleEntry:
-        """The role of a name. Raises `NotFound`."""
+        """Returns the role with a name, whose key must be loaded. Raises `NotFound`."""
         entry = index.get(self.key(name))
         if entry is None:
             raise NotFound(f"{self.what.capitalize()} does not exist: {name}")
         return RoleEntry(entry)
 
     async def find(self, session: Session, name: str) -> RoleEntry:
-        """The role of a name, as the registry is now. Raises `NotFound`."""
+        """Returns the role with a name, by the registry's current HEAD. Raises `NotFound`."""
         return self.existing(await load_keys(session, [self.key(name)]), name)
 
     async def create(
         self, session: Session, name: str, properties: Mapping[str, str], **additional: bool
     ) -> JsonObject:
-        """Makes a role, with these additional fields. Raises `AlreadyExists`."""
+        """Creates a role, with these additional fields, and returns its JSON. Raises `AlreadyExists`, and `BadRequest`
+        for an invalid name or invalid properties."""
         check_entity_name(name, self.what)
         check_entity_properties(properties, self.what)
         return body_of(await run(session, _Create(session, self, name, properties, additional)))
 
     async def update(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
-        """Gives a role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+        """Replaces the properties of a role, and returns its JSON. Raises `NotFound`, `BadRequest` for invalid
+        properties, and `CommitFailed` if its version is not the `expected` one."""
         check_entity_properties(properties, self.what)
         return body_of(await run(session, _Update(session, self, name, expected, properties)))
 
@@ -62,7 +66,7 @@ class _RoleChange(EntityChange):
         self.role, self.name, self.properties = role, name, properties
 
     def made(self, role: RoleEntry) -> tuple[Edits, JsonObject | None]:
-        """The entry, and the answer that shows it."""
+        """Returns the index change that stores the role, and the answer that shows it."""
         return {self.role.key(self.name): role.json}, self.role.shown(role)
 
 

@@ -1,1 +1,2 @@
-"""Policies: what users lay down for a catalog, its namespaces and tables, and what applies to each of these."""
+"""Policies: the documents that users attach to a catalog, its namespaces and tables, and which of them apply to
+each."""

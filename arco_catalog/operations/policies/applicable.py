@@ -1,4 +1,4 @@
-"""Which policies apply to a catalog, a namespace or what lies in one (docs/design/polaris.md#inheritance)."""
+"""Computes which policies apply to a catalog, a namespace or what is in one (docs/design/polaris.md#inheritance)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Applicable:
-    """A policy that applies to a target; `inherited` from what contains it."""
+    """A policy that applies to a target, and the policy's namespace. It is `inherited` if it is attached only to
+    something that contains the target."""
 
     policy: PolicyEntry
     namespace: Namespace
@@ -29,8 +30,8 @@ class Applicable:
 async def applicable_policies(
     session: Session, target: Securable, policy_type: str | None, paging: Paging
 ) -> ListingPage:
-    """The policies that apply to a target, each as answers show it, in pages of one state. Raises what is raised for a
-    target that does not exist."""
+    """Returns a page of the policies that apply to a target, each as answers show it; all pages show one state.
+    `policy_type` restricts them to one type. Raises the errors of `absent` if the target does not exist."""
     steps = partial(_applicable, target=target, policy_type=policy_type)
     page, token = await computed_page(session, steps, paging, partial(chain_of, securable=target))
     shown: list[JsonObject] = []
@@ -45,7 +46,8 @@ async def _shown(session: Session, applicable: Applicable) -> JsonObject:
 
 
 def _applicable(index: Index, *, target: Securable, policy_type: str | None) -> Steps[Sequence[Applicable]]:
-    """First those that are the target's alone, then one of each type that is inherited."""
+    """Computes the policies that apply to the target: first those of types that are not inherited, which are attached
+    to it, then for each inheritable type the one that is attached nearest."""
     chain = yield from chain_of(index, target)
     if chain is None:
         raise absent(target)
@@ -64,5 +66,6 @@ def _applicable(index: Index, *, target: Securable, policy_type: str | None) -> 
 
 
 def nearest_of_each_type(levels: Sequence[Sequence[AttachedPolicy]]) -> Mapping[str, AttachedPolicy]:
-    """What is inherited along a chain, the outermost level first: of each type the policy that is attached nearest."""
+    """Returns by type the inheritable policy that is attached nearest to the target. `levels` has the policies attached
+    along the chain of what contains the target, the outermost level first."""
     return {attached.policy_type: attached for level in levels for attached in level if attached.inheritable}

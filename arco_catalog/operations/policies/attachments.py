@@ -1,4 +1,4 @@
-"""Attaches policies to a catalog, its namespaces and what lies in these, and detaches them
+"""Attaches policies to a catalog, to its namespaces and to what is in these, and detaches them
 (docs/design/polaris.md#attachments)."""
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from arco_catalog.state.policies import (
 from arco_catalog.state.stored_fields import keep_stored_fields
 
 MAX_PARAMETERS_BYTES = 8 << 10
-"""Of all names and values of one attachment: they lie in the registry's index."""
+"""Maximum size of all parameters of one attachment, names and values: they are part of the registry's index."""
 MAX_ATTACHED = 1_000
 """Maximum number of policies on one target."""
 
@@ -37,20 +37,22 @@ MAX_ATTACHED = 1_000
 async def attach_policy(
     session: Session, namespace: Namespace, name: str, target: Securable, parameters: Mapping[str, str]
 ) -> Answer:
-    """Attaches a policy; where it is attached already it gets these parameters. Raises `NoSuchPolicy`, what is raised
-    for a target that does not exist, `BadRequest` for one that the policy is not for, and `ConflictPolicyAttachment`
-    if another policy is there that would be inherited in its place."""
+    """Attaches a policy to a target. If it is attached already, these parameters replace the earlier ones. Raises
+    `NoSuchPolicy`, the errors of `existing_target`, `BadRequest` for a kind of target that the policy's type does not
+    allow and for too large parameters or too many policies, and `ConflictPolicyAttachment` if another policy of the
+    same inheritable type is attached to the target."""
     return await run(session, _Attach(session, namespace, name, target, parameters))
 
 
 async def detach_policy(session: Session, namespace: Namespace, name: str, target: Securable) -> Answer:
-    """Detaches a policy. Raises `NoSuchPolicy`, what is raised for a target that does not exist, and
-    `NoSuchMapping`."""
+    """Detaches a policy from a target. Raises `NoSuchPolicy`, the errors of `existing_target`, and `NoSuchMapping` if
+    the policy is not attached to the target."""
     return await run(session, _Detach(session, namespace, name, target))
 
 
 def existing_target(index: Index, securable: Securable) -> Steps[Target]:
-    """What a policy can be attached to. Raises `NoSuchNamespace`, `NoSuchTable` and `PendingTransaction`."""
+    """Computes the target for a securable to which a policy can be attached. Raises the errors of `absent` if it does
+    not exist, and `PendingTransaction`."""
     chain = yield from chain_of(index, securable)
     if chain is None:
         raise absent(securable)
@@ -67,7 +69,7 @@ class _Mapping(PolicyChange):
         self.target = target
 
     def found(self, index: Index) -> Steps[tuple[PolicyEntry, Target]]:
-        """The policy and its target, with all that is attached to it loaded."""
+        """Computes the policy and its target, and loads all attachments of the target."""
         yield Needs(keys=[self.key])
         policy = existing_policy(index, self.namespace, self.name)
         target = yield from existing_target(index, self.target)

@@ -1,4 +1,4 @@
-"""Policies: create, load, change, drop (docs/design/polaris.md#policies)."""
+"""Creates, loads, changes and drops policies (docs/design/polaris.md#policies)."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ from arco_catalog.state.roles import edits_without_grants, grants_on
 from arco_catalog.state.version_floors import first_version, raised_floor
 
 MAX_CONTENT_BYTES = 64 << 10
-"""Of a policy's content, and of its description."""
+"""Maximum size of a policy's content, and of its description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class PolicyText:
 async def create_policy(
     session: Session, namespace: Namespace, name: str, policy_type: str, text: PolicyText
 ) -> Answer:
-    """Creates a policy, at version 0 unless one of its name was dropped. Raises `AlreadyExists`, and `BadRequest` for
-    content that the type does not allow."""
+    """Creates a policy, at version 0 unless one with its name was dropped. Raises `NoSuchNamespace`, `AlreadyExists`,
+    and `BadRequest` for an invalid name or type, and for content that is too long or that the type does not allow."""
     check_plain_name("policy", name)
     return await run(session, _Create(session, namespace, name, canonical_type(policy_type), text))
 
@@ -80,7 +80,7 @@ async def load_policy(session: Session, namespace: Namespace, name: str) -> Json
 
 
 async def described(session: Session, policy: PolicyEntry) -> JsonObject:
-    """Reads the stored JSON of a policy."""
+    """Returns the stored JSON of a policy."""
     return mapping(await session.state.description("policy", policy.value), "policy")
 
 
@@ -88,18 +88,19 @@ async def update_policy(
     session: Session, namespace: Namespace, name: str, expected: int | None, text: PolicyText
 ) -> Answer:
     """Replaces the description and content of a policy, and increments its version unless they are unchanged. Raises
-    `NoSuchPolicy`, `BadRequest`, and `PolicyVersionMismatch` unless it is at the expected version."""
+    `NoSuchPolicy`, `BadRequest` without an `expected` version and for content that is not allowed, and
+    `PolicyVersionMismatch` unless the policy is at that version."""
     return await run(session, _Update(session, namespace, name, expected, text))
 
 
 async def drop_policy(session: Session, namespace: Namespace, name: str, *, detach_all: bool) -> Answer:
-    """Drops a policy for good, with its grants. Raises `NoSuchPolicy`, and `PolicyInUse` for one that is attached to
-    something, unless it is to be detached from all."""
+    """Drops a policy for good, with its grants, and detaches it. Raises `NoSuchPolicy`, and without `detach_all`
+    `PolicyInUse` if it is attached to something that exists."""
     return await run(session, _Drop(session, namespace, name, detach_all=detach_all))
 
 
 def existing_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry:
-    """The policy's entry, whose key is loaded. Raises `NoSuchPolicy`."""
+    """Returns the entry of a policy, whose key must be loaded. Raises `NoSuchPolicy`."""
     policy = find_policy(index, namespace, name)
     if policy is None:
         raise no_such("policy", namespace, name)
