@@ -1,4 +1,4 @@
-"""Catalogs without a name: finds them by their state in the store, and undoes the drop of one."""
+"""Finds the catalogs of a realm that have state in the store but no name, and undoes the drop of one."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -29,12 +29,12 @@ from arco_catalog.state.realm import SERVICE_ADMIN
 from arco_catalog.state.registry import RegistryState
 
 SETTLING_MS = 10 * 60_000
-"""What is younger, and was never closed, may be a catalog that is being made."""
+"""A catalog that was never closed, and whose last commit is younger than this, may still be in creation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalog:
-    """A catalog's registry to which no name of the realm leads."""
+    """The registry of a catalog: its folder, its HEAD, and the state that the registry stores of the catalog itself."""
 
     root: str
     head: RegistryState
@@ -42,13 +42,13 @@ class StrayCatalog:
 
     @property
     def name(self) -> str | None:
-        """The name under which the catalog was closed, if that is recorded."""
+        """The name under which the catalog was closed, or None if that is not recorded."""
         return optional_text(self.state.catalog or {}, "name")
 
 
 @dataclass(frozen=True, slots=True)
 class UndropRequest:
-    """A catalog's new name, and values in place of the recorded ones."""
+    """The new name of a catalog, with a type, properties and storage configuration that replace the recorded ones."""
 
     name: str
     kind: str | None
@@ -57,7 +57,7 @@ class UndropRequest:
 
 
 async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
-    """All catalogs without a name that have state in the realm, in order."""
+    """Returns all catalogs without a name that have state in the realm, in order of their folders."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
@@ -67,8 +67,8 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
-    """The catalog whose state is at this prefix of the store, or has this last level. Raises `NotFound`, and
-    `BadRequest` for a prefix at which no catalog of the realm can be."""
+    """Returns the catalog whose folder in the store is `place`, or is `place` at the usual parents. Raises `NotFound`,
+    and `BadRequest` for a folder where no catalog of the realm can be."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
         raise BadRequest(f"{place} can't be the state of a catalog of this realm: that begins with {parent}")
@@ -81,7 +81,8 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
 
 
 async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
-    """The catalog with this root, whether it has a name or not; None if there is no state of one."""
+    """Returns the catalog with this folder, whether it has a name or not; None if the folder has no state of a
+    catalog."""
     state = open_state(session, root)
     head = await state.head()
     if head.version is None:
@@ -92,9 +93,9 @@ async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
 
 async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
-    that have not ended become plain drops, and are named in the answer. `session` is one with the realm's registry.
-    Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being made, and
-    for locations that are not allowed, or that another catalog has taken since."""
+    that have not ended become plain drops; the result names their tables. `session` is a session of the realm's
+    registry. Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being
+    created, for a bad name or properties, and for locations that are not allowed or belong to another catalog now."""
     check_entity_name(request.name, "catalog")
     check_entity_properties({key: str(value) for key, value in request.properties.items()}, "catalog")
     now_ms = session.now_ms()

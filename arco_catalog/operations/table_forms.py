@@ -1,5 +1,5 @@
-"""Forms in which a load sends table metadata besides that of its file: with fewer snapshots, and compressed. Each is
-made once for a metadata file, as long as this process has the file in memory."""
+"""The forms in which a load sends table metadata besides that of its file: with fewer snapshots, and compressed. Each
+form is made once for a metadata file, as long as this process has the file in memory."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 async def visible_snapshots(session: Session, state: TableState) -> bytes:
-    """Returns the metadata without the snapshots that no branch or tag names. Raises `OutOfMemory`, and
+    """Returns the metadata without the snapshots that neither a branch nor a tag names. Raises `OutOfMemory`, and
     `StoreUnavailable` past the deadline."""
     location, body = state.metadata_location, state.metadata
 
@@ -35,8 +35,8 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
 
 
 async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
-    """Returns the metadata, or what `visible_snapshots` made of it, as a part of a gzip stream. Raises
-    `StoreUnavailable` past the deadline."""
+    """Returns the metadata as a part of a gzip stream, or instead of it `visible`, the result of `visible_snapshots`
+    for this state. Raises `StoreUnavailable` past the deadline."""
     location, body = state.metadata_location, state.metadata
     if visible is None:
         form = session.files.form(
@@ -58,7 +58,8 @@ async def deflated_metadata(session: Session, state: TableState, visible: bytes 
 
 
 async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
-    """Waits for a form, which another request may be making."""
+    """Returns the form after waiting for it, because another request may be making it. Raises `StoreUnavailable` past
+    the deadline."""
     try:
         async with asyncio.timeout(max(0.0, session.seconds_left())):
             return await form

@@ -36,7 +36,7 @@ async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
 
 
 async def find_task(session: Session, task: str) -> ListedTask | None:
-    """Returns a task by its id, or None."""
+    """Returns a task by its id, or None if it neither has a version nor waits for its first worker."""
     stored = await read_task(session.state, task)
     if stored is not None:
         undone, is_stuck = await _is_undone(session, stored.task), await _is_stuck(session, stored.task)
@@ -46,7 +46,7 @@ async def find_task(session: Session, task: str) -> ListedTask | None:
 
 
 async def submitted_purge(session: Session, task: str) -> Task | None:
-    """The first version of a purge task, made from the tombstone that names it; None if no tombstone does."""
+    """Returns the first version of a purge task, made from the tombstone that names it; None if no tombstone does."""
     tombstone = await _tombstone(session, task)
     if tombstone is None:
         return None
@@ -69,13 +69,13 @@ async def _is_stuck(session: Session, task: Task) -> bool:
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:
-    """The tombstone that names a task now."""
+    """Returns the tombstone that names a task now, or None."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 
 
 async def require_task(session: Session, task: str) -> ListedTask:
-    """One task. Raises `NotFound`."""
+    """Returns a task by its id. Raises `NotFound`."""
     found = await find_task(session, task)
     if found is None:
         raise NotFound(f"Task does not exist: {task}")
@@ -83,9 +83,9 @@ async def require_task(session: Session, task: str) -> ListedTask:
 
 
 async def missing_hint(session: Session, task: str) -> int | None:
-    """The time of the hint that a task should have and has not. None for a task that has it, or has ended; and for one
-    whose purge has begun and whose versions are all gone: how far it came is not known. Raises `StoreError`, and
-    `InternalError`."""
+    """Returns the time in the key of the hint that a task should have and lacks. None for a task that has its hint,
+    that has ended, or that does not exist; and for one whose purge has begun and whose versions are all lost, because
+    its progress is unknown. Raises `StoreError`, and `InternalError` for a corrupt version."""
     state = session.state
     stored = await read_task(state, task)
     if stored is not None:
@@ -99,9 +99,9 @@ async def missing_hint(session: Session, task: str) -> int | None:
 
 
 async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join: bool = False) -> Task:
-    """Submits a failed task again, and returns its new version. It continues from its checkpoint: a purge on Spark with
-    `anti_join`, else by any worker, unless it may have deleted files: then by the way in which it started. Raises
-    `NotFound`, and `BadRequest` for a task that has not failed."""
+    """Submits a failed task again, and returns its new version, which continues from the task's checkpoint. With
+    `anti_join` Spark executes a purge, else any worker; but a purge that may have deleted files continues in the way in
+    which it started. Raises `NotFound`, and `BadRequest` for a task that has not failed, or has changed meanwhile."""
     found = (await require_task(session, task)).task
     if found.status is not Status.FAILURE:
         raise BadRequest(f"Task {task} is {found.status}: only a failed one is submitted again")

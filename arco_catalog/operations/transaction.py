@@ -42,18 +42,19 @@ from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
 TableChange = tuple[Namespace, str, JsonObject]
-"""One table's part of a request: its name, and its CommitTableRequest."""
+"""The part of a request for one table: its namespace, its name, and its CommitTableRequest."""
 
 
 def check_size(settings: Settings, tables: int) -> None:
-    """Raises `BadRequest` for more tables than a transaction may name."""
+    """Raises `BadRequest` for more tables than one transaction may name."""
     limit = settings.max_transaction_tables
     if tables > limit:
         raise BadRequest(f"A transaction may name at most {limit} tables, not {tables}")
 
 
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
-    """Applies all changes, or none. Raises `BadRequest` for a table named twice, or too many of them."""
+    """Applies all changes, or none. Raises `BadRequest` for a table that is named twice and for too many tables, and
+    the errors of a commit of each table."""
     check_size(session.settings, len(changes))
     names = Counter((namespace, name) for namespace, name, _ in changes)
     twice = sorted(dotted(*name) for name, times in names.items() if times > 1)
@@ -78,7 +79,7 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
 
 @dataclass
 class TransactionReadSet(ReadSet):
-    """The read sets of all tables of a transaction, under one HEAD."""
+    """The read sets of all tables that a transaction commits to, under one HEAD. Tables that it creates have none."""
 
     head: RegistryState
     head_fresh: bool
@@ -96,7 +97,7 @@ class TransactionReadSet(ReadSet):
 
 
 class Transaction(Mutation[TransactionReadSet]):
-    """One request over several tables."""
+    """One request that changes or creates several tables."""
 
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session
@@ -109,7 +110,7 @@ class Transaction(Mutation[TransactionReadSet]):
             else:
                 self.commits.append(RelationCommitter(session, RelationCommit(TABLES, namespace, name, commit)))
         self._leftover: list[Pointer] = []
-        """Intents of our aborted attempts on tables."""
+        """Pointers with intents that aborted attempts of this request left."""
         self._has_settled_lapsed = False
 
     # Reading.
@@ -194,7 +195,8 @@ class Transaction(Mutation[TransactionReadSet]):
         return fresher
 
     async def _named(self, head: RegistryState) -> list[RelationEntry | None]:
-        """What the names of the tables that it changes mean under a HEAD."""
+        """Returns the entries that a HEAD has for the names of the tables that the transaction commits to, None for a
+        name that no table has."""
         names = [(each.wanted.namespace, each.wanted.name) for each in self.commits]
         await load(self.state, head.index, Needs(keys=[relation_key(*name) for name in names]))
         return [find_kind(head.index, *name, "table") for name in names]
@@ -210,7 +212,8 @@ class Transaction(Mutation[TransactionReadSet]):
         await settle_lapsed(self.session, CROWDED)
 
     async def remove_own_intents(self) -> None:
-        """Removes the intents of our aborted attempts from the tables, where no other commit replaced them yet."""
+        """Removes the intents that aborted attempts of this request left on tables, except those that another commit
+        replaced already. A failed removal is logged."""
         left = [placed for placed in self._leftover if self.state.cached_pointer(placed.entity) == placed]
         if left:
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))

@@ -47,17 +47,18 @@ _RIGHTS: Mapping[Kind, tuple[Privilege, Privilege]] = {
     "table": (Privilege.TABLE_DROP, Privilege.TABLE_LIST),
     "view": (Privilege.VIEW_DROP, Privilege.VIEW_LIST),
 }
-"""The privileges that restoring a dropped relation needs, and that knowing of it needs."""
+"""The privilege to restore a dropped relation, and the privilege to know that it was dropped, by kind."""
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
-    """Restores what was dropped last under this name, after checking that its metadata file and the manifest lists of
-    its snapshots exist.
+    """Restores the table, view or other relation that was dropped last under this name, after checking that its
+    metadata file and the manifest lists of its snapshots exist.
 
-    Raises `NoSuchTable` if nothing was dropped, or it was purged, `AlreadyExists` if the name is taken, `BadRequest` if
-    one of its locations is, `CommitFailed` once its purge has begun, `NotFound` for a file that is gone, and
-    `BadRequest` for one that lies in no store of this catalog. With `force` a table comes back without manifest lists
-    that are gone or out of sight, but never without its metadata file.
+    Raises `NoSuchTable` if there is none, or it was purged, or the caller may not know of it; `Forbidden` if the caller
+    may not restore it; `NoSuchNamespace`; `AlreadyExists` if the name is taken; `BadRequest` if one of its locations
+    belongs to another entity, or a manifest list lies in no store of this catalog; `CommitFailed` once its purge has
+    begun; and `NotFound` if a file is missing. With `force` it restores a table although manifest lists are missing or
+    can't be checked, but never without the metadata file.
     """
     return await run(session, _Undrop(session, namespace, name, force=force))
 
@@ -71,7 +72,7 @@ class _Undrop(RegistryMutation):
         self.name = name
         self.force = force
         self._examined: dict[str, Refusal | None] = {}
-        """What `_examine` found, by the id of the drop that left the tombstone."""
+        """The results of `_examine`, by the id of the drop that left the tombstone."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         index = read_set.head.index
@@ -87,8 +88,8 @@ class _Undrop(RegistryMutation):
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
     async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
-        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored. The
-        catalog knows none of what has a description alone."""
+        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored, else
+        None. A relation without a pointer has no files of which the catalog knows."""
         if not has_pointer(tombstone.json):
             return None
         full_name = dotted(self.namespace, self.name)
@@ -153,9 +154,10 @@ class _Undrop(RegistryMutation):
         )
 
     def _check_rights(self, index: Index, tombstone: RelationEntry) -> Steps[None]:
-        """Raises the refusal of a caller who may not drop this table or view, nor so undo it: that it is not known, if
-        the caller may not list it. In place of the namespace that it was dropped from there may be another: principals
-        with rights on that would get the files, so restoring it there takes rights on the catalog."""
+        """Raises `Forbidden` if the caller may not drop this table or view, and so may not restore it, or `NoSuchTable`
+        if the caller may not list it either. If another namespace has the name of the one from which it was dropped,
+        this requires the privilege on the catalog: principals with privileges on that other namespace would get the
+        files."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
         drops, lists = _RIGHTS[what]
         full_name = dotted(self.namespace, self.name)
@@ -181,13 +183,14 @@ class _Undrop(RegistryMutation):
         return Scan(tombstones_of(self.namespace, self.name))
 
     def _newest(self, index: Index) -> RelationEntry | None:
-        """The tombstone of the latest drop under the name."""
+        """Returns the tombstone of the latest drop under the name, or None."""
         newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 
 
 def _drop_operation(tombstone: RelationEntry) -> str:
-    """The id of the drop that left the tombstone. The same entity may be dropped again later, with other files."""
+    """Returns the id of the drop that left the tombstone. Another drop of the same entity, with other files, has
+    another id."""
     return text(tombstone.json, "operation")
 
 
@@ -212,7 +215,7 @@ class _Missing:
 
 
 async def _first_missing(session: Session, locations: Iterator[str]) -> _Missing | None:
-    """Returns the first of these files that is missing, or that this catalog can't check."""
+    """Returns the first of these files that is missing, or that this catalog can't check; None if all exist."""
 
     async def look(location: str) -> _Missing | None:
         try:

@@ -1,4 +1,4 @@
-"""A drop that waits for its purge: `purge.mode=sync` (docs/design/purge.md#rule-1)."""
+"""Waits after a drop for its purge, with `purge.mode=sync` (docs/design/purge.md#rule-1)."""
 
 import logging
 from collections.abc import Collection
@@ -25,7 +25,7 @@ MARGIN_S = 1.0
 async def wait_for_purge(session: Session, namespace: Namespace, name: str, attempts: Collection[str]) -> None:
     """Waits until the purge of a dropped table has ended, or the request's time is over. One of these `attempts` made
     the drop; later drops may have left tombstones under the same name. Raises `PurgeFailed` if the purge has failed.
-    All other errors are logged alone, because the drop has committed."""
+    Other errors are only logged, because the drop has committed."""
     full_name = dotted(namespace, name)
     try:
         tombstone = await _dropped_by(session, namespace, name, attempts)

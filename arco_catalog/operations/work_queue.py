@@ -1,4 +1,4 @@
-"""The queue of the function that works beside requests: how it hears at once that a task is due."""
+"""The queue through which workers learn at once that a task is due."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ from arco_catalog.state.runtime import Runtime
 from storage_backends import StoreError
 
 MAX_DELAY_MS = 900_000
-"""The longest that SQS keeps a message back: what is due later is found by the schedule."""
+"""The longest delay of a message in SQS. The scheduled run finds tasks that are due later."""
 CLOCK_MS = 1_000
-"""Times of stores are whole seconds: a task that is due now is so for all by then."""
+"""Additional delay of a message: times of stores are whole seconds, so only then the task is due for every worker."""
 SEND_SECONDS = 3.0
 TASKS = '{"version": 1, "work": "tasks"}'
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkQueue:
-    """A queue of SQS, and the variables that name credentials for it."""
+    """A queue of SQS, with the environment variables that configure the credentials for it."""
 
     url: str
     environment: Mapping[str, str]
@@ -29,20 +29,22 @@ class WorkQueue:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str], runtime: Runtime) -> "WorkQueue | None":
-        """The queue that the variables name, if they do."""
+        """Returns the queue that the variables name, or None if they name none."""
         url = environment.get(WORK_QUEUE.name)
         return cls(url, environment, runtime) if url else None
 
     async def send(self, body: str, delay_ms: int = 0) -> None:
-        """Sends a message that is delivered after a delay. Raises `StoreError`, and `TimeoutError`."""
+        """Sends a message, which is delivered after a delay. Raises `StoreError`, and `TimeoutError` after
+        `SEND_SECONDS`."""
         from storage_backends.s3.queue import send_message  # here, so that a cold start does not pay for it
 
         async with asyncio.timeout(SEND_SECONDS):
             await send_message(self.url, body, -(-delay_ms // 1000), self.environment, self.runtime.now_ms)
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """Sends the workers a message that arrives when a task is due. Best effort: if sending fails, or the time is
-        beyond the longest delay of a message, the scheduled run finds the task."""
+        """Sends a message that arrives when a task of the catalog with this root is due, `in_ms` from now. If the time
+        is beyond the longest delay of a message, it sends none; a failure is only logged. In both cases the scheduled
+        run finds the task."""
         if in_ms + CLOCK_MS > MAX_DELAY_MS:
             return
         try:

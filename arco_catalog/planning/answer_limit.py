@@ -1,5 +1,5 @@
-"""How large an answer may be, where the host that carries it has a limit: Lambda takes 6 MB of JSON in which the body
-is one string, and base64 if it is not text."""
+"""Checks the size of an answer against the limit of the host that carries it: a Lambda function returns at most 6 MB of
+JSON, in which the body is one string, in base64 if it is not text."""
 
 import gzip
 from dataclasses import dataclass, replace
@@ -7,26 +7,27 @@ from dataclasses import dataclass, replace
 from arco_catalog.iceberg.errors import AnswerTooLarge
 
 LAMBDA_PAYLOAD_BYTES = 6 << 20
-"""What a function may return, everything included (Lambda quotas, "Invocation payload")."""
+"""Maximum size of all that a function returns (Lambda quotas, "Invocation payload")."""
 ENVELOPE_BYTES = 16 << 10
-"""Kept of it for status and headers."""
+"""The part of the limit that is reserved for status and headers."""
 BESIDE_BYTES = 4 << 10
-"""What an answer may hold beside what grows, a metadata file's location above all: a change is judged by what grows
-alone, and must leave room for this, or it would be made and then not be answered."""
+"""The part of the limit that `check` reserves for the rest of the body, such as the location of a metadata file: it
+checks one part of an answer before the change, and the whole answer must fit afterwards."""
 
 _ESCAPED = (b'"', b"\\", b"\n", b"\r", b"\t")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimit:
-    """`payload_bytes` is what the host carries; `gzipped` is whether this answer may be compressed."""
+    """The limit of a host for one answer: `payload_bytes` is the most that the host carries; with `gzipped` the body
+    may be compressed."""
 
     payload_bytes: int
     gzipped: bool
 
     def check(self, content: bytes, what: str, remedy: str) -> None:
-        """For a change, before it is made: what it makes of `what` must be such that the host could carry it back.
-        Raises `AnswerTooLarge`, which names the remedy."""
+        """Checks before a change that the host could carry an answer with this `content`, which the change gives to
+        `what`. Raises `AnswerTooLarge` with the `remedy` in the message."""
         roomier = replace(self, payload_bytes=self.payload_bytes - BESIDE_BYTES)
         if not roomier.fits(content):
             raise AnswerTooLarge(
@@ -35,15 +36,15 @@ class AnswerLimit:
             )
 
     def fits(self, body: bytes) -> bool:
-        """Whether the host can carry a body, compressed if need be."""
+        """Whether the host can carry a body, as text or, if that is allowed, compressed."""
         return self.carries(body, text=True) or (self.gzipped and self.carries(pack(body), text=False))
 
     def carries(self, body: bytes, *, text: bool) -> bool:
-        """Whether the host can carry these very bytes."""
+        """Whether the host can carry these bytes as they are: as `text`, or else in base64."""
         size = len(body) + sum(map(body.count, _ESCAPED)) if text else 4 * (len(body) + 2) // 3
         return size + ENVELOPE_BYTES <= self.payload_bytes
 
 
 def pack(body: bytes) -> bytes:
-    """The body as gzip, the same bytes each time; the fastest level, which loses little on JSON."""
+    """Returns the body as gzip, at the fastest level, which loses little on JSON. Equal bodies give equal bytes."""
     return gzip.compress(body, 1, mtime=0)

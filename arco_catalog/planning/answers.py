@@ -69,7 +69,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ValueReference:
-    """A kept `Document` of an entity, its value yet to be read."""
+    """A stored `Document` whose body must be built from the entity's value, which was not read yet."""
 
     status: int
     value: EntityValue
@@ -79,7 +79,7 @@ Kept = Document | Reference | ValueReference | Refusal
 
 
 def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
-    """The stored form of an answer."""
+    """Returns the stored form of an answer. It has only a reference to the state of a table, and to a value."""
     match answer:
         case Document(status, _, EntityValue(kind, value, levels)):
             return {"status": status, kind: {"levels": [*levels], "value": value}}
@@ -92,7 +92,8 @@ def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
 
 
 def decode_answer(stored: JsonObject) -> Kept:
-    """Reads a stored answer. Raises `InternalError`."""
+    """Returns an answer from its stored form. Raises `InternalError` for an unknown type of error and for malformed
+    fields."""
     if "error" in stored:
         refusal = _REFUSALS.get(text(stored, "error"))
         if refusal is None:

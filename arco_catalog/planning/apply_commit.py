@@ -31,8 +31,8 @@ def apply(
     name: str,
     checkpoint: Checkpoint,
 ) -> AppliedUpdates:
-    """Checks the requirements and applies the updates to the file's bytes. The result has outlines of both
-    documents. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` does."""
+    """Checks the requirements and applies the updates to the file's bytes. The result has outlines of both documents.
+    Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` raises."""
     before = parse_metadata(base, base_file)
     try:
         checkpoint()

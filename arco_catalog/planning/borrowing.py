@@ -1,5 +1,5 @@
-"""Whether a table may take manifest lists and statistics from a path outside of its locations:
-that prevents the purge and the maintenance of a table that lies there (docs/decisions/0072)."""
+"""Checks whether a table may take manifest lists and statistics from a path outside of its locations: that prevents the
+purge and the maintenance of a table that has its files there (docs/decisions/0072)."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -17,8 +17,8 @@ from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
 MAX_NEW_PATHS = 1_000
-"""Paths outside of a table's locations from which one commit begins to take files: each is compared with what the
-registry holds there."""
+"""Maximum number of paths outside of a table's locations that one commit may add: each is compared with the holds that
+the registry has there."""
 
 
 def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
@@ -32,7 +32,8 @@ def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
 
 
 def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
-    """Raises `BadRequest` for a path, outside of a table's locations, in which no table may lie either."""
+    """Raises `BadRequest` for a path outside of the allowed locations, and for one with an empty level, '.' or '..'.
+    The `paths` are outside of the table's own locations."""
     for path in paths:
         where = f"Manifest lists and statistics in {path.uri} are outside of the table's locations"
         if path.collapsed or path.has_dots:
@@ -46,8 +47,8 @@ def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
 def borrow(
     context: Context, index: Index, loans: Loans, paths: Sequence[Location], namespace: Namespace, entity: str
 ) -> Steps[Loans]:
-    """The loans of a table with these paths added. Raises `BadRequest` for a path that is being purged, and for too
-    many, `Forbidden`, and `PendingTransaction`."""
+    """Computes the loans of a table with these paths added. Raises `BadRequest` for a path that is being purged, and
+    for too many paths, `Forbidden` if the caller may not take files from one, and `PendingTransaction`."""
     yield from refuse_purged(index, paths, entity)
     grown = merged(loans, paths, (yield from namespace_location(index, namespace)))
     yield from _check_rights(context, index, paths, namespace, entity)
@@ -59,8 +60,8 @@ def borrow(
 def _check_rights(
     context: Context, index: Index, paths: Collection[Location], namespace: Namespace, entity: str
 ) -> Steps[None]:
-    """Raises `Forbidden` for a path outside of the namespace's without CATALOG_MANAGE_CONTENT, and for one at another
-    table's location."""
+    """Raises `Forbidden` for a path outside of the namespace's location, unless the caller has CATALOG_MANAGE_CONTENT,
+    and for a path at the location of another table whose files the caller may not write."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, paths, namespace)
@@ -69,8 +70,8 @@ def _check_rights(
 
 
 def _check_holders(context: Context, index: Index, path: Location, entity: str, *, inside: bool = False) -> Steps[None]:
-    """Raises `Forbidden` where the path equals or lies in a location of another table, or of a dropped one, whose files
-    the caller may not write; with `inside`, also where it contains one."""
+    """Raises `Forbidden` if the path equals or is in a location of another table, or of a dropped one, whose files the
+    caller may not write; with `inside` also if the path contains such a location. Raises `PendingTransaction`."""
     if context.holds is None:
         return
     around = [path.normal, *path.around()]

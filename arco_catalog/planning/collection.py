@@ -92,7 +92,7 @@ def has_moved_past(moved_ms: int, written_ms: int, retention: Retention) -> bool
 
 
 class Fate(StrEnum):
-    """The decision about a pending receipt and the metadata file: kept; the commit has a receipt; or it never
+    """The decision about a pending receipt and its metadata file: they are kept; the commit has a receipt; or it never
     committed."""
 
     KEPT = "kept"
@@ -122,8 +122,8 @@ def is_replaced(metadata_ms: int, current_ms: int) -> bool:
 
 
 def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
-    """Whether a tombstone may be removed from the index: that of a finished purge, or of a plain drop after the time of
-    an undrop. The tombstone of a purge that has not ended, or has failed, is kept."""
+    """Whether a tombstone may be removed from the index: that of a purge that ended, or of a plain drop, longer ago
+    than the time of an undrop. The tombstone of a purge that has not ended, or has failed, is kept."""
     if tombstone.state == PURGED:
         purged_ms = tombstone.json.get("purged_ms")
         return isinstance(purged_ms, int) and is_older(purged_ms, now_ms, retention.undrop_ms)
@@ -132,9 +132,9 @@ def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
 
 
 def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
-    """Returns the index changes that remove a tombstone and the holds from the index; empty if it has changed, for
-    example because the drop was undone. For a followed table they keep the time of the last notification
-    (docs/design/polaris.md#rule-12)."""
+    """Returns the index changes that remove a tombstone with its holds and loans; empty if it has changed, for example
+    because the drop was undone, and if its purge has begun. For a followed table they keep the time of the last
+    notification (docs/design/polaris.md#rule-12)."""
     yield Needs(keys=[seen.key])
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}
@@ -153,7 +153,7 @@ def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
 
 
 def is_outlived(decided_ms: int, now_ms: int, oldest_slot_ms: int | None, retention: Retention) -> bool:
-    """Whether no marker can refer to a decision, because it is older than every stored slot
-    (docs/design/collection.md#rule-7). `oldest_slot_ms` is None if there is no slot."""
+    """Whether no marker can refer to a decision, because it is older than every stored slot and than
+    `Retention.decisions_ms` (docs/design/collection.md#rule-7). `oldest_slot_ms` is None if there is no slot."""
     outlived = oldest_slot_ms is None or retention.with_margin(decided_ms) < oldest_slot_ms
     return outlived and is_older(decided_ms, now_ms, retention.decisions_ms)

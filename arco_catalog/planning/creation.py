@@ -82,7 +82,8 @@ class Creator(ABC):
         return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
     def check_name(self, index: Index) -> Steps[None]:
-        """Raises unless the namespace exists and the name is free."""
+        """Returns if the namespace exists and the name is free. Raises `NoSuchNamespace`, `PendingTransaction`, and the
+        error of `already_there` or `Semantics.name_taken`."""
         return require_free_name(index, self.namespace, self.name, self._taken)
 
     def _taken(self, by: str) -> Refusal:
@@ -174,7 +175,7 @@ class Creator(ABC):
         return {relation_key(self.namespace, self.name): entry.json, **held, **loans}
 
     def shared_marks(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[Edits]:
-        """Returns the index changes that mark locations of other entities that this one shares from now on."""
+        """Returns the index changes that mark the locations of other entities which this entity shares from now on."""
         return shared_marks(self.context, index, locations, entity=entity, fresh=True)
 
     def _borrowed(self, locations: Sequence[Location]) -> list[Location]:

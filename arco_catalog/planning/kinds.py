@@ -56,7 +56,7 @@ class Semantics(ABC):
         """Returns the locations that a commit names."""
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
-        """What a commit requires of branches and tags; a few, if there are many."""
+        """Returns the requirements of a commit on branches and tags; only some of them if there are many."""
         return ()
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:

@@ -37,9 +37,10 @@ class NewMetadata:
         entity: str,
         body: bytes | None = None,
     ) -> "NewMetadata":
-        """Names the file `{NNNNN}-{uuid}`, NNNNN one more than its base's, in the folder as the table spells it. The
-        UUID is the attempt's own for this entity on this base: tables of one request may share a folder, and the tries
-        of one do. `body` is the document's bytes, where they are known already."""
+        """Returns the new metadata with its file, which is named `{NNNNN}-{uuid}`, NNNNN one more than in the name of
+        its `base`, in the metadata folder as the table spells it. The UUID is unique to the attempt, the entity and the
+        base, because tables of one request may share a folder, and several attempts at a table do. `body` has the
+        document's bytes if the caller has them already."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         uuid = attempt.uuid("metadata file", entity, "" if base is None else base.location)

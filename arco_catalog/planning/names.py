@@ -29,7 +29,7 @@ def dotted(namespace: Namespace, name: str | None = None) -> str:
 
 
 def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
-    """Returns the entry of a namespace. Raises `NoSuchNamespace`."""
+    """Returns the entry of a namespace, whose key must be loaded. Raises `NoSuchNamespace`."""
     entry = find_namespace(index, namespace)
     if entry is None:
         raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")

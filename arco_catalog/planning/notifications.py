@@ -1,4 +1,4 @@
-"""Notifications from another catalog about one of the tables (docs/design/polaris.md#notifications)."""
+"""Notifications from another catalog about one of its tables (docs/design/polaris.md#notifications)."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,5 +1,5 @@
-"""Refuses locations that belong to another entity: those that another table or view holds, and a namespace's own
-folder. Nothing is refused if the operator allows overlaps, but where a dropped table is being purged
+"""Refuses locations that belong to another entity: those that another table or view holds, and the folder of a
+namespace. If the operator allows overlaps, it refuses only those where a dropped table is being purged
 (docs/design/purge.md#rule-8).
 
 The refusal is a 400. Clients would take a 409 for "the table exists" on a create, and try a commit again
@@ -23,8 +23,9 @@ from arco_catalog.state.needs import Needs, Steps
 def require_free_places(
     context: Context, index: Index, locations: Sequence[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
-    """Raises `BadRequest` if something new in a namespace may not have one of these locations, because it is taken or
-    is a namespace's folder, and `Forbidden`. `fresh` is an entity id minted for this request (see `overlapping`)."""
+    """Raises `BadRequest` if a new entity in a namespace may not have one of these locations, because it is taken or is
+    a namespace's folder, and the errors of `check_choice`. `fresh` is an entity id that this request generated (see
+    `overlapping`)."""
     yield from check_choice(context, index, locations, namespace, fresh=fresh)
     yield from refuse_overlap(context, index, locations, fresh=fresh)
     yield from refuse_folders(context, index, locations, namespace, fresh=fresh)
@@ -67,14 +68,14 @@ def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Ste
 
 
 def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | None]:
-    """The location of a namespace; None if it does not exist."""
+    """Computes the location of a namespace; None if it does not exist."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(index, namespace)
     return None if found is None else Location.parse(found.location)
 
 
 def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
-    """Returns the description of a holder for an error: the name, if the caller may list it."""
+    """Returns the description of a holder for an error: its kind and name if the caller may list it, else no name."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
@@ -112,9 +113,9 @@ def refuse_folders(
     context: Context, index: Index, locations: Iterable[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
     """Raises `BadRequest` for a location that is, or contains, a namespace's folder: every table created in the
-    namespace later would overlap it. Looks at the namespace of the table, and at the one whose default folder this
-    location is. A location whose last segment ends with `fresh`, an entity id minted for this request, is new and
-    passes."""
+    namespace later would overlap it. It checks the namespace of the table, and the namespace whose default folder the
+    location is. A location whose last segment ends with `fresh`, an entity id that this request generated, is new and
+    passes. All pass if the operator allows overlaps."""
     if context.allow_location_overlap:
         return
     warehouse = context.warehouse

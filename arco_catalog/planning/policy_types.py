@@ -1,8 +1,8 @@
-"""Types of policies: which are inherited, what their content must be, and what they can be attached to
+"""Types of policies: which are inherited, what content they allow, and what they can be attached to
 (docs/design/polaris.md#policies).
 
-The four predefined types are those of Apache Polaris, by its JSON schemas of 2025-02-03. Content of any other type is
-its users' own, and kept as it is.
+The four predefined types are those of Apache Polaris, by its JSON schemas of 2025-02-03. The content of all other types
+belongs to their users, and is stored unchanged.
 """
 
 from collections.abc import Mapping
@@ -24,21 +24,21 @@ from arco_catalog.iceberg.shapes import (
 )
 
 SYSTEM = "system."
-"""What predefined types begin with, and no other, in any case of letters."""
+"""Prefix of the predefined types. No other type may begin with it, in any case of letters."""
 MAX_TYPE = 128
-"""Characters of a type."""
+"""Maximum number of characters of a type."""
 SCHEMA_VERSION = "2025-02-03"
 
 
 def _scalar(value: JsonValue) -> JsonValue:
-    """Text, a number or a boolean."""
+    """Returns a string, a number or a boolean. Raises `ShapeError` for any other value."""
     if value is None or isinstance(value, list | dict):
         raise ShapeError(f"expected a string, a number or a boolean, found {kind_of(value)}")
     return value
 
 
 def _days(value: JsonValue) -> JsonValue:
-    """A number that is not negative."""
+    """Returns a number that is not negative. Raises `ShapeError` for any other value."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ShapeError(f"expected a number, found {kind_of(value)}")
     if value < 0:
@@ -61,12 +61,12 @@ PREDEFINED: Mapping[str, Mapping[str, Shape[object]]] = {
     },
     "system.snapshot-expiry": _COMMON,
 }
-"""The fields that the content of each may have; `enable` it must."""
+"""The predefined types, and the fields that their content may have. It must have `enable`."""
 
 
 def canonical_type(name: str) -> str:
-    """Returns the canonical spelling of a policy type: predefined ones have hyphens. Raises `BadRequest` for an invalid
-    type, and for an unknown one that begins as the predefined ones do."""
+    """Returns the canonical spelling of a policy type: predefined ones have hyphens, others are unchanged. Raises
+    `BadRequest` for an invalid type, and for an unknown one that begins as the predefined ones do."""
     if not 0 < len(name) <= MAX_TYPE or not name.isprintable():
         raise BadRequest(f"A policy type must have 1 to {MAX_TYPE} printable characters: {quoted(name)}")
     if not name.casefold().startswith(SYSTEM):
@@ -83,7 +83,8 @@ def is_inheritable(policy_type: str) -> bool:
 
 
 def check_content(policy_type: str, content: str | None) -> None:
-    """Raises `BadRequest`, which names the field, for content that a predefined type does not allow."""
+    """Raises `BadRequest`, which names the field, for content that a predefined type does not allow, such as none. Any
+    other type allows all content."""
     fields = PREDEFINED.get(policy_type)
     if fields is None:
         return

@@ -1,7 +1,7 @@
 """Computes the tables and views that each principal may load, from the grants of a realm and of one of its catalogs
 (docs/design/access.md#privileges).
 
-The rules are those of `judge`, applied to all principals at once. Each principal counts with all the roles; a token
+The rules are those of `judge`, applied to all principals at once. Each principal counts with all its roles; a token
 that activates fewer may load less.
 """
 
@@ -52,8 +52,8 @@ def standings_of(index: Index) -> Steps[Sequence[Standing]]:
 
 def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str, frozenset[Reach]]]:
     """Returns what each of these principals may load of a catalog, by the principals' names; those that may load
-    nothing are left out. Grants on dropped entities give nothing. If a principal may load the whole catalog, its other
-    grants are left out."""
+    nothing are left out. Grants on dropped entities give nothing. If a principal may load all tables of the catalog, or
+    all views, its narrower grants on these are left out."""
     of_roles: dict[str, frozenset[Reach]] = {}
     found: dict[str, frozenset[Reach]] = {}
     for standing in standings:

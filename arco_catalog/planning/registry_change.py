@@ -53,7 +53,7 @@ def tombstone_edits(
     at_ms: int,
     purge: bool,
 ) -> Steps[Edits]:
-    """Returns the index changes that add the tombstone of a dropped entity and release the holds. The caller removes
+    """Returns the index changes that add the tombstone of a dropped entity and release its holds. The caller removes
     the entry of the name."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(head.index, namespace)

@@ -28,8 +28,8 @@ from arco_catalog.state.pointer import Pointer
 
 @dataclass(frozen=True)
 class RelationCommit:
-    """A client's commit to one name. Its properties are computed once, because a commit may have 50,000 updates and is
-    planned again after each conflict."""
+    """A client's commit to the table or view with a name. Its properties are computed once, because a commit may have
+    50,000 updates and is planned again after each conflict."""
 
     semantics: Semantics
     namespace: Namespace
@@ -38,17 +38,17 @@ class RelationCommit:
 
     @property
     def dotted_name(self) -> str:
-        """The full name, for messages."""
+        """The full name of the table or view, for messages."""
         return dotted(self.namespace, self.name)
 
     @cached_property
     def locations(self) -> Sequence[str]:
-        """Locations that the commit names."""
+        """The locations that the commit names."""
         return self.semantics.explicit_locations(self.commit)
 
     def is_outdated(self, pointer: Pointer) -> bool:
-        """Whether a requirement on a branch or tag fails by what the pointer repeats of the metadata. Not where an
-        undecided transaction may change that."""
+        """Whether a requirement on a branch or tag fails by the fields of the metadata that the pointer repeats. False
+        if the pointer has the intent of a transaction, which may change these."""
         if pointer.intent is not None:
             return False
         refs = mapping(pointer.document, "refs")
@@ -60,7 +60,7 @@ class RelationCommit:
 
     @cached_property
     def added_paths(self) -> Sequence[Location]:
-        """Paths of the manifest lists and statistics that the commit adds. Raises `BadRequest`."""
+        """The folders of the manifest lists and statistics files that the commit adds. Raises `BadRequest`."""
         return folders_of(self.semantics.added_leading_files(self.commit))
 
 
@@ -83,8 +83,8 @@ class UnchangedRelation:
 
 @dataclass(frozen=True, slots=True)
 class MissingLocations:
-    """The plan of a commit that must reserve locations first: `locations` are named by the commit and not yet held by
-    the table; from the paths in `borrowed` it takes files, and the registry does not know that yet."""
+    """The plan of a commit that must reserve locations first: the commit names `locations`, which the table does not
+    hold yet, and takes files from the paths in `borrowed`, which the registry has not recorded yet."""
 
     entity: str
     locations: Sequence[Location]
@@ -130,7 +130,7 @@ def plan_commit(
 
 def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> MissingLocations | None:
     """Returns the locations that a commit must reserve, and the paths that it must record as borrowed; None if there
-    are none. Raises `BadRequest`."""
+    are none. Raises `BadRequest` for a location or path that is not allowed, and for too many."""
     missing = locations_to_reserve(context, entry, wanted.locations)
     held, loans = {*entry.locations, *(location.normal for location in missing)}, entry.loans
     outer = outside(wanted.added_paths, held)
@@ -141,7 +141,7 @@ def missing_locations(context: Context, wanted: RelationCommit, entry: RelationE
 
 def added_locations_elsewhere(wanted: RelationCommit, entry: RelationEntry) -> list[Location]:
     """Returns the paths outside of the table's locations in which the commit adds manifest lists or statistics, also
-    those that are known as borrowed."""
+    those that the registry has recorded as borrowed."""
     return outside(wanted.added_paths, {*entry.locations})
 
 

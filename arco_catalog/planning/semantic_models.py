@@ -48,7 +48,7 @@ class ModelDocument:
 
 
 def parse_document(document: JsonObject) -> ModelDocument:
-    """Reads a document that a client sent, without fields other than the two specified ones. Raises `BadRequest`."""
+    """Reads a document that a client sent. The result has only the two specified fields. Raises `BadRequest`."""
     fields = Fields(document, "request.document")
     version, model = fields.required("version", STRING), fields.required("semantic_model", STRING)
     if not 0 < len(version) <= MAX_VERSION or not version.isprintable():
@@ -96,8 +96,8 @@ def _sources(parsed: JsonValue) -> Iterator[Source]:
 
 
 def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> Steps[None]:
-    """Raises `BadRequest` for a source that is not a table, view or generic table of the catalog, with the same message
-    if the caller may not read the properties; and `PendingTransaction`."""
+    """Raises `BadRequest` for a source that is not a table, view or generic table of the catalog, or of which the
+    caller may not read the properties, with one message for both; and `PendingTransaction`."""
     yield Needs(keys=[relation_key(*source.identifier) for source in sources])
     allowed: dict[Identifier, bool] = {}
     for source in sources:

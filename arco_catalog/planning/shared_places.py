@@ -17,8 +17,8 @@ def shared_marks(
     context: Context, index: Index, locations: Iterable[Location], *, entity: str, fresh: bool = False
 ) -> Steps[Edits]:
     """Returns the index changes that mark the generated locations of other tables which equal, contain or are inside
-    one of these locations. Tables are dropped ones, and live ones if the operator allows overlaps. With `fresh` a
-    location that ends in the entity's id is new, so that no other can be inside."""
+    one of these locations. They mark those of dropped tables, and if the operator allows overlaps also those of live
+    tables. With `fresh` a location that ends in the entity's id is new, so that no other can be inside."""
     marks: dict[str, JsonObject | None] = {}
     for location in locations:
         new = fresh and location.named_after(entity)

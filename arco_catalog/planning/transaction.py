@@ -20,7 +20,8 @@ Drafts: TypeAlias = Sequence[tuple[Creator, RelationDraft]]
 
 
 def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[Drafts]:
-    """Drafts all new tables, each checked against those before it. Raises as `Creator.draft` does."""
+    """Returns the drafts of all new tables, each checked against those before it. Raises the errors of
+    `Creator.draft`."""
     drafts: list[tuple[Creator, RelationDraft]] = []
     growing = Growing(index)
     for place, creator in enumerate(creators):
@@ -74,7 +75,7 @@ class TransactionPlan:
 
     @property
     def members(self) -> list[JsonObject]:
-        """The tables of the transaction, as the object lists them."""
+        """The tables of the transaction, as the transaction object lists them."""
         changed: list[JsonObject] = [
             {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}
             for pointer, successor in self.moves
@@ -87,7 +88,7 @@ class TransactionPlan:
 
     @property
     def detail(self) -> JsonObject:
-        """The detail of the registry's operation about the new tables."""
+        """The detail about the new tables for the registry's history."""
         tables: list[JsonValue] = [
             {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
             for creator, draft in self.drafts
@@ -108,7 +109,7 @@ class TransactionPlan:
 
     def names_to_place(self, index: Index) -> Steps[Edits | None]:
         """Returns the index changes with the intents on all new names; None if the index has them already, which
-        happens if a refused swap was the echo of our own write."""
+        happens if a swap of this attempt succeeded although its answer was a refusal."""
         names = [(creator.namespace, creator.name) for creator, _ in self.drafts]
         yield Needs(keys=[relation_key(*name) for name in names])
         there = (find_kind(index, *name, "table") for name in names)

@@ -34,7 +34,8 @@ class PointerWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """The removal of metadata files that left an entity's log, of those that no other entity was registered from."""
+    """The removal of metadata files that left an entity's log, except those from which another entity was
+    registered."""
 
     entity: str
     files: Sequence[Location]

@@ -23,7 +23,7 @@ RENEW_AFTER_FILES = 10_000
 FIRST_PROGRESS_MS = 1_000
 """The time after which a worker first stores a checkpoint. The next times are twice as long each."""
 LATER_MS = 3_000
-"""How long after the end of previous leases a task is scheduled: the version is written a moment after the time is
+"""A task is scheduled for this time after the end of earlier leases: the version is written a moment after the time is
 computed, and stores round times to whole seconds."""
 PRINCIPAL = "tasks"
 
@@ -48,7 +48,7 @@ class NotYet(Exception):
 
 
 class EarlierLeases(NotYet):
-    """The rest of the task must wait until previous leases are over."""
+    """The rest of the task must wait until the earlier leases are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Executor(Protocol):
     """Executes the tasks of one type."""
 
     def takes(self, task: Task) -> bool:
-        """Whether this executor can execute a task. If not, the task is left alone for others."""
+        """Whether this executor can execute a task. If not, the task is left to others."""
         ...
 
     async def execute(self, execution: "Execution") -> TaskResult:
@@ -80,14 +80,14 @@ class Executor(Protocol):
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
-        """Makes the changes that a failed task requires before it ends. Raises as `execute` does, except
+        """Makes the changes that a failed task requires before it ends. Raises the errors of `execute`, except
         `TaskFailed`."""
         ...
 
 
 class Execution:
     """The execution of a task under one lease. `taken_ms` is a time of the store's clock at which the lease had begun.
-    For `quiet_ms` from then on the worker of an previous lease may still act on that."""
+    For `quiet_ms` from then on, the worker of an earlier lease may still act on that lease."""
 
     def __init__(self, catalog: Catalog, task: Task, lease: Lease, taken_ms: int, quiet_ms: int) -> None:
         self.catalog = catalog
@@ -124,9 +124,9 @@ class Execution:
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
-        """Raises `EarlierLeases` while the worker of an previous lease may still act, or a call of it may still arrive.
+        """Raises `EarlierLeases` while the worker of an earlier lease may still act, or a call of it may still arrive.
         The task is then scheduled for later, so that no worker must wait. At that time calls of the present lease have
-        ended, too, so that the next one need not wait for it. Raises `LeaseLost`."""
+        ended, too, so that the next worker need not wait for them. Raises `LeaseLost`."""
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS
@@ -145,23 +145,24 @@ class Execution:
         await self.renew()
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
-        """Sets a checkpoint, which the next renewal stores. After `RENEW_AFTER_FILES` files that is at once."""
+        """Sets a checkpoint, which the next renewal stores, and counts `files`. After every `RENEW_AFTER_FILES` files
+        it renews the lease at once. Raises the errors of `renew` then."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
             await self.renew()
 
     async def renew(self) -> None:
-        """Renews the lease, and stores the checkpoint. Raises `LeaseLost`, and `StoreError` if the outcome is unknown:
-        the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
+        """Renews the lease, stores the checkpoint, and calls the guard if there is one. Raises `LeaseLost`, and
+        `StoreError` if the outcome is unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:
             await self.guard(self.session())
 
     async def advance(self, make: Callable[[Task], Task]) -> None:
-        """Stores the next version of the task, which `make` returns, and so renews the lease. Raises as `renew`
-        does."""
+        """Stores the next version of the task, which `make` returns, and so renews the lease. Raises `LeaseLost`, and
+        `StoreError` if the outcome is unknown."""
         async with self._lock:
             while True:
                 session = self.session()

@@ -8,8 +8,8 @@ from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
 
 TRUSTED_MS = MARGIN_MS // 2
-"""How long one read of the task counts. It is short, because another worker continues a task that was given back after
-one call's timeout."""
+"""The time for which one read of the task allows work. It is short, because another worker continues a task that was
+given back after one call's timeout."""
 ROUNDED_MS = 1_000
 """Stores round times to whole seconds."""
 READ_MS = 10_000
@@ -37,8 +37,8 @@ class FollowedLease:
         self._observation: _Observation | None = None
 
     async def keep_up(self) -> None:
-        """Reads the task again if half of the time since the last read is over. Raises `LeaseLost`, and
-        `StoreError`."""
+        """Reads the task again if half of the time since the last read is over, or none was made. Raises `LeaseLost` if
+        the lease is over or the task was given back, and `StoreError`."""
         if self._left_ms() < TRUSTED_MS // 2:
             await self._read()
             self._require()

@@ -1,4 +1,4 @@
-"""The time for which a worker may act on the lease (docs/design/tasks.md#rule-4)."""
+"""The time for which a worker may act on its lease (docs/design/tasks.md#rule-4)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,7 +15,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The time of one lease, counted from before the PUT of the version."""
+    """The time of one lease, counted from before the PUT of the task's version that begins it."""
 
     runtime: Runtime
     length_ms: int
@@ -24,7 +24,7 @@ class Lease:
 
     @classmethod
     def from_now(cls, runtime: Runtime, length_ms: int) -> Self:
-        """Returns a lease of this length that begins now, before the version is sent."""
+        """Returns a lease of this length that begins now. It must be made before the version is sent."""
         return cls(runtime, length_ms, *runtime.clocks())
 
     @property
@@ -33,9 +33,9 @@ class Lease:
         return min(MARGIN_MS, self.length_ms // 2)
 
     def left_ms(self) -> int:
-        """Returns how long the worker may continue; 0 or less when the lease is over. A wall clock that went backwards
-        ends it: the error of the clock is unknown, and other workers may use that clock to decide that the lease is
-        over."""
+        """Returns how long the worker may continue; 0 or less when the lease is over. The lease is over if the wall
+        clock went backwards: the error of the clock is unknown, and other workers may use that clock to decide that the
+        lease is over."""
         wall = self.runtime.now_ms() - self.wall_ms
         if wall < 0:
             return 0
@@ -46,6 +46,6 @@ class Lease:
         return self.runtime.boot_ms() - self.boot_ms
 
     def check(self) -> None:
-        """Raises `LeaseLost` once it is over."""
+        """Raises `LeaseLost` once the lease is over."""
         if self.left_ms() <= 0:
             raise LeaseLost("the lease has run out")

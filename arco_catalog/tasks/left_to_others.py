@@ -1,11 +1,12 @@
-"""Due tasks that a worker can't execute. To read them again in each run could cost more than all its own tasks."""
+"""The due tasks that a worker can't execute. Reading them again in each run could cost more than all tasks that it can
+execute."""
 
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.task import Task
 from arco_catalog.state.task_log import Hint
 
 AGAIN_MS = 600_000
-"""After this time such a task is read again, because the worker may have made it executable for any other."""
+"""After this time such a task is read again, because its last worker may have made it executable for all others."""
 MAX_TASKS = 10_000
 """The limit of tasks in memory. Further ones are read in each run."""
 

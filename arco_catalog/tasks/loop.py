@@ -20,17 +20,17 @@ times."""
 CATALOGS_A_SECOND = 1.0
 """The average rate of polled catalogs. With many catalogs it makes the pause longer."""
 SOON_SECONDS = 1.5
-"""After a look that was asked for: times of stores are whole seconds, so what is due now may look so only then."""
+"""The pause after a poll for a due task: times of stores are whole seconds, so it may be due there only then."""
 AT_ONCE = 8
-"""How many looks are under way at the same time."""
+"""Maximum number of concurrent runs of workers."""
 LOOKS_AT_ONCE = 2
-"""How many of them are into one catalog: while one executes a long task, the other finds what has become due since."""
+"""Maximum number of runs in one catalog: while one executes a long task, the other finds tasks that are due since."""
 
 Workers = Callable[[], Awaitable[Mapping[str, Worker]]]
 """Returns the worker of each catalog that exists now, by the catalog's root. A catalog has one worker in all calls.
 Raises `StoreError`, and `CatalogError`."""
 Report = Callable[[str, WorkStats], None]
-"""Receives the name of a catalog and the statistics of the worker after each poll."""
+"""Receives the name of a catalog and the statistics of its worker after each poll."""
 
 
 class WakeUp:
@@ -48,7 +48,7 @@ class WakeUp:
             self._event.set()
 
     async def wait(self, seconds: float) -> set[str]:
-        """Waits for a due task, at most for this time. Returns the roots of the catalogs with one; empty after a
+        """Waits for a due task, at most for this time. Returns the roots of the catalogs with a due task; empty after a
         timeout."""
         try:
             async with asyncio.timeout(seconds):
@@ -61,8 +61,8 @@ class WakeUp:
 
 
 async def keep_working(workers: Workers, runtime: Runtime, wake_up: WakeUp, report: Report) -> NoReturn:
-    """Does what is due in every catalog until it is cancelled: then each worker gives back what it is at. A long task
-    holds up no other, of this catalog or of another."""
+    """Executes the due tasks of every catalog until it is cancelled; each worker then gives its tasks back to others. A
+    long task delays no other task, neither of its catalog nor of another."""
     under_way: dict[str, set[asyncio.Task[None]]] = {}
     slots = asyncio.Semaphore(AT_ONCE)
     woken: set[str] = set()

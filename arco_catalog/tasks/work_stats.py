@@ -39,7 +39,7 @@ class WorkStats:
         self.error = self.error or other.error
 
     def to_json(self) -> JsonObject:
-        """The counts, for people and logs."""
+        """Returns the counts and `stopped`, without `error`, for people and logs."""
         return {
             "executed": self.executed,
             "completed": self.completed,

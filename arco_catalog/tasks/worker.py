@@ -48,9 +48,9 @@ CALLS_MS = 60_000
 ROUNDED_MS = 1_000
 """Stores round times to whole seconds."""
 SHORT_WAIT_MS = 60_000
-"""How long whoever is to do one task waits for it."""
+"""The longest wait of `run_task` for earlier leases."""
 TASKS_AT_ONCE = 2
-"""Tasks that are executed concurrently: one that takes hours, and the others, one after the other."""
+"""Maximum number of tasks that are executed concurrently: one may take hours, while the others follow one another."""
 GIVE_BACK_SECONDS = 5.0
 """The time in which a cancelled worker may give the task back."""
 
@@ -73,9 +73,9 @@ class Worker:
         self._left = LeftToOthers(catalog.runtime)
         self._slots = asyncio.Semaphore(TASKS_AT_ONCE)
         self._read: dict[str, Task] = {}
-        """Tasks of hints that are being followed, whose names are logged if the rest fails."""
+        """Tasks of hints that are being followed, by id. The log names them if a later step fails."""
         self._waits_until_ms: dict[str, int] = {}
-        """Until when tasks wait before their release, where that is soon."""
+        """The times until which tasks wait for earlier leases, by id, if that is soon."""
         self.stats = WorkStats()
 
     @property
@@ -89,16 +89,17 @@ class Worker:
         return stats
 
     async def run_until_idle(self) -> int:
-        """Executes due tasks until none is left that this worker can execute. Returns and raises as `run_due` does."""
+        """Executes due tasks until none is left that this worker can execute. Returns how many executions it made, and
+        raises the errors of `run_due`."""
         executed = 0
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
         return executed
 
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
-        """Meets every task that is due, the oldest first, and `TASKS_AT_ONCE` of them concurrently: a long task delays
-        no other. Returns how many executions it made. Raises `StoreError` if the hints can't be listed; what is wrong
-        with one task is logged."""
+        """Executes the due tasks, the oldest first, `TASKS_AT_ONCE` of them concurrently, so that a long task delays no
+        other. It begins no task once `should_stop` returns true. Returns how many executions it made. Raises
+        `StoreError` if the hints can't be listed; errors of one task are only logged."""
         executed = 0
 
         async def follow(hint: Hint) -> None:
@@ -114,8 +115,8 @@ class Worker:
         return executed
 
     async def _follow(self, hint: Hint) -> bool:
-        """Meets the task of a hint, unless it is left to others. Returns whether it was executed. Logs what is wrong
-        with the task."""
+        """Calls `meet` with a hint, unless its task is left to others. Returns whether the task was executed. Logs the
+        errors of `meet`."""
         if hint in self._left:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             return False
@@ -131,9 +132,9 @@ class Worker:
             self._read.pop(hint.task, None)
 
     async def run_task(self, task: str) -> bool:
-        """Executes one task now, if it is due and has no worker. If the rest of it must wait a short time for earlier
-        leases, this waits without a lease and continues. Returns whether the task was executed. Raises `StoreError`,
-        and `CatalogError`."""
+        """Executes one task now, if it is due and has no worker. If the rest of it must wait for earlier leases for at
+        most `SHORT_WAIT_MS`, this waits without a lease and continues. Returns whether the task was executed; false
+        also if it does not exist. Raises `StoreError`, and `CatalogError`."""
         executed = False
         while True:
             stored = await self._submitted(self._session(task), task)
@@ -170,8 +171,8 @@ class Worker:
         return await self._take(stored)
 
     async def _submitted(self, session: Session, task: str) -> StoredTask | None:
-        """Reads a task. If it has no version yet, but the registry names it, the first version is saved; None if the
-        registry does not name it."""
+        """Reads a task. If it has no version yet, but the registry names it, it stores the first version. Returns None
+        if the registry does not name it."""
         stored = await read_task(session.state, task)
         if stored is not None:
             return stored
@@ -182,7 +183,8 @@ class Worker:
         return await read_task(session.state, task)
 
     async def _take(self, stored: StoredTask) -> bool:
-        """Executes a task if it has no worker and the time has come. Returns whether it was executed."""
+        """Executes a task if it is due, has no worker, and this worker can execute it. Returns whether it was
+        executed."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
@@ -226,7 +228,7 @@ class Worker:
     async def _give_back(self, execution: Execution) -> None:
         """Stores the checkpoint and schedules the task for now, so that another worker can continue it at once. If that
         fails, the others wait for the end of the lease. An attempt without a new checkpoint counts as failed, so that a
-        task with a step for which no worker has enough time fails at last."""
+        task with a step for which no worker has enough time ends as failed."""
         if execution.task.status not in LEASED:
             return
         try:
@@ -331,8 +333,8 @@ class Worker:
 
 
 def _quiet_ms(stored: StoredTask) -> int:
-    """Returns how long the worker of an previous lease may still act on that, or a call of it may still arrive. This
-    follows from the last lease, and from the `quiet_ms` that the worker stored about the leases before."""
+    """Returns how long the worker of an earlier lease may still act on that lease, or a call of it may still arrive.
+    This follows from the last lease, and from the `quiet_ms` that its worker stored about the leases before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0
