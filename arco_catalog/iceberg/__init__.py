@@ -1,1 +1,1 @@
-"""Table and view metadata semantics over plain JSON values. Pure functions; imports nothing of ours."""
+"""Table and view metadata over plain JSON values, as pure functions. It imports no other package of this project."""

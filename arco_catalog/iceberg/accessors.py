@@ -1,4 +1,4 @@
-"""What pointers, receipts and answers take from a metadata document."""
+"""The parts of a metadata document that pointers, receipts and answers contain."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -19,33 +19,35 @@ from arco_catalog.iceberg.updates import (
 
 
 def table_uuid(metadata: JsonObject) -> str | None:
-    """The table's uuid; old v1 tables may have none."""
+    """Returns the table's uuid; None if there is none, as in old tables of format version 1."""
     return cast("str | None", metadata.get("table-uuid"))
 
 
 def location(metadata: JsonObject) -> str:
-    """The table's base location."""
+    """Returns the table's base location."""
     return cast(str, metadata["location"])
 
 
 def last_updated_ms(metadata: JsonObject) -> int:
-    """When the document was made, in milliseconds since 1970."""
+    """Returns the time of the document, in milliseconds since 1970."""
     return cast(int, metadata["last-updated-ms"])
 
 
 def last_sequence_number(metadata: JsonObject) -> int:
-    """The highest sequence number that was assigned; 0 in format version 1, which has none."""
+    """Returns the highest sequence number that was assigned; 0 in format version 1, which has none."""
     return cast(int, metadata.get("last-sequence-number") or 0)
 
 
 def current_snapshot_id(metadata: JsonObject) -> int | None:
-    """The id of the current snapshot, which is main's; None if there is none (-1 in a stored document)."""
+    """Returns the id of the current snapshot, which is that of the branch main; None if there is none (-1 in a stored
+    document)."""
     found = cast("int | None", metadata.get("current-snapshot-id"))
     return None if found == NO_SNAPSHOT else found
 
 
 def manifest_lists(metadata: JsonObject) -> tuple[str, ...]:
-    """The manifest list of every snapshot, each once; the manifests themselves where an old v1 snapshot lists those."""
+    """Returns the manifest list of every snapshot, each once; for old snapshots of format version 1 that list
+    manifests, the paths of these."""
     snapshots = cast("list[JsonObject]", metadata.get("snapshots") or [])
     named: list[str | None] = []
     for snapshot in snapshots:
@@ -55,7 +57,7 @@ def manifest_lists(metadata: JsonObject) -> tuple[str, ...]:
 
 
 def leading_files(metadata: JsonObject) -> tuple[str, ...]:
-    """The files that a document leads to at once, each once: manifest lists, and files of statistics."""
+    """Returns the files to which a document refers directly, each once: manifest lists, and files of statistics."""
     statistics: list[str | None] = []
     for name in ("statistics", "partition-statistics"):
         files = cast("list[JsonObject]", metadata.get(name) or [])
@@ -64,7 +66,7 @@ def leading_files(metadata: JsonObject) -> tuple[str, ...]:
 
 
 def added_leading_files(commit: Commit) -> tuple[str, ...]:
-    """Those of these that a commit adds."""
+    """Returns the files of `leading_files` that a commit adds, each once."""
     named: list[str | None] = []
     for update in commit.updates:
         if isinstance(update, AddSnapshot):
@@ -76,20 +78,21 @@ def added_leading_files(commit: Commit) -> tuple[str, ...]:
 
 
 def allows_deletes(metadata: JsonObject) -> bool:
-    """Whether the table lets its files be deleted (`gc.enabled`), as tables do unless they say otherwise."""
+    """Whether the table allows that its files are deleted (`gc.enabled`); true without that property."""
     properties = cast("dict[str, str]", metadata.get("properties") or {})
     return properties.get(props.GC_ENABLED, "true").lower() == "true"
 
 
 def refs(metadata: JsonObject) -> JsonObject:
-    """Branches and tags by name; main is there whenever the table has a current snapshot."""
+    """Returns the branches and tags by name. If the table has a current snapshot, main is always among them."""
     named = cast(JsonObject, metadata.get("refs") or {})
     current = current_snapshot_id(metadata)
     return {MAIN: cast(JsonObject, branch(current)), **named} if current is not None else dict(named)
 
 
 def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
-    """The document for `snapshots=refs`: without the snapshots that no branch or tag names. All else stays."""
+    """Returns the document for `snapshots=refs`: without the snapshots that neither a branch nor a tag names. All other
+    fields are unchanged."""
     named = {cast(SnapshotRef, ref)["snapshot-id"] for ref in refs(metadata).values()}
     snapshots = cast("list[JsonObject]", metadata.get("snapshots") or [])
     visible = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in named]
@@ -97,10 +100,10 @@ def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
 
 
 def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
-    """Every location that a request names, each once: the table's own, and those where its properties direct engines to
-    write.
+    """Returns every location that a request names, each once: the table's own, and those to which its properties direct
+    engines to write.
 
-    Allowed locations are held against these (docs/design/state.md#rule-2).
+    These are compared with the allowed locations (docs/design/state.md#rule-2).
     """
     if isinstance(request, Commit):
         return locations_in(request.updates)
@@ -108,12 +111,13 @@ def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
 
 
 def written_locations(metadata: JsonObject) -> tuple[str, ...]:
-    """Where the properties of a table or view tell engines to write, besides its own location."""
+    """Returns the locations to which the properties of a table or view direct engines to write, besides its own
+    location."""
     return distinct(paths_in(cast("dict[str, str]", metadata.get("properties") or {})))
 
 
 def locations_in(updates: Iterable[object]) -> tuple[str, ...]:
-    """Every location that updates of a table or a view name, each once."""
+    """Returns every location that updates of a table or a view name, each once."""
     named: list[str | None] = []
     for update in updates:
         if isinstance(update, SetLocation):
@@ -124,10 +128,10 @@ def locations_in(updates: Iterable[object]) -> tuple[str, ...]:
 
 
 def paths_in(properties: Mapping[str, str]) -> list[str | None]:
-    """Where these properties send metadata and data."""
+    """Returns the locations of metadata and data that these properties set; None for each property that is absent."""
     return [properties.get(name) for name in (props.METADATA_PATH, *props.DATA_PATHS)]
 
 
 def distinct(locations: Iterable[str | None]) -> tuple[str, ...]:
-    """Each location once, in order; None and the empty one are none."""
+    """Returns each location once, in order, without None and the empty one."""
     return tuple(dict.fromkeys(location for location in locations if location))

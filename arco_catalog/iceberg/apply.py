@@ -1,5 +1,4 @@
-"""From a table's state and a commit to its next state: a pure function of both and of the time
-(docs/design/commit.md#steps)."""
+"""Applies a commit to a table's metadata: a pure function of both and of the time (docs/design/commit.md#steps)."""
 
 from typing import assert_never
 
@@ -25,14 +24,14 @@ def apply_commit(
     new_uuid: str | None = None,
     checkpoint: Checkpoint = no_deadline,
 ) -> JsonObject | None:
-    """The table's next metadata, None if the commit changes nothing. `base` is never changed.
+    """Returns the table's next metadata, None if the commit changes nothing. `base` is never changed.
 
-    `base` is None if the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
-    in milliseconds since 1970; the time in the result is always later than the time in the base. `default_location` and
-    `new_uuid` are for creates that name none. `checkpoint` is called between updates.
+    `base` is None if the table `name` does not exist, `base_location` is the file that has it. `now_ms` is the time in
+    milliseconds since 1970; the time in the result is always later than the time in the base. A create that names no
+    location or uuid gets `default_location` or `new_uuid`. `checkpoint` is called between updates.
 
-    Raises what `checkpoint` does, `CommitFailed` if a requirement does not hold or the client has seen too old a
-    table, `BadRequest` if an update is not allowed, `NoSuchTable` if there is no table and the commit does not
+    Raises what `checkpoint` raises, `CommitFailed` if a requirement fails or the commit is based on too old a state of
+    the table, `BadRequest` if an update is not allowed, and `NoSuchTable` if there is no table and the commit does not
     create it.
     """
     draft = TableDraft(base, format_version=_initial_version(commit), now_ms=now_ms)
@@ -54,7 +53,7 @@ def apply_commit(
 
 
 def _initial_version(commit: Commit) -> int:
-    """Starts a create at the version that it requests first, not below it."""
+    """Returns the format version in which a create starts: the first that it requests, else the default."""
     versions = (update.format_version for update in commit.updates if isinstance(update, UpgradeFormatVersion))
     return next(versions, DEFAULT_FORMAT_VERSION)
 

@@ -1,12 +1,12 @@
-"""Points at which long work checks the caller's deadline, without a clock in this package."""
+"""Points at which long work checks the caller's deadline, so that this package needs no clock."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 Checkpoint: TypeAlias = Callable[[], None]
-"""Called between the steps of work whose size a client chooses. Raises what the caller wants to see when time is over;
+"""Is called between the steps of work whose size a client chooses. Raises the caller's error when its time is over;
 nothing has been changed then."""
 
 
 def no_deadline() -> None:
-    """The checkpoint of who waits as long as it takes."""
+    """Does nothing: the checkpoint of a caller without a deadline."""

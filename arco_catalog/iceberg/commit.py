@@ -1,4 +1,4 @@
-"""A commit: what it requires of a table and what it changes, read from a request (REST spec, `CommitTableRequest`)."""
+"""A commit: its requirements and its updates, read from a request (REST spec, `CommitTableRequest`)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,18 +24,19 @@ T = TypeVar("T", covariant=True)
 _ENGINE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}(/[A-Za-z0-9.+_-]{1,40})?")
 
 MAX_UPDATES = 50_000
-"""Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
+"""Maximum updates of one commit: an expiry sends one for each snapshot to remove, and one for its statistics."""
 MAX_REQUIREMENTS = 50_000
-"""Requirements of one commit: a client sends one for each ref, and a handful besides."""
+"""Maximum requirements of one commit: a client sends one for each ref, and a few others."""
 REFS_COMPARED = 16
-"""Requirements on refs that are compared with a pointer while a commit waits: a writer names the ref that it moves."""
+"""Maximum requirements on refs that are compared with a pointer while a commit waits: a writer needs one."""
 SUMMARIES_READ = 100
-"""Snapshots of one commit whose summaries are read for the engine's name: all of them come from one engine."""
+"""Maximum snapshots of one commit whose summaries are read for the engine's name: all are of one engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Requirements and updates in the request's order, with the names that the request calls them by (lower case)."""
+    """The requirements and updates of a commit in the request's order, and their names in the request, in lower
+    case."""
 
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]
@@ -44,16 +45,16 @@ class Commit:
 
     @property
     def creates(self) -> bool:
-        """Whether the commit ends a create transaction: the table must not exist yet."""
+        """Whether the commit ends a create transaction, so that the table must not exist yet."""
         return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
 
 
 def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commit:
-    """Reads a `CommitTableRequest`, its identifier apart.
+    """Reads a `CommitTableRequest`, except its identifier.
 
-    Raises what `checkpoint` does, and `BadRequest`: for more requirements or updates than a commit may have; for
-    unknown actions and requirements, with all of them named, before anything else is judged; for any value that is not
-    what the specification defines, with its place; for requirements beside `assert-create`.
+    Raises what `checkpoint` raises, and `BadRequest` for more requirements or updates than a commit may have; for
+    unknown actions and requirements, all of which it names, before any other check of them; for a value that the
+    specification does not allow, with its place; and for requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
     requirements = NamedObjects.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
@@ -70,7 +71,7 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
 
 def check_counts(*changes: JsonObject) -> None:
     """Counts the requirements and the updates of all changes of a request, before any of them is read. Raises
-    `BadRequest` for more than one commit may have."""
+    `BadRequest` if there are more than one commit may have."""
     for field, limit in (("requirements", MAX_REQUIREMENTS), ("updates", MAX_UPDATES)):
         count = sum(len(entries) for change in changes if isinstance(entries := change.get(field), list))
         if count > limit:
@@ -78,19 +79,20 @@ def check_counts(*changes: JsonObject) -> None:
 
 
 def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
-    """The ids of the snapshots that the commit adds, in its order."""
+    """Returns the ids of the snapshots that the commit adds, in its order."""
     return tuple(update.snapshot["snapshot-id"] for update in commit.updates if isinstance(update, AddSnapshot))
 
 
 def required_refs(commit: Commit) -> tuple[AssertRefSnapshotId, ...]:
-    """The first requirements on branches and tags, as many as are compared with a pointer."""
+    """Returns the first requirements on branches and tags, at most `REFS_COMPARED`."""
     found = (each for each in commit.requirements if isinstance(each, AssertRefSnapshotId))
     return tuple(islice(found, REFS_COMPARED))
 
 
 def engine_of(commit: Commit) -> str | None:
-    """Which engine made the snapshots that the commit adds, as the summaries of the first of them say: Spark and Flink
-    name themselves, Trino its query. None if no summary has it, or a summary has more than a name and a version."""
+    """Returns the engine that made the snapshots of the commit, by the first of their summaries that names it: Spark
+    and Flink write their names and versions, Trino its query. None if none of the first `SUMMARIES_READ` summaries
+    names an engine, or only in texts that are no name and version."""
     summaries = (update.snapshot.get("summary") for update in commit.updates if isinstance(update, AddSnapshot))
     for summary in islice(summaries, SUMMARIES_READ):
         if isinstance(summary, dict):
@@ -106,7 +108,7 @@ def engine_of(commit: Commit) -> str | None:
 @dataclass(frozen=True)
 class NamedObjects(Generic[T]):
     """An array of a request, such as `updates`, whose objects each have a name that selects the parser of the rest.
-    `readers` are the known names."""
+    `readers` has the parsers by the known names."""
 
     field: str
     entries: Sequence[tuple[str, Fields]]
@@ -116,8 +118,8 @@ class NamedObjects(Generic[T]):
     def read(
         cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]], limit: int
     ) -> "NamedObjects[T]":
-        """The array under `field`, missing or null being empty, with the name of each object under `by`. Raises
-        `BadRequest` also if there are more than `limit`."""
+        """Returns the array under `field`, empty if it is missing or null, with the name of each object under `by`, in
+        lower case. Raises `BadRequest` for an invalid value, and for more than `limit` objects."""
         objects: list[JsonObject] = request.optional(field, list_of(OBJECT)) or []
         if len(objects) > limit:
             raise BadRequest(f"A commit may have at most {limit:,} {field}, not {len(objects):,}: make several commits")
@@ -126,16 +128,17 @@ class NamedObjects(Generic[T]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The name of each object, in order."""
+        """The names of the objects, in order."""
         return tuple(name for name, _ in self.entries)
 
     @property
     def unknown(self) -> Iterator[str]:
-        """Each name without a reader, once."""
+        """Each name without a parser, once."""
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
     def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:
-        """Each object, read by the reader of its name. Raises `BadRequest`, and what `checkpoint` does."""
+        """Returns the objects, each read by the parser of its name. Raises `BadRequest`, and what `checkpoint` raises.
+        All names must be known."""
         meant: list[T] = []
         for name, place in self.entries:
             checkpoint()

@@ -1,7 +1,7 @@
-"""A table's next metadata while updates are applied to it.
+"""The next metadata of a table while updates are applied to it.
 
-Copy on write: the document and its own lists and maps are copied once, flat; what they hold is shared with the base
-and never changed. Lookups by snapshot are built on first use, so that a commit costs the same for each of its updates.
+The document and its own lists and maps are copied, but not their members, which are shared with the base and never
+changed. Lookups by snapshot are built on first use, so that each update of a commit costs the same.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,8 @@ DEFAULT_PREVIOUS_VERSIONS = 100
 
 
 class TableDraft:
-    """Metadata in the making: updates change `metadata` and the fields beside it, `finish` makes a document of them."""
+    """The metadata that a commit or create makes: updates change `metadata` and the lookups, and `finish` makes a
+    document of them."""
 
     def __init__(self, base: JsonObject | None, *, format_version: int, now_ms: int) -> None:
         self.base = complete(base) if base is not None else None
@@ -52,32 +53,32 @@ class TableDraft:
 
     @cached_property
     def snapshots(self) -> dict[int, Snapshot]:
-        """Snapshots by id, in their order. Changes count."""
+        """The snapshots by id, in their order. `finish` writes changes of this lookup back."""
         return {snapshot["snapshot-id"]: snapshot for snapshot in self.metadata["snapshots"]}
 
     @cached_property
     def refs(self) -> Refs:
-        """Branches and tags. Changes count."""
+        """The branches and tags. `finish` writes changes of this lookup back."""
         return Refs(self.metadata["refs"])
 
     @cached_property
     def statistics(self) -> dict[int, list[StatisticsFile]]:
-        """Files of column statistics by snapshot. Changes count."""
+        """The files of column statistics by snapshot. `finish` writes changes of this lookup back."""
         return _by_snapshot(self.metadata["statistics"])
 
     @cached_property
     def partition_statistics(self) -> dict[int, list[StatisticsFile]]:
-        """Files of partition statistics by snapshot. Changes count."""
+        """The files of partition statistics by snapshot. `finish` writes changes of this lookup back."""
         return _by_snapshot(self.metadata["partition-statistics"])
 
     @cached_property
     def schemas(self) -> NumberedObjects[Schema]:
-        """Schemas. Changes count."""
+        """The schemas. `finish` writes changes of this lookup back."""
         return numbered_schemas(self.metadata["schemas"])
 
     @cached_property
     def specs(self) -> NumberedObjects[PartitionSpec]:
-        """Partition specs. Changes count."""
+        """The partition specs. `finish` writes changes of this lookup back."""
         specs = self.metadata["partition-specs"]
         return NumberedObjects(
             specs, lambda spec: spec.get("spec-id", 0), lambda spec: len(spec["fields"]), spec_meaning
@@ -85,12 +86,13 @@ class TableDraft:
 
     @cached_property
     def field_ids(self) -> dict[tuple[int, str], int]:
-        """What partition fields are called that have been in a spec, by source and transform. To be kept up to date."""
+        """The ids of the partition fields in all specs, by source and transform. A caller that adds a spec must add its
+        fields."""
         return known_field_ids(self.metadata["partition-specs"])
 
     @cached_property
     def orders(self) -> NumberedObjects[SortOrder]:
-        """Sort orders. Changes count."""
+        """The sort orders. `finish` writes changes of this lookup back."""
         orders = self.metadata["sort-orders"]
         return NumberedObjects(
             orders, lambda order: order.get("order-id", 0), lambda order: len(order["fields"]), order_meaning
@@ -98,12 +100,12 @@ class TableDraft:
 
     @cached_property
     def encryption_keys(self) -> dict[str, EncryptedKey]:
-        """Keys by id. Changes count."""
+        """The encryption keys by id. `finish` writes changes of this lookup back."""
         return {key["key-id"]: key for key in self.metadata.get("encryption-keys", [])}
 
     def current_columns(self) -> Columns:
-        """The columns of the current schema, made once for each schema that becomes current: a commit may go back and
-        forth between them. Raises `BadRequest` if there is none."""
+        """Returns the columns of the current schema, computed once for each schema that becomes current: a commit may
+        alternate between them. Raises `BadRequest` if there is none."""
         wanted = self.metadata["current-schema-id"]
         schema = self.schemas.by_id.get(wanted)
         if schema is None:
@@ -114,7 +116,8 @@ class TableDraft:
         return known[1]
 
     def finish(self, base_location: str | None) -> JsonObject | None:
-        """Returns the document, None if it equals its base. Raises `BadRequest` if an invariant is broken."""
+        """Returns the document, None if it equals its base. `base_location` is the file of the base, for the metadata
+        log. Raises `BadRequest` if an invariant is broken."""
         self._write_lookups_back()
         self._settle_snapshot_log()
         if self.metadata == self.base:
@@ -170,8 +173,8 @@ class TableDraft:
 
     def _check_structure(self) -> None:
         """Raises `BadRequest` if the default spec or the default sort order does not fit the current schema, or if a
-        field of any spec has the name of a column that is not its source: readers refuse such a table. Checked only
-        where the commit changes one of the three."""
+        field of any spec has the name of a column that is not its source: readers refuse such a table. It checks them
+        only if the commit makes another schema, spec or order current."""
         if self.base is not None and _structure_ids(self.metadata) == _structure_ids(self.base):
             return
         columns = self.current_columns()

@@ -1,4 +1,4 @@
-"""Keys of encrypted tables, themselves encrypted (table spec v3, "Encryption Keys")."""
+"""The keys of encrypted tables, which are encrypted themselves (table spec v3, "Encryption Keys")."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ _KeyRest = TypedDict("_KeyRest", {"encrypted-by-id": str, "properties": dict[str
 
 
 class EncryptedKey(_Key, _KeyRest):
-    """A key, encrypted with another."""
+    """A key that is encrypted with another key."""
 
 
 def _base64(value: JsonValue) -> str:

@@ -4,7 +4,7 @@
     +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
     |   +-- BadRequest              the request is malformed or not allowed
     |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
-    |   |   +-- MetadataTooLarge    a metadata file is larger than this catalog takes
+    |   |   +-- MetadataTooLarge    a metadata file is larger than this catalog accepts
     |   +-- PayloadTooLarge         of the request
     |   +-- AnswerTooLarge          the answer is larger than the host can carry
     |   +-- Forbidden
@@ -12,19 +12,19 @@
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NoSuchPolicy, NoSuchMapping
     |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment
-    |   +-- NotFound                a file that the catalog names is gone
+    |   +-- NotFound                a file that the catalog names is missing
     |   +-- MethodNotAllowed
-    |   +-- Unsupported             understood, and not done here
+    |   +-- Unsupported             this catalog does not support the request
     |   +-- AlreadyExists
     |   +-- NamespaceNotEmpty
     |   +-- CommitFailed            a requirement does not hold
     |   +-- Unprocessable
     +-- NotAuthorized               the caller's credentials are not accepted; never stored
-    +-- TooManyRequests             of a kind that is bounded; nothing was done
+    +-- TooManyRequests             of a kind with a limit; nothing was done
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
-    +-- CommitStateUnknown          it may have been done, or may yet be
-    +-- InternalError               our own fault
+    +-- CommitStateUnknown          the change may have been made, or may yet be made
+    +-- InternalError               the catalog's own fault
 
 The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
 """
@@ -33,13 +33,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 MESSAGE_LENGTH = 8 << 10
-"""Characters of a message: enough for the longest name of a namespace and more. Markers store the messages of
+"""Maximum characters of a message: enough for the longest name of a namespace. Markers store the messages of
 answers."""
 
 
 class CatalogError(Exception):
-    """Root of all errors in answers to clients. `message` is for people, holds no secret, and is cut if it quotes a
-    client at length."""
+    """Root of all errors in answers to clients. `message` is for people and has no secret; after `MESSAGE_LENGTH`
+    characters it is cut."""
 
     def __init__(self, message: str) -> None:
         if len(message) > MESSAGE_LENGTH:
@@ -49,8 +49,8 @@ class CatalogError(Exception):
 
 
 class Refusal(CatalogError):
-    """A definite no, the same whenever it is read again under its idempotency key. `denied` is the privilege that the
-    caller lacks, and on what, by its type and id, where that is why: for logs, which name nothing."""
+    """A definite refusal: a repetition of the request with its idempotency key gets it again. If the caller lacks a
+    privilege, `denied` has that privilege, and the type and id of the securable: for logs, which contain no names."""
 
     denied: tuple[str, str] | None = None
 
@@ -60,11 +60,11 @@ class BadRequest(Refusal):
 
 
 class IllegalArgument(BadRequest):
-    """A bad request under the type name that Java clients turn into `IllegalArgumentException`."""
+    """A malformed request, under the type name that Java clients turn into `IllegalArgumentException`."""
 
 
 class MetadataTooLarge(BadRequest):
-    """A metadata file, unpacked, has more bytes than this catalog takes."""
+    """A metadata file has more bytes, decompressed, than this catalog accepts."""
 
 
 class PayloadTooLarge(Refusal):
@@ -76,7 +76,7 @@ class UnsupportedMediaType(Refusal):
 
 
 class AnswerTooLarge(Refusal):
-    """The answer, or that to a change, is more than the host of this catalog can carry."""
+    """The answer to a request, or to a load after a change, is larger than the host of this catalog can carry."""
 
 
 class Forbidden(Refusal):
@@ -84,7 +84,7 @@ class Forbidden(Refusal):
 
 
 class UnknownPrincipal(Refusal):
-    """The principal of a valid token, or the secret that the token was given for, does not exist (any more)."""
+    """The principal of a valid token, or the secret for which the token was issued, does not exist any more."""
 
 
 class NoSuchWarehouse(Refusal):
@@ -116,11 +116,11 @@ class NoSuchSemanticModel(Refusal):
 
 
 class SemanticModelVersionMismatch(Refusal):
-    """The semantic model is not at the version that a change was made for."""
+    """The semantic model is not at the version on which a change is based."""
 
 
 class NoSuchMapping(Refusal):
-    """The policy is not attached to this."""
+    """The policy is not attached to the target."""
 
 
 class PolicyInUse(Refusal):
@@ -128,11 +128,11 @@ class PolicyInUse(Refusal):
 
 
 class PolicyVersionMismatch(Refusal):
-    """The policy is not at the version that a change was made for."""
+    """The policy is not at the version on which a change is based."""
 
 
 class ConflictPolicyAttachment(Refusal):
-    """Another policy of the type is attached to the same, and only one can be inherited."""
+    """Another policy of the same type is attached to the target, and only one of them can be inherited."""
 
 
 class NoSuchRoute(Refusal):
@@ -140,11 +140,11 @@ class NoSuchRoute(Refusal):
 
 
 class NotFound(Refusal):
-    """A file that the catalog names is gone."""
+    """A file that the catalog names is missing, or an entity of the management API does not exist."""
 
 
 class MethodNotAllowed(Refusal):
-    """The endpoint exists, but not for this method; it is there for those that are `allowed`."""
+    """The endpoint exists, but not with this method; `allowed` are the methods that it has."""
 
     def __init__(self, message: str, allowed: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -152,7 +152,7 @@ class MethodNotAllowed(Refusal):
 
 
 class Unsupported(Refusal):
-    """Understood, and not done here."""
+    """The request is valid, but this catalog does not support it."""
 
 
 class AlreadyExists(Refusal):
@@ -160,23 +160,24 @@ class AlreadyExists(Refusal):
 
 
 class NamespaceNotEmpty(Refusal):
-    """The namespace still holds something."""
+    """The namespace, or catalog, still has something in it."""
 
 
 class CommitFailed(Refusal):
-    """A requirement does not hold, or a location is taken."""
+    """A requirement of the change does not hold, for example because of another commit."""
 
 
 class Unprocessable(Refusal):
-    """Well-formed, and contradictory."""
+    """The request is well-formed, but contradicts itself."""
 
 
 class NotAuthorized(CatalogError):
-    """Nothing valid shows who the caller is."""
+    """The request has no valid credentials."""
 
 
 class TooManyRequests(CatalogError):
-    """More requests of one kind are under way than are let in; nothing was done: come back in `retry_after` seconds."""
+    """More requests of one kind are in progress than are allowed. Nothing was done; the client may try again after
+    `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -188,7 +189,8 @@ class KeyReused(CatalogError):
 
 
 class KeyInProgress(CatalogError):
-    """Another request with this key is under way: come back in `retry_after` seconds."""
+    """Another request with this idempotency key is in progress. The client may try again after `retry_after`
+    seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -196,11 +198,11 @@ class KeyInProgress(CatalogError):
 
 
 class Unavailable(CatalogError):
-    """Nothing was changed, and the store did not answer: the same request may be sent again."""
+    """The store did not answer, and nothing was changed: the client may send the request again."""
 
 
 class CatalogChanged(Unavailable):
-    """The catalog's own settings are not what this process took them for: nothing was done."""
+    """The catalog was changed, removed or replaced since this process read its settings. Nothing was done."""
 
 
 UnknownReason = Literal[
@@ -215,12 +217,12 @@ UnknownReason = Literal[
     "read-only",
     "internal",
 ]
-"""Why an outcome is unknown (docs/observability.md#unknown-outcomes)."""
+"""The reasons why an outcome is unknown (docs/observability.md#unknown-outcomes)."""
 
 
 class CommitStateUnknown(CatalogError):
-    """The change may have been made, or may yet be made. Never answered as anything else. `reason` is for logs and
-    metrics."""
+    """The change may have been made, or may yet be made. No other error reports such an outcome. `reason` is for logs
+    and metrics."""
 
     def __init__(self, message: str, reason: UnknownReason = "store-timeout") -> None:
         super().__init__(message)
@@ -228,7 +230,7 @@ class CommitStateUnknown(CatalogError):
 
 
 class PurgeFailed(CatalogError):
-    """The table was dropped, and the purge for whose end the drop waited has failed: files are left."""
+    """The table was dropped, and the purge for which the drop waited has failed: not all files are deleted."""
 
 
 class InternalError(CatalogError):

@@ -1,5 +1,4 @@
-"""Where a table's metadata files go and what they are called (docs/design/commit.md#steps; table spec, "File System
-Tables")."""
+"""The folders and names of a table's metadata files (docs/design/commit.md#steps; table spec, "File System Tables")."""
 
 import re
 from typing import cast
@@ -10,28 +9,28 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 _VERSION = re.compile(r"([0-9]{1,9})-")
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ATTEMPT_AND_TRY = "[0-7][0-9A-HJKMNP-TV-Z]{25}-[0-9]{1,9}"
-"""What stood in the place of the UUID in files that earlier versions wrote."""
+"""Pattern of the text that earlier versions wrote in place of the UUID."""
 _OURS = re.compile(rf"[0-9]{{5,10}}-(?:{_UUID}|{_ATTEMPT_AND_TRY})(?:\.gz)?\.metadata\.json")
 
 
 def metadata_file_name(version_number: int, file_id: str, codec: str) -> str:
-    """`00012-<uuid>.metadata.json`, or `.gz.metadata.json` where `codec` is `gzip`, as Iceberg's own libraries name
-    their files (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools look for a UUID there.
+    """Returns `00012-<uuid>.metadata.json`, or `00012-<uuid>.gz.metadata.json` if `codec` is `gzip`, as Iceberg's own
+    libraries name their files (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools search a UUID there.
 
-    `file_id` is a UUID in canonical spelling, fresh for each table and try: tables may share a folder.
+    `file_id` is a UUID in canonical spelling, fresh for each table and attempt, because tables may share a folder.
     """
     extension = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
     return f"{version_number:05d}-{file_id}{extension}"
 
 
 def is_metadata_file_name(name: str) -> bool:
-    """Whether a file of this name, without its folder, is one that this catalog writes as metadata, or that an earlier
+    """Whether a file name, without its folder, is one of a metadata file that this catalog writes, or that an earlier
     version of it wrote (`00012-<attempt>-<try>.metadata.json`)."""
     return _OURS.fullmatch(name) is not None
 
 
 def next_metadata_version(previous_location: str | None) -> int:
-    """One more than the number in the previous file's name; 0 if there is no file or no number."""
+    """Returns one more than the number in the previous file's name; 0 if there is no file, or no number in its name."""
     if previous_location is None:
         return 0
     found = _VERSION.match(previous_location.rpartition("/")[2])
@@ -39,27 +38,28 @@ def next_metadata_version(previous_location: str | None) -> int:
 
 
 def metadata_directory(metadata: JsonObject, location: str) -> str:
-    """The folder of metadata files, without a slash at its end: `write.metadata.path`, else `<location>/metadata`."""
+    """Returns the folder of metadata files, without a slash at its end: `write.metadata.path`, else
+    `<location>/metadata`."""
     chosen = _properties(metadata).get(props.METADATA_PATH)
     return props.strip_trailing_slash(chosen or f"{props.strip_trailing_slash(location)}/metadata")
 
 
 def metadata_codec(metadata: JsonObject) -> str:
-    """`gzip` or `none`: how the table's metadata files are to be compressed."""
+    """Returns the compression of the table's metadata files: `gzip` or `none`."""
     return "gzip" if uses_gzip(metadata) else "none"
 
 
 def uses_gzip(metadata: JsonObject) -> bool:
-    """Whether the table's metadata files are to be compressed."""
+    """Whether the table's metadata files are to be compressed with gzip."""
     return _properties(metadata).get(props.METADATA_COMPRESSION, "").lower() == "gzip"
 
 
 def files_that_left_the_log(
     old: JsonObject | None, new: JsonObject, *, old_file: str | None = None, registered_from: str | None = None
 ) -> list[str]:
-    """Metadata files that may be deleted once `new` is committed: those that only `old` lists, and that the table made
-    itself. The file that it was `registered_from`, and every file before that in its log, belongs to another catalog;
-    so is all that `old` lists where `old_file` is that file.
+    """Returns the metadata files that may be deleted once `new` is committed: those that only `old` lists, and that the
+    table has written itself. The file that it was `registered_from`, and every file before that in its log, belongs to
+    another catalog; so do all that `old` lists if `old_file` is that file.
 
     Empty unless the table has `write.metadata.delete-after-commit.enabled`.
     """
@@ -73,7 +73,7 @@ def files_that_left_the_log(
 
 
 def logged_files(metadata: JsonObject) -> list[str]:
-    """The earlier metadata files that a document lists, oldest first."""
+    """Returns the earlier metadata files that a document lists, oldest first."""
     log = cast("list[dict[str, str]]", metadata.get("metadata-log") or [])
     return [entry["metadata-file"] for entry in log]
 

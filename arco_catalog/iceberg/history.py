@@ -1,4 +1,4 @@
-"""Updates of what a table has been: snapshots, branches and tags, statistics."""
+"""Applies updates of a table's history: snapshots, branches and tags, statistics."""
 
 from collections.abc import Iterable
 
@@ -17,10 +17,11 @@ from arco_catalog.iceberg.snapshots import (
 
 
 def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
-    """Keeps a snapshot. Raises `BadRequest`, or `CommitFailed` if the client has seen too old a table and may retry.
+    """Adds a snapshot. Raises `BadRequest`, or `CommitFailed` if the commit is based on too old a state of the table
+    and may be tried again.
 
-    A root snapshot's sequence number may be behind: that is how replacing a table meets a concurrent commit. It never
-    lowers the table's, under which every snapshot's number must stay.
+    The sequence number of a snapshot without a parent may be older than the table's, because a replacement of the table
+    may meet a concurrent commit. It never lowers the table's number, which no snapshot may exceed.
     """
     metadata = draft.metadata
     for kind, known in (
@@ -51,7 +52,8 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
 
 
 def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
-    """Row ids of a v3 snapshot: they start where the table's end, on whatever branch."""
+    """Checks the row ids of a v3 snapshot, and moves the table's next row id behind them. They must not start before
+    that, on whatever branch the snapshot is. Raises `BadRequest`, and `CommitFailed` if they do."""
     first, added = snapshot.get("first-row-id"), snapshot.get("added-rows")
     if first is None:
         raise BadRequest("Cannot add a snapshot: first-row-id is null")
@@ -73,7 +75,8 @@ def _stale(reason: str) -> CommitFailed:
 
 
 def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
-    """Makes or moves a branch or tag. Main is also the table's current snapshot, and its moves are its history."""
+    """Creates or moves a branch or tag. The snapshot of main is also the table's current snapshot, and each of its
+    moves adds an entry to the snapshot log. Raises `BadRequest` for an invalid ref or an unknown snapshot."""
     check_ref(name, ref)
     snapshot_id = ref["snapshot-id"]
     if not draft.refs.set(name, ref):
@@ -90,13 +93,13 @@ def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
 
 
 def remove_snapshot_ref(draft: TableDraft, name: str) -> None:
-    """Removes a branch or tag, if there is one. Without main the table has no current snapshot; its history stays."""
+    """Removes a branch or tag, if it exists. Without main the table has no current snapshot; the snapshot log stays."""
     if draft.refs.remove(name) and name == MAIN:
         draft.metadata["current-snapshot-id"] = None
 
 
 def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
-    """Forgets snapshots, their statistics and every ref to them, main included; unknown ids mean nothing."""
+    """Removes snapshots, their statistics and every ref to them, main included. Unknown ids are ignored."""
     gone = {snapshot_id for snapshot_id in snapshot_ids if draft.snapshots.pop(snapshot_id, None) is not None}
     if not gone:
         return
@@ -109,10 +112,10 @@ def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
 
 
 def set_statistics(files: dict[int, list[StatisticsFile]], file: StatisticsFile) -> None:
-    """Keeps one file for its snapshot, which need not be known."""
+    """Replaces the statistics files of a snapshot by one file. The snapshot need not exist."""
     files[file["snapshot-id"]] = [file]
 
 
 def remove_statistics(files: dict[int, list[StatisticsFile]], snapshot_id: int) -> None:
-    """Forgets the files of a snapshot, if there are any."""
+    """Removes the statistics files of a snapshot, if it has any."""
     files.pop(snapshot_id, None)

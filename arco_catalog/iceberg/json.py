@@ -1,4 +1,4 @@
-"""JSON in and out, exactly: unknown fields, key order and integers of any size survive."""
+"""Reads and writes JSON exactly: unknown fields, the order of names and integers of any size are preserved."""
 
 import json
 from typing import TypeAlias, cast
@@ -35,7 +35,7 @@ other thread until it ends, some 10 ms for so much, and 60 at worst: an object o
 
 _MARKS = (b",", b"[", b"{")
 _COUNT_BYTES = 4 << 20
-"""How much one call counts in: 1 ms each."""
+"""Maximum bytes that one call counts in, which takes 1 ms."""
 
 
 class MalformedJson(ValueError):
@@ -43,8 +43,8 @@ class MalformedJson(ValueError):
 
 
 def loads(data: bytes) -> JsonValue:
-    """Parses one document, in linear time. Raises `MalformedJson` for anything else: NaN, lone
-    surrogates, and arrays and objects nested more than 1,024 deep included."""
+    """Parses one document, in linear time. Raises `MalformedJson` for everything else, also for NaN, for lone
+    surrogates, and for arrays and objects that nest more than 1,024 levels deep."""
     try:
         if _is_long(data):
             return cast(JsonValue, read_in_slices(data, _read))
@@ -64,8 +64,8 @@ def loads_short(data: bytes) -> JsonValue:
 
 
 def count_values(data: bytes) -> int:
-    """How many values a document has at most, without parsing it. No value comes without a comma or a bracket before
-    it, but the first; those in strings are counted too."""
+    """Returns an upper limit of the number of values after the first one in a document, without parsing it: before each
+    of these is a comma or a bracket. Commas and brackets inside strings are counted, too."""
     starts = range(0, len(data), _COUNT_BYTES)
     return sum(data.count(mark, start, start + _COUNT_BYTES) for start in starts for mark in _MARKS)
 
@@ -91,7 +91,7 @@ def _may_exceed_64_bits(data: bytes) -> bool:
 
 
 def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
-    """One compact document, keys in the order given or sorted."""
+    """Returns a value as one compact document, with names in their order, or sorted."""
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else 0)
     except TypeError:  # an integer beyond 64 bits
@@ -101,7 +101,8 @@ def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
 
 
 def dumps_long(value: JsonValue, length: int) -> bytes:
-    """What `dumps` makes of a value of about this length in bytes: a long one is written one part after the other."""
+    """Returns the result of `dumps` for a value of about this `length` in bytes. A long one is written part by part, so
+    that other threads can run."""
     if length <= LONG_BYTES:
         return dumps(value)
     return write_in_pieces(value, lambda part: dumps(cast(JsonValue, part)), weigh=length > MAX_CALL_BYTES)

@@ -1,8 +1,8 @@
-"""Long JSON documents, written and freed part by part.
+"""Writes long JSON documents, and frees them, part by part.
 
-orjson keeps Python's lock until a call ends: while one thread writes a document of tens of megabytes in
-one call, no other thread does anything. Here no call gets more than a piece, and between two pieces any other thread
-has its turn. The bytes are those of one call.
+orjson holds Python's lock until a call ends: while one thread writes a document of tens of megabytes in one call, no
+other thread runs. Here no call writes more than a piece, and between two calls other threads run. The bytes are equal
+to those of one call.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,25 +13,25 @@ from typing import TypeAlias, cast
 Write: TypeAlias = Callable[[object], bytes]
 
 PIECE_BYTES = 256 << 10
-"""How much one call writes, unless strings are heavy: some 5 ms, 15 at worst."""
+"""The bytes that one call writes, unless strings are long: this takes some 5 ms, at worst 15."""
 STRING_PIECE = 64 << 10
-"""How many characters of a string one call writes: those that need an escape take ten times as long as others."""
+"""Maximum characters of a string that one call writes: those that need an escape take ten times as long as others."""
 SHARES = 64
-"""A long array or object is written, and let go of, in so many steps at least: a few large members may hide among small
+"""Minimum number of steps in which a long array or object is written or freed: a few large members may be among small
 ones."""
 
 
 def write_in_pieces(value: object, write: Write, piece_bytes: int = PIECE_BYTES, *, weigh: bool = True) -> bytes:
-    """What `write` makes of the value, of which it is given one part after the other. With `weigh` the strings of each
-    part are counted before, at the cost of a pass over all values. Raises what `write` raises."""
+    """Returns the result of `write` for the value, composed from the results for its parts. With `weigh` the strings of
+    each part are counted first, which takes a pass over all values. Raises what `write` raises."""
     return b"".join(_Writer(write, piece_bytes, weigh).written(value))
 
 
 @dataclass(slots=True)
 class _Container:
-    """An array or object that is being written: the members that are left, as names with values in an object. `number`
-    is how many are written next, `max_number` the greatest such number, `start` where in the output the last run
-    begins, None before the first."""
+    """An array or object that is being written: its remaining members, in an object pairs of name and value. `number`
+    is how many are written next, and `max_number` the maximum of that. `start` is the position in the output at which
+    the last run began, None before the first."""
 
     members: Iterator[object]
     is_object: bool
@@ -41,8 +41,8 @@ class _Container:
 
 
 class _Writer:
-    """Writes members by the run, each twice as long as the one before while that comes to little; one by one, and each
-    in pieces of its own, where that comes to much."""
+    """Writes members in runs. Each run is twice as long as the one before as long as their bytes are few. If they are
+    many, it writes the members one by one, each in pieces."""
 
     def __init__(self, write: Write, piece_bytes: int, weigh: bool) -> None:
         self._write = write
@@ -52,7 +52,7 @@ class _Writer:
         self._open: list[_Container] = []
 
     def written(self, value: object) -> Iterator[bytes]:
-        """The parts of the document, in order."""
+        """Yields the parts of the document, in order."""
         for part in self._parts(value):
             self._size += len(part)
             yield part
@@ -76,7 +76,7 @@ class _Writer:
             yield from self._run(run, container.is_object)
 
     def _adapt(self, container: _Container) -> None:
-        """Chooses the length of the next run by what the last one came to."""
+        """Sets the length of the next run by the number of bytes that the last one had."""
         if container.start is None:
             return
         size = self._size - container.start
@@ -86,7 +86,7 @@ class _Writer:
             container.number = min(2 * container.number, container.max_number)
 
     def _begin(self, value: object) -> Iterator[bytes]:
-        """Writes a value, or opens it if it has members."""
+        """Writes a value, or begins to write it if it has members."""
         if isinstance(value, list | dict) and value:
             members = iter(value) if isinstance(value, list) else iter(value.items())
             is_object = isinstance(value, dict)
@@ -98,7 +98,8 @@ class _Writer:
             yield self._write(value)
 
     def _string(self, text: str) -> Iterator[bytes]:
-        """Each character is written by itself, so a string may be split between any two."""
+        """Writes a long string in pieces. The form of a character does not depend on others, so a string may be split
+        between any two."""
         yield b'"'
         for start in range(0, len(text), STRING_PIECE):
             yield self._write(text[start : start + STRING_PIECE])[1:-1]
@@ -134,7 +135,7 @@ def _is_heavy(run: list[object], budget: int) -> bool:
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object that is not needed any more, part by part. Python frees whatever one step drops within
+    """Empties an array or object that is no longer needed, part by part. Python frees all that one step drops within
     that step, with its global lock held; so each step drops little."""
     left = [document]
     while left:

@@ -1,9 +1,8 @@
-"""Long JSON documents, read slice by slice.
+"""Reads long JSON documents slice by slice.
 
-The parser keeps Python's lock until a call ends, so a document of millions of values would delay every
-other thread by seconds. Here no call gets much more than a slice, and other threads run between two calls. One linear
-pass finds the brackets and commas at which a document may be split; all that lies between two of them is parsed, and so
-judged, by the parser.
+The parser holds Python's lock until a call ends, so a document of millions of values would delay every other thread by
+seconds. Here no call parses much more than a slice, and other threads run between two calls. One linear pass finds the
+brackets and commas at which a document may be split; the parser parses, and so checks, everything between two of them.
 """
 
 import re
@@ -14,18 +13,18 @@ from typing import TypeAlias, cast
 Parse: TypeAlias = Callable[[bytes], object]
 
 SLICE_BYTES = 256 << 10
-"""How much one call parses, unless it is one string or number: some 87,000 values at most."""
+"""The bytes that one call parses, unless they are one string or number: some 87,000 values at most."""
 MAX_DEPTH = 1_024
-"""Arrays and objects within each other, as the parser has it."""
+"""Maximum depth of nested arrays and objects, which is also the parser's."""
 MAX_STRING_BYTES = 8 << 20
-"""Of one string as it is written, since a string is not split."""
+"""Maximum bytes of one string in the document, because a string is not split."""
 MAX_PART_BYTES = 20 << 20
-"""Of what lies between two places at which a document may be split: a name and its string, and a window around them."""
+"""Maximum bytes between two places at which a document may be split: a name, its string, and a window around them."""
 
 _BLANK = b" \t\r\n"
 WINDOW_BYTES = 1 << 20
-"""How much one call of a pattern looks at: a pattern keeps the lock, too, and what it takes together is parsed by one
-call."""
+"""Maximum bytes that one call of a pattern reads: a pattern holds the lock, too, and one call of the parser parses all
+that it matches."""
 
 # Possessive and bounded throughout: each call ends soon, and tries no byte in many ways.
 _FILLER = rb'[^",\[\]{}]{0,65536}+'
@@ -34,7 +33,7 @@ _SHORT = rb'"[^"\\]{0,4096}+(?:\\.[^"\\]{0,4096}+){0,16}+"'
 _BETWEEN = rb'[^"\[\]{}]{0,4096}+'
 _FLAT = rb"[\[{]" + _BETWEEN + rb"(?:" + _SHORT + _BETWEEN + rb"){0,64}+[\]}]"
 _SMALL = rb"[\[{]" + _BETWEEN + rb"(?:(?:" + _SHORT + rb"|" + _FLAT + rb")" + _BETWEEN + rb"){0,64}+[\]}]"
-"""A container of few members, which hold no containers but flat ones: it is never split, and most are so."""
+"""A container of few members, whose own containers are flat. Most containers are such, and they are never split."""
 _MEMBER = _FILLER + rb"(?:(?:" + _STRING + rb"|" + _SMALL + rb")" + _FILLER + rb"){0,4}+"
 _MEMBERS = re.compile(rb"((?:" + _MEMBER + rb",){0,1000}+)" + _MEMBER, re.DOTALL)
 _INSIDE_STRING = re.compile(rb'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,65536}+){0,4000}+', re.DOTALL)
@@ -43,15 +42,15 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
 
 def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) -> object:
-    """The value that `parse` makes of the document, of which it is given one slice after the other. Raises what `parse`
-    raises, and `ValueError` for a document that it would refuse as a whole."""
+    """Returns the result of `parse` for the document, composed from its results for slices. Raises what `parse` raises,
+    and `ValueError` for a document that is not valid as a whole."""
     return _Reader(data, parse, slice_bytes).read()
 
 
 @dataclass(slots=True)
 class _Container:
-    """An array or object that has not ended. `value` is what was parsed of it so far, None where
-    nothing was; what lies between `parsed_to` and the present position is not parsed."""
+    """An array or object that has not ended. `value` has its members that were parsed so far, None if none were. The
+    bytes from `parsed_to` to the present position are not parsed yet."""
 
     start: int
     parsed_to: int
@@ -101,7 +100,7 @@ class _Reader:
         self._open.append(_Container(start, start + 1))
 
     def _split_at(self, comma: int) -> None:
-        """Parses the members before a comma, if they come to a slice."""
+        """Parses the members before a comma, if they have more bytes than a slice."""
         if self._open and comma - self._open[-1].parsed_to > self._slice_bytes:
             self._parse_to(self._open[-1], comma)
 
@@ -129,7 +128,7 @@ class _Reader:
         return root.value
 
     def _parse_to(self, container: _Container, end: int) -> None:
-        """Parses what is unparsed of a container up to the end of a member."""
+        """Parses the unparsed members of a container, up to `end`, where a member ends."""
         text = self._data[container.parsed_to : end].strip(_BLANK)
         if container.value is None and not text:
             raise ValueError(f"unexpected comma at position {end}")
@@ -139,7 +138,8 @@ class _Reader:
         container.parsed_to = end
 
     def _attach(self, outer: _Container, closed: _Container) -> None:
-        """Parses the members before a member that was parsed in slices, and adds both."""
+        """Parses the members before a member that was parsed in slices, and adds these and that member to the outer
+        container."""
         text = self._data[outer.parsed_to : closed.start].strip(_BLANK)
         name = None
         if self._data[outer.start] == ord("{"):
@@ -174,7 +174,8 @@ class _Reader:
         return self._parse(text)
 
     def _split_name(self, text: bytes) -> tuple[bytes, str]:
-        """The members before a member whose name is the last part of the text, and that name."""
+        """Returns the text of the members before the member whose name ends the text, and that name. Raises
+        `ValueError` if the text does not end with a name."""
         quoted = text[:-1].rstrip(_BLANK)
         if text[-1:] != b":" or quoted[-1:] != b'"':
             raise ValueError("an object has a member without a name")
@@ -202,7 +203,8 @@ class _Reader:
 
 
 def _without(text: bytes, comma: bytes, position: int, *, first: bool) -> bytes:
-    """The text without the comma with which it begins or ends; what is left is not empty where it begins with it."""
+    """Returns the text without the comma with which it begins (`first`) or ends. Raises `ValueError` if the comma is
+    missing, or if nothing follows the comma with which it begins."""
     rest = (text[1:] if first else text[:-1]).strip(_BLANK)
     if comma != b"," or (first and not rest):
         raise ValueError(f"expected a member and a comma near position {position}")

@@ -1,6 +1,5 @@
-"""A table's metadata document: its shape, what older writers left out of it, and what others ask of it
-(table spec, "Table Metadata Fields").
-"""
+"""A table's metadata document: its shape, the fields that older writers leave out, and its current parts (table spec,
+"Table Metadata Fields")."""
 
 from typing import TypedDict, cast
 
@@ -53,9 +52,9 @@ _Sometimes = TypedDict(
 
 
 class TableMetadata(_Always, _Sometimes):
-    """A table's state with nothing left out: what `complete` gives.
+    """A table's complete metadata: the result of `complete`.
 
-    An empty `table-uuid` or `location` is one that is not known yet; `current-snapshot-id` is None without snapshot.
+    An empty `table-uuid` or `location` is not known yet; `current-snapshot-id` is None if there is no snapshot.
     """
 
 
@@ -64,7 +63,8 @@ _KNOWN = frozenset(TableMetadata.__annotations__)
 
 
 def empty(format_version: int) -> TableMetadata:
-    """What a create starts from: ids that the first of each kind will get, and nothing behind them."""
+    """Returns the metadata with which a create starts: without objects, and with the ids that the first of each kind
+    will get."""
     metadata: TableMetadata = {
         "format-version": format_version,
         "table-uuid": "",
@@ -94,9 +94,10 @@ def empty(format_version: int) -> TableMetadata:
 
 
 def complete(metadata: JsonObject) -> TableMetadata:
-    """The document with what the spec lets a writer leave out, as the reference fills it in when it reads.
+    """Returns the document with the fields that the specification allows a writer to leave out, filled in as the
+    reference implementation does when it reads.
 
-    The result is a new object that shares its values with `metadata`; unknown fields are among them.
+    The result is a new object that shares its values, unknown fields included, with `metadata`.
     """
     given: JsonObject = {name: value for name, value in metadata.items() if value is not None or name not in _KNOWN}
     filled = {**empty(cast(int, given["format-version"])), **given}
@@ -131,7 +132,7 @@ def _complete_v1(metadata: TableMetadata, given: JsonObject) -> None:
 
 
 def written(metadata: TableMetadata) -> JsonObject:
-    """The document as it is stored and sent: each format version with its own fields."""
+    """Returns the document in the form in which it is stored and sent, with the fields of its format version."""
     document = cast(JsonObject, dict(metadata))
     version = metadata["format-version"]
     if version == 1:
@@ -153,7 +154,7 @@ def written(metadata: TableMetadata) -> JsonObject:
 
 
 def current_schema(metadata: TableMetadata) -> Schema:
-    """The schema that the table has now. Raises `BadRequest` if it has none yet."""
+    """Returns the table's current schema. Raises `BadRequest` if it has none."""
     wanted = metadata["current-schema-id"]
     for schema in metadata["schemas"]:
         if schema.get("schema-id", 0) == wanted:
@@ -162,7 +163,7 @@ def current_schema(metadata: TableMetadata) -> Schema:
 
 
 def default_spec(metadata: TableMetadata) -> PartitionSpec:
-    """The spec that new files are written with. Raises `BadRequest` if there is none yet."""
+    """Returns the partition spec with which new files are written. Raises `BadRequest` if there is none."""
     wanted = metadata["default-spec-id"]
     for spec in metadata["partition-specs"]:
         if spec.get("spec-id", 0) == wanted:
@@ -171,7 +172,8 @@ def default_spec(metadata: TableMetadata) -> PartitionSpec:
 
 
 def default_order(metadata: TableMetadata) -> SortOrder:
-    """The order that new files are written in. Raises `BadRequest` if there is none yet."""
+    """Returns the sort order in which new files are written; the unsorted order if a document that lists others does
+    not list that. Raises `BadRequest` if there is none."""
     wanted = metadata["default-sort-order-id"]
     for order in metadata["sort-orders"]:
         if order.get("order-id", 0) == wanted:

@@ -1,4 +1,4 @@
-"""What an engine reports of a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
+"""The shapes of an engine's report on a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,14 +43,16 @@ def _literals(value: JsonValue) -> JsonValue:
 
 
 def _value(value: JsonValue) -> JsonValue:
-    """A literal, a reference to a column, or a function of some."""
+    """Returns the value if it is a literal, a reference to a column, or a function of such values. Raises
+    `ShapeError`."""
     if not isinstance(value, dict):
         return _primitive(value)
     return _by_type(value, _VALUES)
 
 
 def _predicate(value: JsonValue) -> JsonValue:
-    """A filter; what is always true or never may come as just that."""
+    """Returns the value if it is a filter. A boolean stands for a filter that is always or never true. Raises
+    `ShapeError`."""
     return value if isinstance(value, bool) else _by_type(value, _PREDICATES)
 
 
@@ -115,12 +117,13 @@ _COMMIT = record(
 
 
 def is_of_commit(report: JsonObject) -> bool:
-    """Whether a report is of a commit. The type is a text that clients may add to; then its fields decide."""
+    """Whether a report is of a commit, by its type. If that is neither a commit's nor a scan's, because clients may
+    define types, whether the report has a sequence number."""
     kind = report.get("report-type")
     return kind == COMMIT_REPORT or (kind != SCAN_REPORT and "sequence-number" in report)
 
 
 def REPORT(value: JsonValue) -> JsonObject:  # noqa: N802 - as other shapes
-    """A report of a scan or of a commit."""
+    """Returns the value if it is a report of a scan or of a commit. Raises `ShapeError`."""
     report = OBJECT(value)
     return (_COMMIT if is_of_commit(report) else _SCAN)(report)

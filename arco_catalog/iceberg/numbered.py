@@ -1,4 +1,4 @@
-"""Numbered objects of a table or view, none of them kept twice: schemas, partition specs, sort orders, versions."""
+"""Numbered objects of a table or view, each stored once: schemas, partition specs, sort orders, versions."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class NumberedObjects(Generic[T]):
-    """The objects by id, in their order, and the ids by what the objects mean. So each update of a commit costs the
-    same, however many objects there are.
+    """The objects by id, in their order, and the ids by the meaning of the objects. So each update of a commit costs
+    the same, however many objects there are.
 
     The meaning of an object is computed only when an object of equal size is searched: most schemas of a table differ
     in size already.
@@ -34,12 +34,12 @@ class NumberedObjects(Generic[T]):
         self._ids: dict[int, dict[Hashable, dict[int, None]]] = {}
 
     def id_of(self, wanted: T) -> int | None:
-        """The id of the first object that means the same, None if there is none."""
+        """Returns the id of the first object with the meaning of `wanted`, None if there is none."""
         return next(iter(self._alike(wanted).get(self._meaning(wanted), ())), None)
 
     def next_id(self, what: str) -> int:
-        """One more than the highest id, 0 if there is no object yet. Raises `BadRequest`, which names `what`, if that
-        is beyond the largest id there may be."""
+        """Returns one more than the highest id, 0 if there is no object. Raises `BadRequest`, which names `what`, if
+        that is greater than the largest allowed id."""
         return following_id(what, self._highest())
 
     def add(self, number: int, added: T) -> None:
@@ -56,14 +56,14 @@ class NumberedObjects(Generic[T]):
                 self._alike(gone)[self._meaning(gone)].pop(number, None)
 
     def _highest(self) -> int:
-        """The highest id in use, -1 if there is none. Removed ids leave the heap here, each of them once: searching
-        the maximum after each removal would take quadratic time."""
+        """Returns the highest id in use, -1 if there is none. Removed ids leave the heap here, each of them once: a
+        search for the maximum after each removal would take quadratic time."""
         while self._descending and -self._descending[0] not in self.by_id:
             heappop(self._descending)
         return -self._descending[0] if self._descending else -1
 
     def _alike(self, wanted: T) -> dict[Hashable, dict[int, None]]:
-        """The ids of all objects that have the size of `wanted`, by meaning, in order. `add` calls this before
+        """Returns the ids of all objects that have the size of `wanted`, by meaning, in order. `add` calls this before
         it adds, so only the initial objects have to be read, once for all sizes."""
         size = self._size(wanted)
         if size not in self._ids:

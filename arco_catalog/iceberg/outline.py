@@ -1,19 +1,19 @@
-"""The few parts of metadata that are needed once it was judged, and steps that free the others."""
+"""Outlines of metadata: the few parts that are needed after it was checked. Also frees the other parts step by step."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.json_pieces import let_go
 
 _OUTLINED = frozenset(("metadata-log", "properties", "refs"))
-"""The arrays and objects that are needed after a commit. All others may be long, those of fields that the catalog does
-not know too: the next commit reads them anew."""
+"""The arrays and objects that are needed after a commit. All others may be long, also those in fields that the catalog
+does not know; the next commit reads them again."""
 
 
 def outline(document: JsonObject) -> JsonObject:
-    """Metadata without the arrays and objects that may be long."""
+    """Returns the metadata without the arrays and objects that may be long."""
     return {name: value for name, value in document.items() if name in _OUTLINED or not isinstance(value, list | dict)}
 
 
 def let_long_parts_go(document: JsonObject) -> None:
-    """Frees the long parts of metadata piece by piece. Dropping the whole document at once would block every thread
-    until all of it is freed."""
+    """Frees the parts that `outline` leaves out, piece by piece. Freeing the whole document at once would block every
+    thread until it is done."""
     let_go([value for name, value in document.items() if name not in _OUTLINED])

@@ -5,11 +5,11 @@ from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 
 
 class UnreadableMetadata(InternalError):
-    """A file that should contain metadata does not. An internal error, unless a client named the file."""
+    """A file that should contain metadata does not. This is an internal error, unless a client named the file."""
 
 
 def parse_metadata(body: bytes, location: str) -> JsonObject:
-    """The document in a metadata file's bytes. Raises `UnreadableMetadata`."""
+    """Returns the document in the bytes of the metadata file at `location`. Raises `UnreadableMetadata`."""
     try:
         document = loads(body)
     except MalformedJson as error:

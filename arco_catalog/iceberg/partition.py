@@ -1,4 +1,4 @@
-"""Partition specs: how rows are grouped into files (table spec, "Partitioning")."""
+"""Partition specs, by which rows are grouped into files (table spec, "Partitioning")."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypedDict
@@ -14,11 +14,11 @@ _SpecId = TypedDict("_SpecId", {"spec-id": int}, total=False)
 
 
 class PartitionField(_Source, _FieldId):
-    """One value that files are grouped by. `field-id` is missing only in requests and in old v1 tables."""
+    """A value by which rows are grouped. `field-id` is missing only in requests and in old v1 tables."""
 
 
 class PartitionSpec(_SpecId):
-    """How rows are grouped. `spec-id` is missing only in requests."""
+    """The fields by which rows are grouped. `spec-id` is missing only in requests."""
 
     fields: list[PartitionField]
 
@@ -33,7 +33,7 @@ UNPARTITIONED_LAST_ID = FIRST_FIELD_ID - 1
 
 
 def unpartitioned() -> PartitionSpec:
-    """The spec of no fields."""
+    """Returns the spec without fields."""
     return {"fields": []}
 
 
@@ -47,12 +47,12 @@ def _meaning(field: PartitionField) -> tuple[int, str, str]:
 
 
 def last_field_id(specs: Iterable[PartitionSpec]) -> int:
-    """The highest field id, 999 if there are no fields."""
+    """Returns the highest field id of all specs, 999 if they have no fields."""
     return max((field["field-id"] for spec in specs for field in spec["fields"]), default=UNPARTITIONED_LAST_ID)
 
 
 def numbered(spec: PartitionSpec) -> PartitionSpec:
-    """The spec with field ids from 1000 on, in order."""
+    """Returns the spec with field ids from 1000 on, in order."""
     fields: list[PartitionField] = [
         {**field, "field-id": FIRST_FIELD_ID + position} for position, field in enumerate(spec["fields"])
     ]
@@ -60,7 +60,7 @@ def numbered(spec: PartitionSpec) -> PartitionSpec:
 
 
 def known_field_ids(specs: Iterable[PartitionSpec]) -> dict[tuple[int, str], int]:
-    """The ids of partition fields by source and transform."""
+    """Returns the ids of partition fields by source and transform."""
     return {
         (field["source-id"], canonical(field["transform"])): field["field-id"]
         for spec in specs
@@ -70,10 +70,11 @@ def known_field_ids(specs: Iterable[PartitionSpec]) -> dict[tuple[int, str], int
 
 
 def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], last_id: int) -> PartitionSpec:
-    """The spec with a field id in every field. Raises `BadRequest` if only some have one.
+    """Returns the spec with an id in every field. Raises `BadRequest` if only some have one.
 
-    Where none has one, a field takes the id that the same source and transform have had before, else a new one:
-    numbering from 1000 again, as the reference does, would give one id to two different fields.
+    If none has one, a field gets the id that `known` has for its source and transform, else the next id after
+    `last_id`. The reference implementation numbers them from 1000 again, and so would give one id to two different
+    fields.
     """
     missing = sum("field-id" not in field for field in spec["fields"])
     if missing == 0:
@@ -93,9 +94,10 @@ def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], la
 
 
 def check_spec(spec: PartitionSpec, columns: Columns) -> None:
-    """Sources exist, are primitive, outside of collections and fit their transforms; names and ids are unique.
+    """Raises `BadRequest` unless all sources exist, are primitive, are outside of collections and fit their transforms,
+    and names and ids are unique.
 
-    Raises `BadRequest`. A void field's source may be gone: that is how v1 tables drop a partition field.
+    The source of a void field need not exist: v1 tables drop a partition field in this way.
     """
     check_names(spec, columns)
     ids: set[int] = set()
@@ -142,5 +144,6 @@ def _check_source(field: PartitionField, columns: Columns) -> None:
 
 
 def has_sequential_ids(spec: PartitionSpec) -> bool:
-    """Whether ids are 1000, 1001, ... in order, as v1 tables require (their manifests store fields by position)."""
+    """Whether the field ids are 1000, 1001, ... in order, as v1 tables require (their manifests store fields by
+    position)."""
     return all(field["field-id"] == FIRST_FIELD_ID + position for position, field in enumerate(spec["fields"]))

@@ -1,6 +1,5 @@
-"""Primitive types by name: which exist, from which format version on, and what a default of each looks like in JSON
-(table spec, "Primitive Types" and "JSON single-value serialization").
-"""
+"""Primitive types by name: the format versions that have them, and the JSON form of their default values (table spec,
+"Primitive Types" and "JSON single-value serialization")."""
 
 import math
 import re
@@ -39,13 +38,14 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def same_uuid(one: str, other: str) -> bool:
-    """Whether two uuids are the same, in any case of letters. A registered table's may be any text, however long: only
-    one of the same length is worth reading."""
+    """Whether two UUIDs are equal, in any case of letters. That of a registered table may be any text, however long, so
+    the lengths are compared first."""
     return len(one) == len(other) and one.lower() == other.lower()
 
 
 def base_name(type_name: str) -> str:
-    """A type's name without its parameters: `decimal` for `decimal(9,2)`. Empty if there is no such type."""
+    """Returns a type's name without its parameters, for example `decimal` for `decimal(9,2)`; empty if there is no such
+    type."""
     if type_name in _PLAIN:
         return type_name
     for name, pattern in _PARAMETERISED.items():
@@ -56,22 +56,22 @@ def base_name(type_name: str) -> str:
 
 
 def canonical(type_name: str) -> str:
-    """One spelling for equal types: blanks between parameters mean nothing."""
+    """Returns one spelling for equal types: without white space in the parameters of `fixed` and `decimal`."""
     return re.sub(r"\s+", "", type_name) if base_name(type_name) in ("fixed", "decimal") else type_name
 
 
 def minimum_version(type_name: str) -> int:
-    """The first format version that has this type."""
+    """Returns the first format version that has this type."""
     return 3 if base_name(type_name) in _SINCE_V3 else 1
 
 
 def is_primitive(type_name: str) -> bool:
-    """Whether values of this named type are primitive; `variant` has a name and is not."""
+    """Whether values of the type with this name are primitive. All are, except `variant`."""
     return type_name != "variant"
 
 
 def is_default(type_name: str, value: JsonValue) -> bool:
-    """Whether `value` is how a default of this type is written; types without defaults have none but null."""
+    """Whether `value` is the JSON form of a default of this type. False for all values of a type without defaults."""
     test = _DEFAULTS.get(base_name(type_name))
     return test is not None and test(type_name, value)
 
@@ -94,8 +94,8 @@ def _double(_: str, value: JsonValue) -> bool:
 
 
 def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[str, JsonValue], bool]:
-    """A check that a value is text of this pattern, and that its date exists in the calendar and lies in one of these
-    years: readers fail on any other."""
+    """Returns a check that a value is a text of this pattern, and that its date exists in the calendar and is in one of
+    these years: readers fail on any other."""
     compiled = re.compile(pattern, re.ASCII)
 
     def is_valid(_: str, value: JsonValue) -> bool:
@@ -115,7 +115,7 @@ def _is_day(found: re.Match[str]) -> bool:
 
 
 def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
-    """A check that a value is text of this pattern, whatever the type's parameters."""
+    """Returns a check that a value is a text of this pattern, whatever the type's parameters."""
     compiled = re.compile(pattern, re.ASCII)
 
     def is_valid(_: str, value: JsonValue) -> bool:
@@ -145,7 +145,7 @@ def _hex(type_name: str, value: JsonValue) -> bool:
 
 _MAX_FLOAT = (2 - 2**-23) * 2.0**127
 _NANOSECOND_YEARS = range(1678, 2262)
-"""The whole years that 64 bits of nanoseconds reach."""
+"""The years that 64 bits of nanoseconds can express completely."""
 
 _DATE = r"(?P<year>-?[0-9]{4}|[+-][0-9]{5})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"

@@ -48,23 +48,24 @@ _ENCRYPTION = (ENCRYPTION_KEY_ID, "encryption.data-key-length")
 _RESERVED_PREFIX = "arco."
 _POLARIS_PREFIX = "polaris."
 MAX_PROPERTIES = 100_000
-"""Properties that one update sets or removes, or a create sets: a map is copied and compared in one step, during which
-the process does nothing else."""
+"""Maximum number of properties that one update sets or removes, or a create sets: a map is copied and compared in one
+step, during which the process does nothing else."""
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is the catalog's own: `arco.*`, in any case (docs/design/polaris.md#rule-16)."""
+    """Whether a name belongs to the catalog itself: `arco.*`, in any case of letters
+    (docs/design/polaris.md#rule-16)."""
     return name.casefold().startswith(_RESERVED_PREFIX)
 
 
 def may_be_set(name: str) -> bool:
-    """Whether clients may set a property of that name, and remove it: neither the catalog's own, nor what Apache
-    Polaris keeps from them, so that what works with the one works with the other."""
+    """Whether clients may set and remove a property with this name. They may not for the catalog's own names, nor for
+    those that Apache Polaris reserves, so that their requests work with both catalogs."""
     return not (is_reserved(name) or name.startswith(_POLARIS_PREFIX))
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` if a name is nothing that clients set."""
+    """Raises `BadRequest` if clients may not set one of these names."""
     invalid = sorted(name for name in names if not may_be_set(name))
     reserved = [name for name in invalid if is_reserved(name)]
     if reserved:
@@ -74,7 +75,7 @@ def refuse_reserved(names: Iterable[str]) -> None:
 
 
 def refuse_too_many(properties: object) -> None:
-    """Raises `BadRequest` if a request names more properties than `MAX_PROPERTIES`, before it looks at each."""
+    """Raises `BadRequest` if a request has more properties than `MAX_PROPERTIES`, before any of them is checked."""
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
         raise BadRequest(f"Too many properties: {count:,}, and at most {MAX_PROPERTIES:,} are taken at a time")
@@ -89,14 +90,16 @@ def refuse_empty_paths(properties: Properties) -> None:
 
 
 def refuse_key_change(old: Properties, new: Properties) -> None:
-    """Raises `BadRequest` if the table's encryption key would become another or none: its files need it."""
+    """Raises `BadRequest` if the property of the table's encryption key would be changed or removed: its files need the
+    key."""
     key = old.get(ENCRYPTION_KEY_ID)
     if key is not None and new.get(ENCRYPTION_KEY_ID) != key:
         raise BadRequest(f"Cannot change or remove the property {ENCRYPTION_KEY_ID} once it is set")
 
 
 def check_new_table(properties: Properties, format_version: int, column_names: frozenset[str]) -> None:
-    """Checks the properties of a new table only, so that old tables stay usable. Raises `BadRequest`."""
+    """Checks the properties of a new table. It is not called for old tables, so that these stay usable. Raises
+    `BadRequest`."""
     for name in properties:
         column = name.removeprefix(METRICS_COLUMN_PREFIX)
         if column != name and column not in column_names:
@@ -110,7 +113,8 @@ def check_new_table(properties: Properties, format_version: int, column_names: f
 
 
 def integer(properties: Properties, name: str, default: int) -> int:
-    """The value of a property that is a 32-bit integer. Raises `BadRequest` if it is something else."""
+    """Returns the value of a property that is a 32-bit integer, or the default without the property. Raises
+    `BadRequest` for any other value."""
     text = properties.get(name)
     if text is None:
         return default
@@ -120,12 +124,12 @@ def integer(properties: Properties, name: str, default: int) -> int:
 
 
 def is_true(properties: Properties, name: str) -> bool:
-    """Whether a property is `true`, in any case of letters."""
+    """Whether a property is `true`, in any case of letters; false without the property."""
     return properties.get(name, "").lower() == "true"
 
 
 def strip_trailing_slash(location: str) -> str:
-    """A location as tables write it: no slash at its end, except that of a bare `scheme://`."""
+    """Returns a location as tables write it: without slashes at its end, except those of a bare `scheme://`."""
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
     return location

@@ -1,4 +1,4 @@
-"""Branches and tags while a commit changes them."""
+"""The branches and tags of a table while a commit changes them."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -9,8 +9,8 @@ from arco_catalog.iceberg.snapshots import REF_FIELDS, SnapshotRef
 
 
 class Refs:
-    """Refs by name. What a change costs depends on its own size, not on how many refs there are: fields that this
-    catalog does not know are kept apart and put back once, and the refs to a snapshot are found by an index."""
+    """Refs by name. The cost of a change depends on its own size, not on how many refs there are: fields that this
+    catalog does not know are stored separately and added again once, and an index has the refs to each snapshot."""
 
     def __init__(self, refs: Mapping[str, SnapshotRef]) -> None:
         self._by_name = dict(refs)
@@ -18,9 +18,9 @@ class Refs:
         """The unknown fields of each ref that was changed. `_by_name` has that ref without them."""
 
     def set(self, name: str, ref: SnapshotRef) -> bool:
-        """Makes or replaces a ref. Returns whether that changes anything.
+        """Adds or replaces a ref. Returns whether that changes anything.
 
-        Of the ref that was there, known fields that `ref` lacks (retention) are removed, and unknown fields stay.
+        If the name has a ref, its known fields that `ref` lacks (retention) are removed, and its unknown fields stay.
         """
         known, unknown = _split(ref)
         old = self._by_name.get(name)
@@ -41,7 +41,7 @@ class Refs:
         return True
 
     def remove(self, name: str) -> bool:
-        """Removes a ref. Returns whether it was there."""
+        """Removes a ref. Returns whether it existed."""
         if name not in self._by_name:
             return False
         self._forget_snapshot_of(name)
@@ -50,11 +50,11 @@ class Refs:
         return True
 
     def of_snapshots(self, snapshot_ids: Iterable[int]) -> list[str]:
-        """The names of all refs to these snapshots."""
+        """Returns the names of all refs to these snapshots."""
         return [name for snapshot_id in snapshot_ids for name in self._names.get(snapshot_id, ())]
 
     def stored(self) -> dict[str, SnapshotRef]:
-        """The refs as metadata holds them."""
+        """Returns the refs in the form of metadata, with their unknown fields."""
         return {
             name: cast(SnapshotRef, {**unknown, **ref}) if (unknown := self._unknown.get(name)) else ref
             for name, ref in self._by_name.items()
@@ -62,7 +62,7 @@ class Refs:
 
     @cached_property
     def _names(self) -> dict[int, dict[str, None]]:
-        """The names of the refs to each snapshot: built at its first use, kept up to date from then on."""
+        """The names of the refs to each snapshot, built at the first use and updated from then on."""
         names: dict[int, dict[str, None]] = {}
         for name, ref in self._by_name.items():
             names.setdefault(ref["snapshot-id"], {})[name] = None

@@ -1,6 +1,6 @@
-"""Checks that a catalog can commit on a registered metadata file (REST spec, `registerTable`).
+"""Checks that this catalog can commit on a metadata file that a client registers (REST spec, `registerTable`).
 
-It makes the checks of every reader, and those on which later commits rely. Other content of the file stays.
+It makes the checks of every reader, and those on which later commits rely. Other content of the file is not checked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,11 +53,12 @@ T = TypeVar("T")
 _LOG_ENTRY = record(MetadataLogEntry, required={"metadata-file": STRING, "timestamp-ms": LONG})
 
 LAST_MS = 253_402_214_400_000
-"""The last day that a calendar date of four digits has: 9999-12-31."""
+"""The end of the times that are allowed: the start of 9999-12-31, the last day whose year has four digits."""
 
 
 def _calendar_ms(value: JsonValue) -> int:
-    """A time that has a date: receipts are filed by day."""
+    """Returns a time that has a calendar date, because the folders of receipts are days. Raises `ShapeError` for any
+    other value."""
     ms = LONG(value)
     if not 0 <= ms < LAST_MS:
         raise ShapeError(f"expected milliseconds since 1970, before the year 10000, found {ms}")
@@ -65,7 +66,7 @@ def _calendar_ms(value: JsonValue) -> int:
 
 
 def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
-    """What the document of each format version must hold. `checkpoint` is called for each element of its lists."""
+    """Returns the shape of a document of each format version. `checkpoint` is called for each element of its lists."""
 
     def each(element: Shape[T]) -> Shape[T]:
         def shape(value: JsonValue) -> T:
@@ -106,8 +107,8 @@ def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
 
 
 def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """`metadata` as it is, if it is a table's of a supported format version. Raises `BadRequest` otherwise, and what
-    `checkpoint` does."""
+    """Returns `metadata` unchanged if it is that of a table in a supported format version. Raises `BadRequest`
+    otherwise, and what `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]
     shape = _shapes(checkpoint).get(version) if isinstance(version, int) else None
@@ -128,7 +129,8 @@ def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) 
 
 
 def _refuse_null_ids(document: JsonObject) -> None:
-    """Elsewhere null is as good as absent, but readers take the id of an entry that is there for a number."""
+    """Raises `BadRequest` for an id that is null. Any other field may be null instead of absent, but readers take an id
+    that is present for a number."""
     for name in ("schemas", "partition-specs", "sort-orders", "partition-spec"):
         entries = cast("list[JsonObject]", document.get(name) or [])
         fields = [field for entry in entries for field in cast("list[JsonObject]", entry.get("fields") or [])]
@@ -139,7 +141,8 @@ def _refuse_null_ids(document: JsonObject) -> None:
 
 
 def _check_v1(document: JsonObject) -> None:
-    """Old writers know one schema and one spec, newer ones also lists of them."""
+    """Raises `BadRequest` if format version 1 lacks a required field: early writers have one schema and one spec, later
+    ones also lists of them."""
     for one, several, current in (
         ("schema", "schemas", "current-schema-id"),
         ("partition-spec", "partition-specs", "default-spec-id"),

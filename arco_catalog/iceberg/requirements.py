@@ -1,6 +1,6 @@
-"""The 8 conditions that a commit can make on a table's state, as values (REST spec, `TableRequirement`).
+"""The 8 requirements that a commit can make on a table's state, as values (REST spec, `TableRequirement`).
 
-Messages are the reference's, letter for letter: clients and their tests look at them.
+The messages are exactly those of the reference implementation, because clients and their tests read them.
 """
 
 from collections.abc import Callable
@@ -16,39 +16,39 @@ from arco_catalog.iceberg.shapes import INT, LONG, STRING, Fields
 
 @dataclass(frozen=True, slots=True)
 class AssertCreate:
-    """The table does not exist."""
+    """Requires that the table does not exist."""
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed`: here is a table."""
+        """Raises `CommitFailed`, because `table` exists."""
         raise requirement_failed("table already exists")
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUuid:
-    """The table has this uuid, in any case of letters."""
+    """Requires that the table has this uuid, in any case of letters."""
 
     uuid: str
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` for another table."""
+        """Raises `CommitFailed` if the table has another uuid."""
         if not same_uuid(self.uuid, table["table-uuid"]):
             raise requirement_failed(f"UUID does not match: expected {table['table-uuid'] or 'null'} != {self.uuid}")
 
 
 @dataclass(frozen=True, slots=True)
 class AssertRefSnapshotId:
-    """The ref names this snapshot; None: there is no such ref."""
+    """Requires that the ref names this snapshot, or with None that the ref does not exist."""
 
     ref: str
     snapshot_id: int | None
 
     def holds(self, refs: JsonObject) -> bool:
-        """Whether a table with these branches and tags meets it."""
+        """Whether a table with these branches and tags fulfils the requirement."""
         found = refs.get(self.ref)
         return (found["snapshot-id"] if isinstance(found, dict) else None) == self.snapshot_id
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` if the ref was made, moved or removed."""
+        """Raises `CommitFailed` if the ref names another snapshot, exists against the requirement, or is missing."""
         found = table["refs"].get(self.ref)
         if found is None:
             if self.snapshot_id is not None:
@@ -68,14 +68,14 @@ IdField: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class AssertId:
-    """One of the table's ids is this one. `what` names it in the message."""
+    """Requires that the id in a field of the table has the expected value. `what` names the field in the message."""
 
     field: IdField
     what: str
     expected: int
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` if the id is another one."""
+        """Raises `CommitFailed` if the id has another value."""
         if table[self.field] != self.expected:
             raise requirement_failed(f"{self.what} changed: expected id {self.expected} != {table[self.field]}")
 
@@ -84,7 +84,7 @@ TableRequirement: TypeAlias = AssertCreate | AssertTableUuid | AssertRefSnapshot
 
 
 def requirement_failed(reason: str) -> CommitFailed:
-    """The error of every requirement that does not hold."""
+    """Returns the error for a requirement that does not hold."""
     return CommitFailed(f"Requirement failed: {reason}")
 
 
@@ -106,4 +106,4 @@ TABLE_REQUIREMENTS: dict[str, Callable[[Fields], TableRequirement]] = {
     "assert-default-spec-id": _assert_id("default-spec-id", "default-spec-id", "default partition spec"),
     "assert-default-sort-order-id": _assert_id("default-sort-order-id", "default-sort-order-id", "default sort order"),
 }
-"""How each type of requirement is read from a request."""
+"""The parser of each type of requirement in a request."""

@@ -1,6 +1,6 @@
-"""Schemas: columns with ids, nested at will (table spec, "Schemas and Data Types").
+"""Schemas: columns with ids, which may be nested (table spec, "Schemas and Data Types").
 
-Ids are what data files refer to, so a commit's ids are never changed; only a create assigns them, all anew.
+Data files refer to the ids, so the ids in a commit are never changed; only a create assigns new ids, to all columns.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -30,7 +30,7 @@ class StructField(_Defaults):
 
 
 class StructType(TypedDict):
-    """Named columns."""
+    """A struct: named columns."""
 
     type: Literal["struct"]
     fields: list[StructField]
@@ -60,11 +60,11 @@ class Schema(StructType, _Ids):
 MAX_NESTING = 64
 
 MAX_NAMES = 8 << 20
-"""Characters of a schema's full names together: each repeats those of all that it is nested in, so that half a megabyte
-of a request could become gigabytes of names."""
+"""Maximum characters of all full names in a schema: each repeats those of all columns that contain it, so that half a
+megabyte of a request could become gigabytes of names."""
 
 MAX_REPEATED_NAMES = 32 << 20
-"""Characters that those names repeat in all schemas together that one commit adds, or makes current."""
+"""Maximum characters that names repeat in all schemas together that one commit adds or makes current."""
 
 # Where `_file`, `_pos` and their like begin (table spec, "Reserved Field IDs").
 FIRST_METADATA_COLUMN_ID = 2_147_483_447
@@ -104,7 +104,8 @@ def _field(nested: Callable[[JsonValue], Type]) -> Callable[[JsonValue], StructF
 
 
 def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
-    """A schema; its ids are not yet known to be unique (`columns_by_id` sees to that)."""
+    """Returns the value as a schema. Raises `ShapeError` for any other value. `columns_by_id` checks that its ids are
+    unique."""
     if isinstance(value, dict) and value.get("type") not in ("struct", None):
         raise ShapeError("a schema is a struct").inside("type")
     fields = list_of(_field(_type))
@@ -115,7 +116,8 @@ def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a struct, or the element, key or value of a collection. `name` is the full, dotted one."""
+    """A field of a struct, or the element, key or value of a collection. `name` is its full name, with the names of all
+    columns that contain it, joined by dots."""
 
     id: int
     name: str
@@ -127,12 +129,12 @@ class Column:
 
     @property
     def is_primitive(self) -> bool:
-        """Whether values are neither nested nor of type variant."""
+        """Whether values are neither nested nor of the type variant."""
         return isinstance(self.type, str) and primitives.is_primitive(self.type)
 
     @property
     def ancestors(self) -> Iterator["Column"]:
-        """What this column is nested in, innermost first."""
+        """The columns that contain this one, innermost first."""
         outer = self.parent
         while outer is not None:
             yield outer
@@ -148,12 +150,12 @@ class Columns(dict[int, Column]):
 
 
 def type_name(of: Type) -> str:
-    """A type in an error message: a primitive's name, or `struct`, `list`, `map`."""
+    """Returns a type's name for messages: that of a primitive, or `struct`, `list`, `map`."""
     return of if isinstance(of, str) else of["type"]
 
 
 def columns_of(schema: Schema) -> Iterator[Column]:
-    """Every column at every level, outer ones first."""
+    """Yields every column at every level, each before those inside it."""
     yield from _columns_in(schema, None)
 
 
@@ -179,13 +181,13 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
 
 
 class NameBudget:
-    """How much longer the full names of columns may become, in one commit, by what they are nested in."""
+    """The number of characters that the full names of columns may still repeat in one commit."""
 
     def __init__(self) -> None:
         self._left = MAX_REPEATED_NAMES
 
     def spend(self, characters: int) -> None:
-        """Raises `BadRequest` if it is too much."""
+        """Takes characters from the budget. Raises `BadRequest` if they are more than are left."""
         self._left -= characters
         if self._left < 0:
             raise BadRequest(
@@ -195,8 +197,8 @@ class NameBudget:
 
 
 def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
-    """Every column by its id. Raises `BadRequest` if an id or a full name stands for two columns, or if the full
-    names are more than anybody needs, here or with all that was taken from the same budget."""
+    """Returns every column by its id. Raises `BadRequest` if two columns have one id or one full name, and if the full
+    names have too many characters, by themselves or together with all others that were taken from the budget."""
     by_id = Columns()
     by_name = by_id.ids
     characters = repeated = 0
@@ -217,12 +219,12 @@ def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
 
 
 def highest_id(columns: Columns) -> int:
-    """The highest column id, 0 without columns."""
+    """Returns the highest column id, 0 without columns."""
     return max(columns, default=0)
 
 
 MAX_PROBLEMS = 20
-"""How many columns an error names: a schema may have tens of thousands of one unsupported type."""
+"""Maximum columns that an error names: a schema may have tens of thousands of one unsupported type."""
 
 
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
@@ -277,21 +279,21 @@ def _version_problems(columns: Iterable[Column], format_version: int) -> Iterato
 
 
 def numbered_schemas(schemas: Iterable[Schema]) -> NumberedObjects[Schema]:
-    """Schemas to look up; one without an id is number 0."""
+    """Returns schemas by id; one without an id has the id 0."""
     return NumberedObjects(
         schemas, lambda schema: schema.get("schema-id", 0), lambda schema: len(schema["fields"]), schema_meaning
     )
 
 
 def schema_meaning(schema: Schema) -> Hashable:
-    """Returns a key that is equal for equal columns (ids, names, types, docs, defaults, and whatever else they carry)
-    and identifier fields."""
+    """Returns a key that is equal for equal columns (ids, names, types, docs, defaults, and unknown fields) and equal
+    identifier fields."""
     fields = cast(JsonValue, [_normal(field) for field in schema["fields"]])
     return frozenset(schema.get("identifier-field-ids") or []), dumps(fields, sort_keys=True)
 
 
 def _normal(value: object) -> object:
-    """A field or type with one spelling for what means the same: nulls are absent, blanks in type names are not."""
+    """Returns a field or type in one form for equal meanings: without nulls, and with canonical names of types."""
     if isinstance(value, dict):
         return {key: _normal_type(key, item) for key, item in value.items() if item is not None}
     return [_normal(item) for item in value] if isinstance(value, list) else value
@@ -303,9 +305,9 @@ def _normal_type(key: object, item: object) -> object:
 
 
 def with_fresh_ids(schema: Schema) -> tuple[Schema, dict[int, int]]:
-    """The schema as schema 0 with columns numbered from 1, level by level, and the new id of each old one.
+    """Returns the schema as schema 0 with columns numbered from 1, level by level, and the new id of each old one.
 
-    A struct's own fields come first, then what is nested in them in order; a map's key comes before its value.
+    A struct's own fields come first, then those nested in them in order; a map's key comes before its value.
     """
     counter = _Counter()
     fields = _fresh_fields(schema["fields"], counter)

@@ -1,7 +1,7 @@
 """Shapes of JSON values: each checks a value, gives it its static type, and reports an error with its place.
 
-A shape is a function from a JSON value to the same value, typed. Known optional fields that are `null` mean the same
-as absent ones and are left out of what comes back (other readers refuse them); unknown fields are kept as they are.
+A shape is a function from a JSON value to the same value, typed. Known optional fields that are `null` count as absent,
+and are left out of the result, because other readers refuse them; unknown fields stay unchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,8 @@ Shape: TypeAlias = Callable[[JsonValue], T]
 
 
 class ShapeError(Exception):
-    """A value does not have the shape. `path` grows on the way out; it never leaves this package."""
+    """A value does not have the shape. `path` is its place, which each outer level extends. `check` turns this error
+    into a `BadRequest`."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -30,7 +31,7 @@ class ShapeError(Exception):
 
 
 def kind_of(value: JsonValue) -> str:
-    """How a person calls this sort of value."""
+    """Returns the name of a value's JSON type for messages, with its article."""
     match value:
         case None:
             return "null"
@@ -49,17 +50,17 @@ def kind_of(value: JsonValue) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text of a client's in a message, of bounded length."""
+    """Returns a client's text in quotes for a message, cut after 100 characters."""
     return repr(text) if len(text) <= 100 else f"{text[:100]!r}..."
 
 
 def unexpected(wanted: str, value: JsonValue) -> ShapeError:
-    """`value` is not what was wanted."""
+    """Returns the error for a `value` that is not of the `wanted` kind."""
     return ShapeError(f"expected {wanted}, found {kind_of(value)}")
 
 
 def check(shape: Shape[T], value: JsonValue, name: str) -> T:
-    """`value`, if it has the shape. Raises `BadRequest` that names the place, starting at `name`."""
+    """Returns the result of the shape for `value`. Raises `BadRequest`, which names the place, starting at `name`."""
     try:
         return shape(value)
     except ShapeError as mismatch:
@@ -68,26 +69,26 @@ def check(shape: Shape[T], value: JsonValue, name: str) -> T:
 
 
 def ANY(value: JsonValue) -> JsonValue:  # noqa: N802 - shapes are constants to their users
-    """Whatever it is."""
+    """Returns the value, whatever it is."""
     return value
 
 
 def STRING(value: JsonValue) -> str:  # noqa: N802
-    """Text."""
+    """Returns the value if it is a string. Raises `ShapeError`."""
     if isinstance(value, str):
         return value
     raise unexpected("a string", value)
 
 
 def NAME(value: JsonValue) -> str:  # noqa: N802
-    """Text with at least one character."""
+    """Returns the value if it is a string of at least one character. Raises `ShapeError`."""
     if value == "":
         raise ShapeError("must not be empty")
     return STRING(value)
 
 
 def BOOLEAN(value: JsonValue) -> bool:  # noqa: N802
-    """True or false."""
+    """Returns the value if it is a boolean. Raises `ShapeError`."""
     if isinstance(value, bool):
         return value
     raise unexpected("a boolean", value)
@@ -108,19 +109,20 @@ def _integer(bits: int) -> Shape[int]:
 
 INT = _integer(32)
 MAX_INT, MAX_LONG = 2**31 - 1, 2**63 - 1
-"""Beyond these, readers refuse a whole document."""
+"""Readers refuse a document with larger integers."""
 LONG = _integer(64)
 
 
 def following_id(what: str, last: int) -> int:
-    """The id after `last`. Raises `BadRequest` if that is larger than readers accept, which take 32 bits."""
+    """Returns the id after `last`. Raises `BadRequest`, which names `what`, if that does not fit into 32 bits, which is
+    the limit of readers."""
     if last >= MAX_INT:
         raise BadRequest(f"Cannot assign a {what} id: {last} is the largest id there is, and it is taken")
     return last + 1
 
 
 def one_of(*words: str) -> Shape[str]:
-    """One of these strings."""
+    """Returns a shape that accepts only these strings."""
 
     def shape(value: JsonValue) -> str:
         if STRING(value) not in words:
@@ -132,7 +134,7 @@ def one_of(*words: str) -> Shape[str]:
 
 
 def list_of(element: Shape[T]) -> Shape[list[T]]:
-    """An array whose elements all have one shape."""
+    """Returns the shape of an array whose elements all have one shape."""
 
     def shape(value: JsonValue) -> list[T]:
         if not isinstance(value, list):
@@ -149,7 +151,7 @@ def list_of(element: Shape[T]) -> Shape[list[T]]:
 
 
 def map_of(element: Shape[T]) -> Shape[dict[str, T]]:
-    """An object whose values all have one shape."""
+    """Returns the shape of an object whose values all have one shape."""
 
     def shape(value: JsonValue) -> dict[str, T]:
         if not isinstance(value, dict):
@@ -171,7 +173,8 @@ STRINGS = map_of(STRING)
 def record(
     kind: type[T], required: Mapping[str, Shape[object]], optional: Mapping[str, Shape[object]] | None = None
 ) -> Shape[T]:
-    """An object with these fields, typed as the `TypedDict` `kind`; others are kept unseen."""
+    """Returns the shape of an object with these fields, typed as the `TypedDict` `kind`. Other fields stay
+    unchecked."""
     shapes = {**required, **(optional or {})}
 
     def shape(value: JsonValue) -> T:
@@ -193,7 +196,7 @@ def record(
 
 
 def OBJECT(value: JsonValue) -> JsonObject:  # noqa: N802
-    """An object with any fields."""
+    """Returns the value if it is an object, with any fields. Raises `ShapeError`."""
     if isinstance(value, dict):
         return value
     raise unexpected("an object", value)
@@ -201,19 +204,20 @@ def OBJECT(value: JsonValue) -> JsonObject:  # noqa: N802
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """One object of a request and where it stands in it, to be taken apart field by field."""
+    """One object of a request, and its place there for messages, whose fields are read one by one."""
 
     values: JsonObject
     at: str = "request"
 
     def required(self, name: str, shape: Shape[T]) -> T:
-        """The field's value; `BadRequest` if it is missing, null or of another shape."""
+        """Returns the field's value. Raises `BadRequest` if it is missing, null or of another shape."""
         value = self.values.get(name)
         if value is None:
             raise BadRequest(f"Invalid {self.at}: missing required field {name!r}")
         return check(shape, value, f"{self.at}.{name}")
 
     def optional(self, name: str, shape: Shape[T]) -> T | None:
-        """The field's value, None if it is missing or null."""
+        """Returns the field's value, None if it is missing or null. Raises `BadRequest` for a value of another
+        shape."""
         value = self.values.get(name)
         return None if value is None else check(shape, value, f"{self.at}.{name}")

@@ -1,6 +1,5 @@
-"""Snapshots, the branches and tags that name them, and the files that are kept for them
-(table spec, "Snapshots", "Snapshot References", "Table Statistics").
-"""
+"""Snapshots, the branches and tags that name them, and their statistics files (table spec, "Snapshots", "Snapshot
+References", "Table Statistics")."""
 
 from collections.abc import Container, Sequence
 from itertools import pairwise
@@ -66,7 +65,8 @@ _snapshot = record(
 
 
 def SNAPSHOT(value: JsonValue) -> Snapshot:  # noqa: N802 - a shape
-    """A snapshot with a manifest list; v1 tables may hold the list itself, as `manifests`."""
+    """Returns the value as a snapshot with a manifest list; in v1 tables it may list the manifests themselves, as
+    `manifests`. Raises `ShapeError`."""
     snapshot = _snapshot(value)
     if "manifest-list" not in snapshot and "manifests" not in snapshot:
         raise ShapeError("missing required field 'manifest-list'")
@@ -95,7 +95,7 @@ OPERATIONS = ("append", "replace", "overwrite", "delete")
 
 
 def check_summary(snapshot: Snapshot) -> None:
-    """Checks that a new snapshot names its operation, one of four; otherwise raises `BadRequest`.
+    """Raises `BadRequest` unless the summary of a new snapshot has one of the four operations.
 
     The REST specification requires it, and some readers refuse a whole table for one snapshot without it.
     """
@@ -105,17 +105,17 @@ def check_summary(snapshot: Snapshot) -> None:
         raise BadRequest(f"Invalid snapshot: summary.operation must be {' or '.join(OPERATIONS)}, found {found}")
 
 
-# What a ref's own fields are; whatever else it carries is someone else's and outlives a change of the ref.
+# The known fields of a ref. All others belong to other programs, and stay when the ref is changed.
 REF_FIELDS = frozenset({*_RefTarget.__annotations__, *_Retention.__annotations__})
 
 
 def branch(snapshot_id: int) -> SnapshotRef:
-    """A branch with no retention rules of its own."""
+    """Returns a branch on this snapshot, without retention rules of its own."""
     return {"snapshot-id": snapshot_id, "type": "branch"}
 
 
 def check_ref(name: str, ref: SnapshotRef) -> None:
-    """Main is a branch, tags have no rules for snapshots, limits are positive; or `BadRequest`."""
+    """Raises `BadRequest` if main is a tag, if a tag has rules for snapshots, or if a limit is not positive."""
     if name == MAIN and ref["type"] != "branch":
         raise BadRequest(f"Cannot set {MAIN} to a tag, it must be a branch")
     keep, snapshot_age, ref_age = (
@@ -146,10 +146,11 @@ def retained_log(
     current: int | None,
     any_removed: bool,
 ) -> list[SnapshotLogEntry]:
-    """The log without snapshots that were main only within the commit, and without history that has a gap.
+    """Returns the log without snapshots that were main only within the commit (`intermediate`), and without history
+    that has a gap. Raises `BadRequest` if its last entry is not the current snapshot.
 
-    Once snapshots are removed, an entry whose snapshot was removed ends the known history before it: with
-    that one entry left out, its predecessor would seem to have been current for longer than it was.
+    If snapshots were removed, the entry of a removed snapshot ends the known history before it: if only that entry were
+    left out, its predecessor would seem to have been current for longer than it was.
     """
     kept: list[SnapshotLogEntry] = []
     for entry in log:
@@ -167,7 +168,7 @@ def check_log_times(log: Sequence[SnapshotLogEntry], last_updated_ms: int) -> No
     """Checks the times in a snapshot log. Raises `BadRequest` if an entry is more than a minute earlier than the one
     before it, or the last one more than a minute later than `last_updated_ms`.
 
-    Every reader of the reference checks the same, so a log that breaks this would make the table unreadable.
+    Readers of the reference implementation make these checks, so another log would make the table unreadable.
     """
     times = [entry["timestamp-ms"] for entry in log]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise(times)):

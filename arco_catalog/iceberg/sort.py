@@ -1,4 +1,4 @@
-"""Sort orders: how rows are ordered within files (table spec, "Sorting")."""
+"""Sort orders, by which rows are ordered within files (table spec, "Sorting")."""
 
 from collections.abc import Hashable
 from typing import TypedDict
@@ -13,7 +13,8 @@ _OrderId = TypedDict("_OrderId", {"order-id": int}, total=False)
 
 
 class SortOrder(_OrderId):
-    """How rows are ordered; no fields, no order. `order-id` is missing only in requests."""
+    """The fields by which rows are ordered; without fields they have no order. `order-id` is missing only in
+    requests."""
 
     fields: list[SortField]
 
@@ -33,7 +34,7 @@ UNSORTED_ID = 0
 
 
 def unsorted() -> SortOrder:
-    """The order of no fields, which every table may name."""
+    """Returns the order without fields, which has the id 0 in every table."""
     return {"order-id": UNSORTED_ID, "fields": []}
 
 

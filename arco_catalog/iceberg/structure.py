@@ -1,7 +1,8 @@
-"""Updates of what a table looks like: format version, schemas, partition specs, sort orders, keys, properties.
+"""Applies updates of a table's structure: format version, schemas, partition specs, sort orders, keys, properties.
 
-Ids of columns and partition fields are the client's and never changed; ids of schemas, specs and orders are the
-table's, and equal ones are kept once. Clients count on the same arithmetic, so it is the reference's to the letter.
+Ids of columns and partition fields are the client's and never changed. The table assigns the ids of schemas, specs and
+orders, and stores equal ones once. Clients compute the same ids, so the computation is exactly that of the reference
+implementation.
 """
 
 from typing import cast
@@ -32,7 +33,8 @@ from arco_catalog.iceberg.updates import LAST_ADDED
 
 
 def assign_uuid(draft: TableDraft, uuid: str) -> None:
-    """A uuid is given once: readers hold a table with another uuid to be another table."""
+    """Sets the uuid of a table that has none. Raises `BadRequest` for another uuid of an existing table, because
+    readers would take it for another table."""
     known = draft.metadata["table-uuid"]
     same = same_uuid(known, uuid)
     if draft.base is not None and known and not same:
@@ -41,7 +43,8 @@ def assign_uuid(draft: TableDraft, uuid: str) -> None:
 
 
 def upgrade_format_version(draft: TableDraft, version: int) -> None:
-    """Versions only go up. Row lineage starts with v3; snapshots from before have none."""
+    """Raises the format version. Row lineage begins with v3; snapshots from before have none. Raises `BadRequest` for a
+    lower version, and for one that is not supported."""
     current = draft.metadata["format-version"]
     if version < current:
         raise BadRequest(f"Cannot downgrade v{current} table to v{version}")
@@ -55,7 +58,8 @@ def upgrade_format_version(draft: TableDraft, version: int) -> None:
 
 
 def add_schema(draft: TableDraft, schema: Schema) -> None:
-    """Keeps the schema under the id of an equal one, else under the next."""
+    """Stores a schema under the id of an equal one, else under the next id. Raises `BadRequest` for a schema that is
+    not valid."""
     columns = columns_by_id(schema, draft.names)
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
@@ -69,7 +73,8 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
 
 
 def set_current_schema(draft: TableDraft, schema_id: int) -> None:
-    """Makes a known schema current; that the default spec and order fit it is checked at the end of the commit."""
+    """Makes a known schema the current one; `LAST_ADDED` is the one that this commit added last. Whether the default
+    spec and order fit it is checked at the end of the commit. Raises `BadRequest` for an unknown schema."""
     if schema_id == LAST_ADDED:
         if draft.last_added_schema is None:
             raise BadRequest("Cannot set last added schema: no schema has been added")
@@ -82,14 +87,15 @@ def set_current_schema(draft: TableDraft, schema_id: int) -> None:
 
 
 def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
-    """Forgets schemas other than the current one; that no branch needs them is the client's to assert."""
+    """Removes schemas. Raises `BadRequest` for the current one. The client must assert that no branch needs them."""
     if draft.metadata["current-schema-id"] in schema_ids:
         raise BadRequest("Cannot remove the current schema")
     draft.schemas.remove(schema_ids)
 
 
 def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
-    """Keeps the spec under the id of an equal one, else under the next."""
+    """Stores a spec under the id of an equal one, else under the next id. Raises `BadRequest` for a spec that is not
+    valid."""
     spec_id = draft.specs.id_of(spec)
     if spec_id is not None:
         draft.last_added_spec = spec_id
@@ -109,7 +115,8 @@ def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
 
 
 def set_default_spec(draft: TableDraft, spec_id: int) -> None:
-    """Makes a known spec the default."""
+    """Makes a known spec the default; `LAST_ADDED` is the one that this commit added last. Raises `BadRequest` for an
+    unknown spec."""
     if spec_id == LAST_ADDED:
         if draft.last_added_spec is None:
             raise BadRequest("Cannot set last added spec: no spec has been added")
@@ -122,14 +129,15 @@ def set_default_spec(draft: TableDraft, spec_id: int) -> None:
 
 
 def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
-    """Forgets specs other than the default; that no branch needs them is the client's to assert."""
+    """Removes specs. Raises `BadRequest` for the default one. The client must assert that no branch needs them."""
     if draft.metadata["default-spec-id"] in spec_ids:
         raise BadRequest("Cannot remove the default partition spec")
     draft.specs.remove(spec_ids)
 
 
 def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
-    """Keeps the order under the id of an equal one, else under the next; no order at all is always order 0."""
+    """Stores an order under the id of an equal one, else under the next id. An order without fields always has the id
+    0. Raises `BadRequest` for an order that is not valid."""
     order_id = draft.orders.id_of(order)
     if order_id is None:
         check_order(order, draft.current_columns())
@@ -139,7 +147,8 @@ def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
 
 
 def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
-    """Makes a known order the default."""
+    """Makes a known order the default; `LAST_ADDED` is the one that this commit added last, 0 the unsorted one. Raises
+    `BadRequest` for an unknown order."""
     if order_id == LAST_ADDED:
         if draft.last_added_order is None:
             raise BadRequest("Cannot set last added sort order: no sort order has been added")
@@ -154,7 +163,7 @@ def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
 
 
 def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
-    """Sets properties; readers could not open metadata files of a codec that they do not know."""
+    """Sets properties. Raises `BadRequest` for a codec of metadata files that readers do not know."""
     codec = properties.get(METADATA_COMPRESSION, "none")
     if codec.lower() not in ("none", "gzip"):
         raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} is none or gzip)")
@@ -162,16 +171,16 @@ def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
 
 
 def remove_properties(draft: TableDraft, names: list[str]) -> None:
-    """Removes properties; those that are not set stay so."""
+    """Removes properties. Names that are not set are ignored."""
     for name in names:
         draft.metadata["properties"].pop(name, None)
 
 
 def add_encryption_key(draft: TableDraft, key: EncryptedKey) -> None:
-    """Keeps the key; one whose id is known already stays as it is."""
+    """Adds a key. A key whose id exists already stays unchanged."""
     draft.encryption_keys.setdefault(key["key-id"], key)
 
 
 def remove_encryption_key(draft: TableDraft, key_id: str) -> None:
-    """Forgets the key, if there is one."""
+    """Removes a key, if it exists."""
     draft.encryption_keys.pop(key_id, None)

@@ -1,4 +1,4 @@
-"""What a person wants to know of a table or view, taken from its metadata alone."""
+"""Summaries of a table or view for people, from its metadata alone."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -7,12 +7,12 @@ from arco_catalog.iceberg.accessors import current_snapshot_id, refs
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 MANY_SNAPSHOTS = 1_000
-"""Snapshots beyond which a table's metadata is slow to read and to write."""
+"""With more snapshots, a table's metadata is slow to read and to write."""
 MANY_DATA_FILES = 100
 SMALL_FILE_BYTES = 8 << 20
-"""Data files that are smaller on average, and many, make scans slow: engines write 128 to 512 MB where they can."""
+"""Many data files of a smaller average size make scans slow: engines write 128 to 512 MB if they can."""
 DELETE_FILE_SHARE = 0.2
-"""Delete files for each data file beyond which most scans have to merge some."""
+"""With more delete files for each data file, most scans have to merge some."""
 
 _COUNTS = {
     "records": "total-records",
@@ -23,7 +23,8 @@ _COUNTS = {
 
 
 def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
-    """Schema, partitioning, order, branches and tags, size, and so many of the snapshots, the newest first."""
+    """Returns schema, partitioning, sort order, branches and tags, size, and the `newest` last snapshots, the latest
+    first."""
     snapshots = _objects(metadata.get("snapshots"))
     current = current_snapshot_id(metadata)
     latest = sorted(snapshots, key=lambda snapshot: _number(snapshot, "timestamp-ms"), reverse=True)[:newest]
@@ -46,7 +47,7 @@ def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
 
 
 def view_summary(metadata: JsonObject) -> JsonObject:
-    """Schema and SQL of the current version."""
+    """Returns schema and SQL of the current version."""
     current = metadata.get("current-version-id")
     versions = _objects(metadata.get("versions"))
     version = _find(versions, "version-id", current)
@@ -64,7 +65,7 @@ def view_summary(metadata: JsonObject) -> JsonObject:
 
 
 def table_concerns(metadata: JsonObject) -> list[str]:
-    """What makes the table slow or large, and what to do about it."""
+    """Returns a sentence for each property of the table that makes it slow or large, with the remedy."""
     snapshots = _objects(metadata.get("snapshots"))
     size = _size(snapshots, current_snapshot_id(metadata))
     concerns: list[str] = []
@@ -87,7 +88,7 @@ def table_concerns(metadata: JsonObject) -> list[str]:
 
 
 def type_text(written: JsonValue) -> str:
-    """A type on one line: `list<struct<a: int, b: string>>`."""
+    """Returns a type on one line, such as `list<struct<a: int, b: string>>`."""
     match written:
         case {"type": "struct", "fields": list(fields)}:
             inner = ", ".join(f"{field.get('name')}: {type_text(field.get('type'))}" for field in _objects(fields))
@@ -125,12 +126,12 @@ def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
 
 
 def _count(value: JsonValue) -> int | None:
-    """A number in a summary, where numbers are text."""
+    """Returns a number of a summary, where numbers are strings; None for any other value."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
 
 
 def _current_schema(metadata: JsonObject) -> JsonObject:
-    """Early v1 tables have one schema, and no list of them."""
+    """Returns the current schema. Early v1 tables have one schema, and no list of them. Empty if there is none."""
     listed = _objects(metadata.get("schemas"))
     return _find(listed, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
 
@@ -149,7 +150,7 @@ def _columns(schema: JsonObject) -> list[JsonValue]:
 
 
 def _column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonValue, str]]:
-    """Names of columns by id; those in structs with the names that they are nested in."""
+    """Yields id and name of each column; the names of columns in structs include those of the structs."""
     for field in _objects(struct.get("fields")):
         name = f"{prefix}{field.get('name')}"
         yield field.get("id"), name
@@ -182,7 +183,7 @@ def _transformed(field: JsonObject, names: dict[JsonValue, str]) -> str:
 
 
 def _find(objects: Iterable[JsonObject], field: str, value: JsonValue) -> JsonObject:
-    """The first of the objects whose field has this value, {} if there is none."""
+    """Returns the first of the objects whose field has this value, {} if there is none."""
     return next((each for each in objects if each.get(field) == value), {})
 
 

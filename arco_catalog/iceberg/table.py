@@ -1,10 +1,10 @@
-"""Table metadata: everything that other rooms ask of it, in one place.
+"""Table metadata: all functions on it that other packages use, in one place.
 
     body -> parse_create_table -> new_table_metadata -> document
     body -> parse_commit -> apply_commit(base) -> document, or None if nothing changes
     file -> check_registered -> document
 
-Documents are JSON objects as they are stored; nothing here does I/O, reads a clock or changes what it is given.
+Documents are JSON objects in their stored form. No function does I/O, reads a clock or changes its arguments.
 """
 
 from arco_catalog.iceberg.accessors import (

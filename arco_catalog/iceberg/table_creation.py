@@ -1,4 +1,4 @@
-"""A new table's first metadata, made from a client's request (REST spec, `CreateTableRequest`)."""
+"""The first metadata of a new table, made from a client's request (REST spec, `CreateTableRequest`)."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """A client's request for a new table. Ids are the client's own and mean something only in here."""
+    """A client's request for a new table. Its ids are the client's, and have a meaning only within the request."""
 
     schema: Schema
     name: str = ""
@@ -51,11 +51,12 @@ def parse_create_table(body: JsonValue) -> CreateTable:
 def new_table_metadata(
     request: CreateTable, *, location: str, table_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
-    """The first metadata of a table at `location`, with ids of its own. Raises `BadRequest`, and what `checkpoint`
-    does.
+    """Returns the first metadata of a table at `location`, with ids of its own. Raises `BadRequest`, and what
+    `checkpoint` raises.
 
-    All columns are numbered anew, level by level; spec and order follow their sources. A staged table also has its
-    time."""
+    All columns are numbered anew, level by level; spec and order refer to the new ids. The properties of a staged table
+    have the time of its creation, too.
+    """
     version = _format_version(request.properties)
     columns = columns_by_id(request.schema)
     checkpoint()
@@ -88,7 +89,8 @@ def _format_version(properties: props.Properties) -> int:
 
 
 def _names(columns: Columns) -> frozenset[str]:
-    """Full names, and those without the `element` and `value` of collections that people leave out."""
+    """Returns the full names of columns, and these without the `element` and `value` of collections, which people leave
+    out."""
     full = {column.name for column in columns.values()}
     return frozenset(full | {name.replace(".element.", ".").replace(".value.", ".") for name in full})
 

@@ -21,13 +21,13 @@ _NOT_BY_IDENTITY = frozenset({"geometry", "geography", "variant"})
 
 
 def canonical(transform: str) -> str:
-    """One spelling for equal transforms: case means nothing in the known ones."""
+    """Returns one spelling for equal transforms: known ones in lower case, others unchanged."""
     lower = transform.lower()
     return lower if lower in _KNOWN or _WITH_PARAMETER.fullmatch(lower) else transform
 
 
 def check_transform(transform: str) -> None:
-    """Raises `BadRequest` for a known transform with a missing or impossible parameter.
+    """Raises `BadRequest` for a known transform with a missing or invalid parameter.
 
     Unknown transforms are accepted: readers must ignore those that they do not know.
     """
@@ -42,12 +42,12 @@ def check_transform(transform: str) -> None:
 
 
 def is_void(transform: str) -> bool:
-    """Whether the result is always null, whatever the source, even a column that was dropped."""
+    """Whether the result of the transform is always null, whatever its source, even a column that was dropped."""
     return canonical(transform) == "void"
 
 
 def can_transform(transform: str, type_name: str) -> bool:
-    """Whether the transform takes values of this primitive type."""
+    """Whether the transform accepts values of this primitive type. True for unknown transforms."""
     name = canonical(transform).partition("[")[0]
     source = primitives.base_name(type_name)
     if name == "identity":

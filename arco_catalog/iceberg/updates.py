@@ -1,4 +1,4 @@
-"""The 23 changes that a commit can ask of a table, as values (REST spec, `TableUpdate`)."""
+"""The 23 updates that a commit can make to a table, as values (REST spec, `TableUpdate`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,70 +39,70 @@ LAST_ADDED = -1
 
 @dataclass(frozen=True, slots=True)
 class AssignUuid:
-    """Give a new table its uuid."""
+    """Assigns a new table its uuid."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFormatVersion:
-    """Move to a higher format version."""
+    """Raises the format version."""
 
     format_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSchema:
-    """Keep one more schema."""
+    """Adds a schema."""
 
     schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSchema:
-    """Make a schema the current one."""
+    """Makes a schema the current one."""
 
     schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSpec:
-    """Keep one more partition spec."""
+    """Adds a partition spec."""
 
     spec: PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSpec:
-    """Make a partition spec the default."""
+    """Makes a partition spec the default."""
 
     spec_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrder:
-    """Keep one more sort order."""
+    """Adds a sort order."""
 
     order: SortOrder
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSortOrder:
-    """Make a sort order the default."""
+    """Makes a sort order the default."""
 
     order_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot:
-    """Keep one more snapshot; no ref names it yet."""
+    """Adds a snapshot, to which no ref refers yet."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SetSnapshotRef:
-    """Make or move a branch or tag."""
+    """Creates or moves a branch or tag."""
 
     name: str
     ref: SnapshotRef
@@ -110,91 +110,91 @@ class SetSnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshots:
-    """Forget snapshots, what is kept for them, and refs that name them."""
+    """Removes snapshots, their statistics, and the refs to them."""
 
     snapshot_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshotRef:
-    """Remove a branch or tag."""
+    """Removes a branch or tag."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Move the table's base location."""
+    """Changes the table's base location."""
 
     location: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Set properties."""
+    """Sets properties."""
 
     properties: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveProperties:
-    """Remove properties."""
+    """Removes properties."""
 
     names: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatistics:
-    """Keep this file of column statistics as its snapshot's only one."""
+    """Makes this file the only file of column statistics of its snapshot."""
 
     file: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveStatistics:
-    """Forget the column statistics of a snapshot."""
+    """Removes the column statistics of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionStatistics:
-    """Keep this file of partition statistics as its snapshot's only one."""
+    """Makes this file the only file of partition statistics of its snapshot."""
 
     file: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionStatistics:
-    """Forget the partition statistics of a snapshot."""
+    """Removes the partition statistics of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSpecs:
-    """Forget partition specs."""
+    """Removes partition specs."""
 
     spec_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSchemas:
-    """Forget schemas."""
+    """Removes schemas."""
 
     schema_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class AddEncryptionKey:
-    """Keep one more key."""
+    """Adds an encryption key."""
 
     key: EncryptedKey
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveEncryptionKey:
-    """Forget a key."""
+    """Removes an encryption key."""
 
     key_id: str
 
@@ -227,7 +227,7 @@ TableUpdate: TypeAlias = (
 
 
 def UUID_TEXT(value: JsonValue) -> str:  # noqa: N802 - a shape
-    """A uuid in its usual form of 36 characters."""
+    """Returns the value if it is a UUID in its usual form of 36 characters. Raises `ShapeError`."""
     text = STRING(value)
     if UUID.fullmatch(text) is None:
         raise ShapeError(f"{quoted(text)} is not a uuid")
@@ -235,7 +235,7 @@ def UUID_TEXT(value: JsonValue) -> str:  # noqa: N802 - a shape
 
 
 def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
-    """A location, without slashes at its end."""
+    """Returns a location, without slashes at its end. Raises `ShapeError` for a value that is no string, or empty."""
     return strip_trailing_slash(NAME(value))
 
 
@@ -246,7 +246,8 @@ def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
 
 
 def set_properties(fields: Fields) -> SetProperties:
-    """Reads `set-properties`; older clients call its field `updated`."""
+    """Reads `set-properties`, whose field older clients call `updated`. Raises `BadRequest` for too many or reserved
+    properties and for an empty path."""
     name = "updated" if "updates" not in fields.values and "updated" in fields.values else "updates"
     refuse_too_many(fields.values.get(name))
     properties = fields.required(name, STRINGS)
@@ -256,7 +257,8 @@ def set_properties(fields: Fields) -> SetProperties:
 
 
 def remove_properties(fields: Fields) -> RemoveProperties:
-    """Reads `remove-properties`; older clients call its field `removed`."""
+    """Reads `remove-properties`, whose field older clients call `removed`. Raises `BadRequest` for too many or reserved
+    properties."""
     name = "removed" if "removals" not in fields.values and "removed" in fields.values else "removals"
     refuse_too_many(fields.values.get(name))
     names = fields.required(name, list_of(STRING))
@@ -291,4 +293,4 @@ TABLE_UPDATES: dict[str, Callable[[Fields], TableUpdate]] = {
     "add-encryption-key": lambda fields: AddEncryptionKey(fields.required("encryption-key", ENCRYPTED_KEY)),
     "remove-encryption-key": lambda fields: RemoveEncryptionKey(fields.required("key-id", STRING)),
 }
-"""How each action is read from a request."""
+"""The parser of each action in a request."""

@@ -1,4 +1,4 @@
-"""View metadata: everything that other rooms ask of it, in one place. The counterpart of `table`.
+"""View metadata: all functions on it that other packages use, in one place. The counterpart of `table`.
 
     body -> parse_create_view -> new_view_metadata -> document
     body -> parse_view_commit -> apply_view_commit(base) -> document, or None if nothing changes
@@ -44,19 +44,19 @@ __all__ = [
 
 
 def view_uuid(metadata: JsonObject) -> str:
-    """The view's uuid."""
+    """Returns the view's uuid."""
     return cast(str, metadata["view-uuid"])
 
 
 def current_version_id(metadata: JsonObject) -> int:
-    """The version that the view has now."""
+    """Returns the id of the view's current version."""
     return cast(int, metadata["current-version-id"])
 
 
 def explicit_locations(request: ViewCommit | CreateView) -> tuple[str, ...]:
-    """Every location that a request names, each once: the view's own and those that its properties hold.
+    """Returns every location that a request names, each once: the view's own, and those in its properties.
 
-    Allowed locations are held against these (docs/design/state.md#rule-2).
+    These are compared with the allowed locations (docs/design/state.md#rule-2).
     """
     if isinstance(request, ViewCommit):
         return locations_in(request.updates)

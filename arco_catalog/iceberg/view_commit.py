@@ -1,6 +1,5 @@
-"""Changes of views: what a commit can require and change, and the view that comes of it (view spec; REST spec,
-`CommitViewRequest`).
-"""
+"""Commits to views: their requirements and updates, and the application of both to a view's metadata (view spec; REST
+spec, `CommitViewRequest`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,26 +45,26 @@ DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersion:
-    """Keep one more version."""
+    """Adds a version."""
 
     version: ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentViewVersion:
-    """Make a version the current one."""
+    """Makes a version the current one."""
 
     version_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertViewUuid:
-    """The view has this uuid, in any case of letters."""
+    """Requires that the view has this uuid, in any case of letters."""
 
     uuid: str
 
     def check(self, view: ViewMetadata) -> None:
-        """Raises `CommitFailed` for another view."""
+        """Raises `CommitFailed` if the view has another uuid."""
         if not same_uuid(self.uuid, view["view-uuid"]):
             raise requirement_failed(f"view UUID does not match: expected {view['view-uuid']} != {self.uuid}")
 
@@ -101,7 +100,8 @@ VIEW_REQUIREMENTS: dict[str, Callable[[Fields], AssertViewUuid]] = {
 
 @dataclass(frozen=True, slots=True)
 class ViewCommit:
-    """Requirements and updates in the request's order, with the names that the request calls them by (lower case)."""
+    """The requirements and updates of a commit in the request's order, and their names in the request, in lower
+    case."""
 
     requirements: tuple[AssertViewUuid, ...]
     updates: tuple[ViewUpdate, ...]
@@ -110,7 +110,8 @@ class ViewCommit:
 
 
 def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> ViewCommit:
-    """Reads a `CommitViewRequest`, its identifier apart. Raises `BadRequest` as `parse_commit` does."""
+    """Reads a `CommitViewRequest`, except its identifier. Raises what `checkpoint` raises, and `BadRequest` for
+    unknown, too many or invalid requirements and updates, as `parse_commit` does."""
     request = Fields(check(OBJECT, body, "request"))
     requirements = NamedObjects.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
     updates = NamedObjects.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
@@ -122,10 +123,10 @@ def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> 
 def apply_view_commit(
     base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject | None:
-    """The view's next metadata, None if the commit changes nothing. `base` is never changed.
+    """Returns the view's next metadata, None if the commit changes nothing. `base` is never changed.
 
-    Raises `NoSuchView` if `base` is None, `CommitFailed` if a requirement does not hold, `BadRequest` if an
-    update is not allowed. `now_ms` is the time in milliseconds since 1970.
+    `now_ms` is the time in milliseconds since 1970. Raises `NoSuchView` if `base` is None, `CommitFailed` if a
+    requirement fails, `BadRequest` if an update is not allowed, and what `checkpoint` raises.
     """
     if base is None:
         raise NoSuchView(f"View does not exist: {name}")
@@ -141,7 +142,8 @@ def apply_view_commit(
 
 
 class ViewDraft:
-    """A view's next metadata while updates are applied to it; copies on write, as `TableDraft` does."""
+    """The next metadata of a view while updates are applied to it. It shares members with its base, as `TableDraft`
+    does."""
 
     def __init__(self, base: ViewMetadata, now_ms: int) -> None:
         self.base = base
@@ -164,7 +166,7 @@ class ViewDraft:
         self.log_entry: VersionLogEntry | None = None
 
     def apply(self, update: ViewUpdate) -> None:
-        """Raises `BadRequest` if the update is not allowed."""
+        """Applies one update. Raises `BadRequest` if it is not allowed."""
         match update:
             case AssignUuid(uuid):
                 if not same_uuid(uuid, self.base["view-uuid"]):
@@ -195,7 +197,8 @@ class ViewDraft:
             raise BadRequest(f"Unsupported format version: {version}")
 
     def add_schema(self, schema: Schema) -> None:
-        """Keeps the schema under the id of an equal one, else under the next. Column ids stay the client's."""
+        """Stores a schema under the id of an equal one, else under the next id. Column ids stay the client's. Raises
+        `BadRequest` for a schema that is not valid."""
         check_schema(schema, columns_by_id(schema, self.names), 3)
         schema_id = self.schemas.id_of(schema)
         if schema_id is None:
@@ -205,7 +208,9 @@ class ViewDraft:
         self.last_added_schema = schema_id
 
     def add_version(self, version: ViewVersion) -> None:
-        """Keeps the version under the id of an equal one, else under its own id if that is new, else under the next."""
+        """Stores a version under the id of an equal one, else under its own id if that is higher than all others, else
+        under the next id. Raises `BadRequest` for an unknown schema, and `IllegalArgument` for two queries of one
+        dialect."""
         if version["schema-id"] == LAST_ADDED:
             if self.last_added_schema is None:
                 raise BadRequest("Cannot set last added schema: no schema has been added")
@@ -225,7 +230,8 @@ class ViewDraft:
         self.last_added_version = version["version-id"]
 
     def set_current(self, version_id: int) -> None:
-        """Makes a known version current; the commit's last such change is history."""
+        """Makes a known version the current one; `LAST_ADDED` is the one that this commit added last. Only the last
+        such change of a commit is added to the version log. Raises `BadRequest` for an unknown version."""
         if version_id == LAST_ADDED:
             if self.last_added_version is None:
                 raise BadRequest("Cannot set last version id: no current version id has been set")
@@ -239,7 +245,8 @@ class ViewDraft:
         self.log_entry = {"timestamp-ms": time, "version-id": version_id}
 
     def finish(self) -> JsonObject | None:
-        """Returns the document, None if it equals its base. Raises `BadRequest` if a rule is broken."""
+        """Returns the document, None if it equals its base. Raises `BadRequest` if the commit loses a dialect without
+        permission, or the size of the history is not positive."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:
@@ -259,7 +266,8 @@ class ViewDraft:
             )
 
     def _expire_versions(self) -> None:
-        """Keeps the current version, those added here and the newest; history before a version that went is cut off."""
+        """Removes the oldest versions except the current one, until as many are left as the history may have, or as
+        this commit added. The version log begins after the last entry of a removed version."""
         size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
         if size <= 0:
             raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")

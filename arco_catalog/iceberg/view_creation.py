@@ -1,4 +1,4 @@
-"""A new view's first metadata, made from a client's request (REST spec, `CreateViewRequest`)."""
+"""The first metadata of a new view, made from a client's request (REST spec, `CreateViewRequest`)."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -52,9 +52,10 @@ def parse_create_view(body: JsonValue) -> CreateView:
 def new_view_metadata(
     request: CreateView, *, location: str, view_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
-    """The first metadata of a view at `location`: version 1 with schema 0, made now. Raises `BadRequest`.
+    """Returns the first metadata of a view at `location`: version 1 with schema 0, at the time `now_ms`. Raises
+    `BadRequest`, and what `checkpoint` raises.
 
-    Column ids stay the client's: nothing is stored under them.
+    Column ids stay the client's, because no data files refer to them.
     """
     check_schema(request.schema, columns_by_id(request.schema), 3)
     checkpoint()

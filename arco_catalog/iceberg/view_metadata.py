@@ -1,4 +1,4 @@
-"""A view's metadata document: versions of its SQL, one or several dialects each (view spec, "View Metadata")."""
+"""A view's metadata document: the versions of its SQL, each in one or several dialects (view spec, "View Metadata")."""
 
 from collections.abc import Hashable, Iterable
 from typing import NotRequired, TypedDict, cast
@@ -25,7 +25,7 @@ _DefaultCatalog = TypedDict("_DefaultCatalog", {"default-catalog": str}, total=F
 
 
 class Representation(TypedDict):
-    """One way to compute the view; those of type `sql` have a text and a dialect."""
+    """One definition of the view; those of type `sql` have a text and a dialect."""
 
     type: str
     sql: NotRequired[str]
@@ -33,7 +33,7 @@ class Representation(TypedDict):
 
 
 class ViewVersion(_Version, _DefaultCatalog):
-    """What the view means at one time."""
+    """The definition of the view at one time."""
 
     representations: list[Representation]
 
@@ -58,7 +58,7 @@ _sql_representation = record(Representation, required={"type": STRING, "sql": ST
 
 
 def REPRESENTATION(value: JsonValue) -> Representation:  # noqa: N802 - a shape
-    """SQL in some dialect, or a representation of an unknown type."""
+    """Returns the value if it is SQL in some dialect, or a representation of an unknown type. Raises `ShapeError`."""
     found = _any_representation(value)
     return _sql_representation(value) if is_sql(found) else found
 
@@ -91,12 +91,13 @@ _VIEW_METADATA = record(
 
 
 def complete_view(metadata: JsonObject) -> ViewMetadata:
-    """The document with the properties that a writer may leave out. Shares its values with `metadata`."""
+    """Returns the document with properties, which a writer may leave out. It shares its values with `metadata`."""
     return cast(ViewMetadata, {**metadata, "properties": metadata.get("properties") or {}})
 
 
 def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """`metadata` as it is, if it is a view's that a catalog can go on from. Raises `BadRequest` otherwise."""
+    """Returns `metadata` unchanged if it is that of a view on which this catalog can commit. Raises `BadRequest`
+    otherwise, and what `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))
     checkpoint()
@@ -127,22 +128,22 @@ def _unique(what: str, ids: Iterable[int]) -> set[int]:
 
 
 def current_version(view: ViewMetadata) -> ViewVersion:
-    """What the view means now."""
+    """Returns the current version of the view, which must be among its versions."""
     return next(version for version in view["versions"] if version["version-id"] == view["current-version-id"])
 
 
 def is_sql(representation: Representation) -> bool:
-    """Whether it is SQL text."""
+    """Whether a representation is SQL text."""
     return representation["type"].lower() == "sql"
 
 
 def dialects(version: ViewVersion) -> list[str]:
-    """The dialects of its SQL, lower case, in order."""
+    """Returns the dialects of a version's SQL, in lower case, in order."""
     return [each["dialect"].lower() for each in version["representations"] if is_sql(each)]
 
 
 def check_dialects(version: ViewVersion) -> None:
-    """One query for each dialect, or `IllegalArgument`, which is the type that clients expect here."""
+    """Raises `IllegalArgument` if a version has two queries for one dialect. Clients expect that type of error here."""
     seen: set[str] = set()
     for dialect in dialects(version):
         if dialect in seen:
