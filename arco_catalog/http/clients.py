@@ -18,7 +18,7 @@ MAX_PRODUCTS = 4
 MAX_AGENT = 512
 """Products are searched in this many characters of a User-Agent."""
 MAX_PATH = 512
-"""Bytes of a path that a log shows."""
+"""Maximum bytes of a path in a log."""
 
 
 def method(text: str) -> str:

@@ -10,8 +10,8 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 def paging(context: RequestContext) -> Paging:
-    """Returns the page that the query requests: its token, None for the first page, and the size, None for the default.
-    Raises `BadRequest`."""
+    """Returns the page that the query requests: its token, None for a listing without pages and empty for the first
+    page, and the size, None for the default. Raises `BadRequest`."""
     return Paging(context.query.one("pageToken"), context.query.positive("pageSize"))
 
 
@@ -26,7 +26,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Creates the namespace in the body inside an existing one, or at the top level, and returns it. Raises
-    `BadRequest` for an invalid name."""
+    `BadRequest` for an invalid name, and the errors of `create_namespace`."""
     namespace = read_namespace(context.fields, context.options.namespace_separator)
     context.check_new(namespace[-1], "request.namespace")
     properties = await _properties(context, "properties")

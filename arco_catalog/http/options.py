@@ -7,7 +7,7 @@ from arco_catalog.state.key_settings import Dialect, KeyPolicy
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
 
 MAX_BODY_BYTES = 8 << 20
-"""Parsing a body blocks all other requests of the process for about 10 ms a megabyte."""
+"""The default limit of a body. Parsing one blocks all other requests of the process for about 10 ms a megabyte."""
 UNIT_SEPARATOR = "\x1f"
 """The separator of a namespace's levels in paths, unless a server advertises another one."""
 

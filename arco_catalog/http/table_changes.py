@@ -44,26 +44,29 @@ async def commit(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table; with `purgeRequested` its files are deleted after the time in which the table can be undropped."""
+    """Drops a table; with `purgeRequested` its files are deleted after the time in which the table can be undropped.
+    Raises the errors of `drop_table`."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 
 
 async def undrop(context: RequestContext) -> Response:
     """Restores the table or view that was dropped last under the name in the path. Raises the errors of
-    `undrop_relation`."""
+    `operations.undrop.undrop`."""
     return answer_response(await undrop_relation(context.sessions.open(), context.namespace, context.table))
 
 
 async def unregister(context: RequestContext) -> Response:
-    """Removes a table from the catalog and returns its last metadata. Its files are not deleted."""
+    """Removes a table from the catalog and returns its last metadata. Its files are not deleted. Raises the errors of
+    `unregister_table`."""
     return table_response(
         await unregister_table(context.sessions.open(), context.namespace, context.table), NO_HEADERS, config=False
     )
 
 
 async def rename(context: RequestContext) -> Response:
-    """Gives a table another name, in any namespace of the catalog: the body has both names."""
+    """Gives a table another name, in any namespace of the catalog: the body has both names. Raises the errors of
+    `rename_table`."""
     source, destination = context.renaming()
     return answer_response(await rename_table(context.sessions.open(), source, destination))
 

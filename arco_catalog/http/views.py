@@ -59,7 +59,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def rename(context: RequestContext) -> Response:
-    """Gives a view another name, in any namespace of the catalog: the body has both names."""
+    """Gives a view another name, in any namespace of the catalog: the body has both names. Raises the errors of
+    `rename_view`."""
     source, destination = context.renaming()
     return answer_response(await rename_view(context.sessions.open(), source, destination))
 

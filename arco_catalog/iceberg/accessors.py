@@ -92,7 +92,7 @@ def refs(metadata: JsonObject) -> JsonObject:
 
 def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
     """Returns the document for `snapshots=refs`: without the snapshots that neither a branch nor a tag names. All other
-    fields are unchanged."""
+    fields stay."""
     named = {cast(SnapshotRef, ref)["snapshot-id"] for ref in refs(metadata).values()}
     snapshots = cast("list[JsonObject]", metadata.get("snapshots") or [])
     visible = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in named]

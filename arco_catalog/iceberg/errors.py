@@ -140,7 +140,8 @@ class NoSuchRoute(Refusal):
 
 
 class NotFound(Refusal):
-    """A file that the catalog names is missing, or an entity of the management API does not exist."""
+    """A file that the catalog names is missing, or an object without an error class of its own, such as a principal or
+    a task, does not exist."""
 
 
 class MethodNotAllowed(Refusal):
@@ -176,7 +177,7 @@ class NotAuthorized(CatalogError):
 
 
 class TooManyRequests(CatalogError):
-    """More requests of one kind are in progress than are allowed. Nothing was done; the client may try again after
+    """More requests of one kind are under way than are allowed. Nothing was done; the client may try again after
     `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
@@ -189,8 +190,7 @@ class KeyReused(CatalogError):
 
 
 class KeyInProgress(CatalogError):
-    """Another request with this idempotency key is in progress. The client may try again after `retry_after`
-    seconds."""
+    """Another request with this idempotency key is under way. The client may try again after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)

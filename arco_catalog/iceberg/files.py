@@ -1,4 +1,4 @@
-"""The folders and names of a table's metadata files (docs/design/commit.md#steps; table spec, "File System Tables")."""
+"""The places and names of a table's metadata files (docs/design/commit.md#steps; table spec, "File System Tables")."""
 
 import re
 from typing import cast

@@ -1,4 +1,4 @@
-"""Numbered objects of a table or view, each stored once: schemas, partition specs, sort orders, versions."""
+"""Numbered objects of a table or view, none of them twice: schemas, partition specs, sort orders, versions."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property

@@ -10,7 +10,7 @@ from arco_catalog.iceberg.snapshots import REF_FIELDS, SnapshotRef
 
 class Refs:
     """Refs by name. The cost of a change depends on its own size, not on how many refs there are: fields that this
-    catalog does not know are stored separately and added again once, and an index has the refs to each snapshot."""
+    catalog does not know are kept apart and added again once, and an index has the refs to each snapshot."""
 
     def __init__(self, refs: Mapping[str, SnapshotRef]) -> None:
         self._by_name = dict(refs)

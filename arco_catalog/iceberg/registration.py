@@ -57,8 +57,8 @@ LAST_MS = 253_402_214_400_000
 
 
 def _calendar_ms(value: JsonValue) -> int:
-    """Returns a time that has a calendar date, because the folders of receipts are days. Raises `ShapeError` for any
-    other value."""
+    """Returns a time that has a calendar date, because receipts are filed by day. Raises `ShapeError` for any other
+    value."""
     ms = LONG(value)
     if not 0 <= ms < LAST_MS:
         raise ShapeError(f"expected milliseconds since 1970, before the year 10000, found {ms}")
@@ -66,7 +66,7 @@ def _calendar_ms(value: JsonValue) -> int:
 
 
 def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
-    """Returns the shape of a document of each format version. `checkpoint` is called for each element of its lists."""
+    """Returns the checks of a document, by its format version. `checkpoint` is called for each element of its lists."""
 
     def each(element: Shape[T]) -> Shape[T]:
         def shape(value: JsonValue) -> T:
@@ -107,7 +107,7 @@ def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
 
 
 def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """Returns `metadata` unchanged if it is that of a table in a supported format version. Raises `BadRequest`
+    """Returns `metadata` itself if it is that of a table in a supported format version. Raises `BadRequest`
     otherwise, and what `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]

@@ -1,7 +1,7 @@
 """Shapes of JSON values: each checks a value, gives it its static type, and reports an error with its place.
 
 A shape is a function from a JSON value to the same value, typed. Known optional fields that are `null` count as absent,
-and are left out of the result, because other readers refuse them; unknown fields stay unchanged.
+and are left out of the result, because other readers refuse them; unknown fields stay as they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -122,7 +122,7 @@ def following_id(what: str, last: int) -> int:
 
 
 def one_of(*words: str) -> Shape[str]:
-    """Returns a shape that accepts only these strings."""
+    """Returns a check that accepts only these strings."""
 
     def shape(value: JsonValue) -> str:
         if STRING(value) not in words:
@@ -134,7 +134,7 @@ def one_of(*words: str) -> Shape[str]:
 
 
 def list_of(element: Shape[T]) -> Shape[list[T]]:
-    """Returns the shape of an array whose elements all have one shape."""
+    """Returns a check that accepts an array whose elements all have one shape."""
 
     def shape(value: JsonValue) -> list[T]:
         if not isinstance(value, list):
@@ -151,7 +151,7 @@ def list_of(element: Shape[T]) -> Shape[list[T]]:
 
 
 def map_of(element: Shape[T]) -> Shape[dict[str, T]]:
-    """Returns the shape of an object whose values all have one shape."""
+    """Returns a check that accepts an object whose values all have one shape."""
 
     def shape(value: JsonValue) -> dict[str, T]:
         if not isinstance(value, dict):
@@ -173,8 +173,8 @@ STRINGS = map_of(STRING)
 def record(
     kind: type[T], required: Mapping[str, Shape[object]], optional: Mapping[str, Shape[object]] | None = None
 ) -> Shape[T]:
-    """Returns the shape of an object with these fields, typed as the `TypedDict` `kind`. Other fields stay
-    unchecked."""
+    """Returns a check that accepts an object with these fields, typed as the `TypedDict` `kind`. It does not check
+    other fields."""
     shapes = {**required, **(optional or {})}
 
     def shape(value: JsonValue) -> T:
@@ -217,7 +217,7 @@ class Fields:
         return check(shape, value, f"{self.at}.{name}")
 
     def optional(self, name: str, shape: Shape[T]) -> T | None:
-        """Returns the field's value, None if it is missing or null. Raises `BadRequest` for a value of another
-        shape."""
+        """Returns the field's value, None if it is missing or null. Raises `BadRequest` for a value that does not
+        match."""
         value = self.values.get(name)
         return None if value is None else check(shape, value, f"{self.at}.{name}")

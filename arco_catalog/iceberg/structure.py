@@ -177,7 +177,7 @@ def remove_properties(draft: TableDraft, names: list[str]) -> None:
 
 
 def add_encryption_key(draft: TableDraft, key: EncryptedKey) -> None:
-    """Adds a key. A key whose id exists already stays unchanged."""
+    """Adds a key. A key whose id exists already stays as it is."""
     draft.encryption_keys.setdefault(key["key-id"], key)
 
 

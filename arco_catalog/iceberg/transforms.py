@@ -21,7 +21,7 @@ _NOT_BY_IDENTITY = frozenset({"geometry", "geography", "variant"})
 
 
 def canonical(transform: str) -> str:
-    """Returns one spelling for equal transforms: known ones in lower case, others unchanged."""
+    """Returns one spelling for equal transforms: known ones in lower case, others as they are."""
     lower = transform.lower()
     return lower if lower in _KNOWN or _WITH_PARAMETER.fullmatch(lower) else transform
 

@@ -96,7 +96,7 @@ def complete_view(metadata: JsonObject) -> ViewMetadata:
 
 
 def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
-    """Returns `metadata` unchanged if it is that of a view on which this catalog can commit. Raises `BadRequest`
+    """Returns `metadata` itself if it is that of a view on which this catalog can commit. Raises `BadRequest`
     otherwise, and what `checkpoint` raises."""
     document = check(OBJECT, metadata, "metadata")
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))

@@ -54,7 +54,7 @@ class Inventory:
 
 
 def open_state(session: Session, root: str) -> State:
-    """Returns the stored records of another catalog, whose folder is `root`, in the store of the session."""
+    """Returns the stored records of another catalog, which has this root, in the store of the session."""
     state = session.state
     return State(state.store, Paths(root), Caches.of(CACHE_BYTES), session.runtime, session.settings.spill)
 

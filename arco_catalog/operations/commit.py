@@ -24,7 +24,8 @@ from arco_catalog.state.marker import WriteSet
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitTableRequest to a table, and returns the table's new state. A request with `assert-create`
-    creates the table."""
+    creates the table. Raises `NoSuchTable`, `CommitFailed` if a requirement fails, `BadRequest` for an update that is
+    not allowed, and for a creation the errors of `create_from_commit`."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
@@ -32,7 +33,8 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
-    """Applies a CommitViewRequest to a view, and returns the view's new state."""
+    """Applies a CommitViewRequest to a view, and returns the view's new state. Raises `NoSuchView`, `CommitFailed` if a
+    requirement fails, and `BadRequest` for an update that is not allowed."""
     commit = await session.parsed(view.parse_view_commit, request)
     return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
 

@@ -27,8 +27,10 @@ from arco_catalog.state.needs import Steps
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
-    """Applies a CreateTableRequest. With `stage-create` it makes nothing, and answers with metadata that has no
-    location."""
+    """Applies a CreateTableRequest, and returns the new table's state. With `stage-create` it creates nothing, and
+    returns a `Document` with the metadata alone. Raises `NoSuchNamespace`, `AlreadyExists`, `BadRequest` for an invalid
+    request and for a location that is taken or not allowed, and `Forbidden` for a location that the caller may not
+    choose."""
     name = Fields(request, "request").required("name", STRING)
     wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
     creator = NewTable(session.context, namespace, name, wanted)
@@ -36,13 +38,14 @@ async def create_table(session: Session, namespace: Namespace, request: JsonObje
 
 
 async def create_from_commit(session: Session, namespace: Namespace, name: str, commit: table.Commit) -> Answer:
-    """Creates the table that a commit with `assert-create` builds from nothing."""
+    """Creates the table that a commit with `assert-create` builds, and returns its state. Raises the errors of
+    `create_table`, but `CommitFailed` if a table has the name."""
     creator = TableFromCommit(session.context, namespace, name, commit)
     return await run(session, Creation(session, creator, created=False))
 
 
 async def create_view(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
-    """Applies a CreateViewRequest."""
+    """Applies a CreateViewRequest, and returns the new view's state. Raises the errors of `create_table`."""
     wanted = await session.parsed(lambda body, _: view.parse_create_view(body), request)
     return await run(session, Creation(session, NewView(session.context, namespace, wanted)))
 

@@ -33,13 +33,15 @@ _LOG = logging.getLogger(__name__)
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
-    """Removes the name and leaves a tombstone, which has the entity and its locations; the pointer stays.
+    """Removes the name and leaves a tombstone, which has the entity and its locations; the pointer stays. Raises
+    `NoSuchTable`.
 
     With `purge` the same commit makes a task that deletes the files once the time to undo the drop has passed
-    (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and
-    no time to undo the drop, waits until the purge has ended; raises `PurgeFailed`, also each time the request is sent
-    again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of another catalog
-    `purge` has no effect (docs/recovery.md#copies)."""
+    (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false, and `BadRequest` for one that
+    follows another catalog's. With `purge.mode=sync`, and no time to undo the drop, waits until the purge has ended;
+    raises `PurgeFailed`, also each time the request is sent again with its idempotency key, until a later attempt of
+    the purge has succeeded. In a copy of another catalog `purge` has no effect (docs/recovery.md#copies).
+    """
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)
     if purge and drop.copy_of is not None:
@@ -66,13 +68,14 @@ async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Removes a view's name and leaves a tombstone."""
+    """Removes a view's name and leaves a tombstone. Raises `NoSuchView`."""
     return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
 
 
 async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
     """Drops a table without a purge and returns its last state. It reads that after it marked the pointer, when no
-    commit can be applied any more. Raises `CommitStateUnknown` if the table was dropped and its state can't be read."""
+    commit can be applied any more. Raises `NoSuchTable`, and `CommitStateUnknown` if the table was dropped and its
+    state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
         raise InternalError("the answer to an unregistration has no entity")

@@ -56,8 +56,7 @@ async def _parsed(session: Session, document: JsonObject) -> ModelDocument:
 
 
 def _shown(document: JsonValue, version: str) -> JsonObject:
-    """Returns a model as answers show it. The version is the id of the stored value, which is unique to each
-    version."""
+    """Returns a model as answers show it. The version is the id of its value, which is unique to each version."""
     return {"document": document, "entity-version": version}
 
 

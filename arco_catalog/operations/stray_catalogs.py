@@ -34,7 +34,7 @@ SETTLING_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalog:
-    """The registry of a catalog: its folder, its HEAD, and the state that the registry stores of the catalog itself."""
+    """The registry of a catalog: its root, its HEAD, and the state of the catalog itself that it has."""
 
     root: str
     head: RegistryState
@@ -57,7 +57,7 @@ class UndropRequest:
 
 
 async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalog]:
-    """Returns all catalogs without a name that have state in the realm, in order of their folders."""
+    """Returns all catalogs without a name that have state in the realm, in order of their roots."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
@@ -67,8 +67,8 @@ async def stray_catalogs(realm: Realm, session: Session) -> Sequence[StrayCatalo
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
-    """Returns the catalog whose folder in the store is `place`, or is `place` at the usual parents. Raises `NotFound`,
-    and `BadRequest` for a folder where no catalog of the realm can be."""
+    """Returns the catalog whose root in the store is `place`, or ends with that name. Raises `NotFound`, and
+    `BadRequest` for a root that no catalog of the realm can have."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
         raise BadRequest(f"{place} can't be the state of a catalog of this realm: that begins with {parent}")
@@ -81,8 +81,7 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
 
 
 async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
-    """Returns the catalog with this folder, whether it has a name or not; None if the folder has no state of a
-    catalog."""
+    """Returns the catalog with this root, whether it has a name or not; None if there is no state of a catalog."""
     state = open_state(session, root)
     head = await state.head()
     if head.version is None:

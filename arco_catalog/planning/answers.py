@@ -69,7 +69,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ValueReference:
-    """A stored `Document` whose body must be built from the entity's value, which was not read yet."""
+    """A saved `Document` whose body must be built from the entity's value, which was not read yet."""
 
     status: int
     value: EntityValue

@@ -2,7 +2,7 @@
 (docs/design/polaris.md#policies).
 
 The four predefined types are those of Apache Polaris, by its JSON schemas of 2025-02-03. The content of all other types
-belongs to their users, and is stored unchanged.
+belongs to their users, and is saved as it is.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ PREDEFINED: Mapping[str, Mapping[str, Shape[object]]] = {
 
 
 def canonical_type(name: str) -> str:
-    """Returns the canonical spelling of a policy type: predefined ones have hyphens, others are unchanged. Raises
+    """Returns the canonical spelling of a policy type: predefined ones have hyphens, others stay as they are. Raises
     `BadRequest` for an invalid type, and for an unknown one that begins as the predefined ones do."""
     if not 0 < len(name) <= MAX_TYPE or not name.isprintable():
         raise BadRequest(f"A policy type must have 1 to {MAX_TYPE} printable characters: {quoted(name)}")

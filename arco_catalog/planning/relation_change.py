@@ -60,7 +60,8 @@ class RelationCommit:
 
     @cached_property
     def added_paths(self) -> Sequence[Location]:
-        """The folders of the manifest lists and statistics files that the commit adds. Raises `BadRequest`."""
+        """The paths of the manifest lists and statistics files that the commit adds, without the files' names. Raises
+        `BadRequest`."""
         return folders_of(self.semantics.added_leading_files(self.commit))
 
 

@@ -28,7 +28,7 @@ MAX_PROPERTIES_BYTES = 64 << 10
 """Maximum number of bytes of the names and values of one entity's properties."""
 RESERVED_PROPERTIES = "polaris."
 CATALOG_CONFIG = f"{RESERVED_PROPERTIES}config."
-"""Prefix of the properties by which Polaris configures a catalog. They are stored, and have no effect here."""
+"""Prefix of the properties by which Polaris configures a catalog. A catalog may have them, and they have no effect."""
 _RESERVED = re.compile(r"\s*system\$", re.IGNORECASE)
 
 

@@ -1,5 +1,5 @@
-"""The common parts of principal roles and catalog roles: each role is stored under its name in one registry, and has
-properties."""
+"""The common parts of principal roles and catalog roles: the key of each role in its registry has its name, and each
+has properties."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
