@@ -43,11 +43,12 @@ from arco_catalog.state.worker_threads import off_loop
 
 AT_ONCE = 16
 _NOTHING_DROPPED = "No dropped table or view has the name {}"
-_RIGHTS: Mapping[Kind, tuple[Privilege, Privilege]] = {
-    "table": (Privilege.TABLE_DROP, Privilege.TABLE_LIST),
-    "view": (Privilege.VIEW_DROP, Privilege.VIEW_LIST),
+_RIGHTS: Mapping[Kind, tuple[Privilege, Privilege, Privilege]] = {
+    "table": (Privilege.TABLE_DROP, Privilege.TABLE_CREATE, Privilege.TABLE_LIST),
+    "view": (Privilege.VIEW_DROP, Privilege.VIEW_CREATE, Privilege.VIEW_LIST),
 }
-"""The privilege to restore a dropped relation, and the privilege to know that it was dropped, by kind."""
+"""The privileges to restore a dropped relation, on it and on its namespace, and the privilege to know that it was
+dropped, by kind."""
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
@@ -157,9 +158,9 @@ class _Undrop(RegistryMutation):
         """Raises `Forbidden` if the caller may not drop this table or view, and so may not restore it, or `NoSuchTable`
         if the caller may not list it either. If another namespace has the name of the one from which it was dropped,
         this requires the privilege on the catalog: principals with privileges on that other namespace would get the
-        files."""
+        files. Raises `Forbidden` also if the caller may not create one in the namespace."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
-        drops, lists = _RIGHTS[what]
+        drops, creates, lists = _RIGHTS[what]
         full_name = dotted(self.namespace, self.name)
         on = Securable(self.namespace, kind=what, entity=tombstone.entity)
         lacking = f"To restore {full_name} takes the privilege {drops} on it"
@@ -172,6 +173,9 @@ class _Undrop(RegistryMutation):
                 f"here takes the privilege {drops} on the catalog. Have it restored by a principal with that privilege"
             )
         if (yield from self.context.may(index, Requirement(drops, on, writes_to=self.namespace))):
+            if not (yield from self.context.may(index, Requirement(creates, Securable(self.namespace)))):
+                refused = Forbidden(f"To restore {full_name} takes the privilege {creates} on its namespace")
+                raise denied(refused, creates.value, f"dropped {what} {tombstone.entity}")
             return
         refusal: Refusal = NoSuchTable(_NOTHING_DROPPED.format(full_name))
         if (yield from self.context.may(index, Requirement(lists, on))):

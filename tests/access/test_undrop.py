@@ -63,8 +63,13 @@ async def test_a_view_takes_what_views_take(lake: Lake) -> None:
     refused = await drops_tables.post(f"{DB}/tables/v/undrop", {})
     assert (refused.status, refused.error_type) == (absent.status, absent.error_type) == (404, "NoSuchTableException")
     assert refused.message == absent.message.replace("db.w", "db.v")
-    drops_views = await lake.app.principal("views", CREATES, on_namespace("VIEW_DROP", "db"))
-    assert (await drops_views.post(f"{DB}/tables/v/undrop", {})).status == 204
+    drops_views = await lake.app.principal("drops", CREATES, on_namespace("VIEW_DROP", "db"))
+    refused = await drops_views.post(f"{DB}/tables/v/undrop", {})
+    assert refused.status == 403
+    assert refused.message == "To restore db.v takes the privilege VIEW_CREATE on its namespace"
+    both = on_namespace("VIEW_CREATE", "db"), on_namespace("VIEW_DROP", "db")
+    restores_views = await lake.app.principal("restores", CREATES, *both)
+    assert (await restores_views.post(f"{DB}/tables/v/undrop", {})).status == 204
 
 
 async def test_what_was_dropped_is_listed_for_who_may_list(lake: Lake) -> None:
