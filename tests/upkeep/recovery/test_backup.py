@@ -45,13 +45,15 @@ from arco_catalog.upkeep.recovery import archive as archives
 from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
 from arco_catalog.upkeep.recovery.backup import CatalogBackup, backup
 from arco_catalog.upkeep.recovery.unpack import restore_backup
-from storage_backends import ABSENT, Found
+from storage_backends import ABSENT, Found, Unchanged
 from storage_backends.memory import MemoryStore
+from storage_backends.s3.store import S3Store
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.followed import follow
 from tests.support.scripted_store import Rule, ScriptedStore
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
+from tools.support.s3_servers import S3Server
 
 HOUR_MS = 60 * 60_000
 
@@ -217,6 +219,43 @@ async def test_nothing_is_restored_over_a_catalog_and_a_run_that_was_stopped_goe
     await restore_backup(elsewhere.session(), read, dry=False)
 
     assert "wh/_catalog/core/manifest.json" in store.keys("")
+
+
+async def test_on_s3_a_server_that_ran_on_shows_and_changes_what_was_restored(
+    s3_server: S3Server, s3_bucket: str, tmp_path: Path
+) -> None:
+    """Versions are digests of bodies there: a restored pointer has its old version again, and HEAD a new one."""
+    store = S3Store(s3_bucket, config=s3_server.config)
+    fixture = CatalogFixture(store, settings=Settings("wh"), url=f"s3://{s3_bucket}")
+    await fixture.namespace(*NS)
+    backed = await fixture.table("a")
+    paths = fixture.session().state.paths
+    head, pointer = await store.get(paths.manifest), await store.get(paths.pointer(backed.entity))
+    idle = fixture.another()
+    await load_table(idle.session(), NS, "a")
+    await backed_up(fixture, tmp_path / "b.tar.gz")
+    await fixture.commit(set_property("p", "later"), "a")
+    await fixture.table("later")
+    page = await store.list("wh/_catalog/")
+    await store.delete_many([entry.key for entry in page.entries])
+
+    await restore_backup(fixture.another().session(), await Archive.opened(tmp_path / "b.tar.gz"), dry=False)
+
+    assert isinstance(head, Found)
+    assert isinstance(await store.get(paths.manifest, head.version), Found)
+    assert isinstance(pointer, Found)
+    assert isinstance(await store.get(paths.pointer(backed.entity), pointer.version), Unchanged)
+    for server in (idle, fixture):
+        shown = await load_table(server.session(), NS, "a")
+        assert isinstance(shown, TableState)
+        assert shown.metadata_location == backed.metadata_location
+        with pytest.raises(NoSuchTable):
+            await load_table(server.session(), NS, "later")
+    for number, server in enumerate((fixture, idle)):
+        await server.commit(set_property("p", str(number)), "a")
+        assert await property_of(fixture, "a", "p") == str(number)
+    assert await codes(fixture) == []
+    await store.close()
 
 
 async def test_an_archive_is_never_overwritten_and_a_failed_backup_leaves_none(tmp_path: Path) -> None:
