@@ -223,6 +223,10 @@ class _SeenLease:
     ends: float
 
 
+MAX_HURRIED_LOOKS = 200
+"""Looks of a worker after which it hurries no more: a hint whose version never came is removed only when it is old."""
+
+
 class Purging:
     """One world's workers and clients."""
 
@@ -259,7 +263,7 @@ class Purging:
         """Works until there is nothing left to do, and so many seconds at least; where it dies, another takes its
         place. So many times it is stopped after some seconds. It reaches the store `through` another."""
         until = self.world.loop.time() + busy_s
-        for _ in range(400):
+        for looks in range(400):
             process = self.world.process(name, skew_ms)
             catalog = CatalogFixture(through(process.store), process.runtime, self.settings).catalog
             catalog = replace(catalog, entry=("id", 1)) if self.vends else catalog
@@ -274,7 +278,7 @@ class Purging:
                 pass
             if self.auditor.over() and self.world.loop.time() >= until:
                 return
-            hurries = not busy_s or self.world.loop.time() < until
+            hurries = self.world.loop.time() < until if busy_s else looks < MAX_HURRIED_LOOKS
             await self.world.runtime.sleep((pause_s if hurries else 40) * self.world.runtime.random())
         raise AssertionError("the tasks do not end")
 
