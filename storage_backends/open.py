@@ -31,6 +31,8 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
     parsed = StoreUrl.parse(url)
     backend = _BACKENDS.get(parsed.scheme)
     if backend is None:
+        if url.startswith("/"):
+            raise ValueError(f"unsupported store URL {url!r}: for a folder, write file:{url}")
         raise ValueError(f"unsupported store URL {url!r}: expected {FORMS}")
     try:
         return backend.open(parsed, environment)

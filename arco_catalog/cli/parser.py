@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+REQUIRED = "the following arguments are required: "
 INVALID_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from .*", re.DOTALL)
 
 
@@ -31,7 +32,9 @@ class Parser(argparse.ArgumentParser):
         choice = INVALID_CHOICE.search(message)
         options = message.split() if message.startswith("unrecognized arguments") else ()
         words = [choice[1]] if choice else [word.partition("=")[0] for word in options if word.startswith("-")]
-        near = [match for word in words for match in get_close_matches(word, list(self._words()), n=1) if match != word]
+        near = [match for word in words for match in self._similar(word) if match != word]
+        if message.startswith(REQUIRED):
+            message = REQUIRED + ", ".join(map(self._described, message.removeprefix(REQUIRED).split(", ")))
         if choice is not None and not choice[1].startswith("-"):
             message = message.replace(choice[0], f"there is no {choice[1]!r}") if near else message
         hint = f" (did you mean {' '.join(near)}?)" if near else ""
@@ -48,6 +51,18 @@ class Parser(argparse.ArgumentParser):
                 setattr(parsed, action.dest, words if action.nargs == "*" else words[0])
                 return True
         return False
+
+    def _similar(self, word: str) -> list[str]:
+        """Returns the valid word of the same kind that is most similar, if one is similar. Dashes don't count: with
+        them any two short options would be similar."""
+        dashes = word[: len(word) - len(word.lstrip("-"))]
+        kind = [each.removeprefix(dashes) for each in self._words() if each.startswith("-") == bool(dashes)]
+        return [f"{dashes}{match}" for match in get_close_matches(word.lstrip("-"), kind, n=1)]
+
+    def _described(self, name: str) -> str:
+        """Returns the name of an argument, with the words that it takes if they are few."""
+        action = next((each for each in self.declared if each.dest == name and each.choices), None)
+        return name if action is None else f"{name} ({', '.join(map(str, action.choices or ()))})"
 
     def _words(self) -> Iterator[str]:
         """Yields every valid word: commands, options and choices."""

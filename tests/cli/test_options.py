@@ -273,6 +273,9 @@ def test_wrong_usage_is_reported_with_exit_code_2(
     [
         (["serve", "--stoer", "file:/x"], "unrecognized arguments: --stoer file:/x (did you mean --store?)"),
         (["recepits"], "argument COMMAND: there is no 'recepits' (did you mean receipts?)"),
+        (["serve", "--key-file", "x"], "unrecognized arguments: --key-file x (did you mean --token-key-file?)"),
+        (["tasks", "--bad"], "unrecognized arguments: --bad\n"),
+        (["fsck", "--code", "x"], "unrecognized arguments: --code x\n"),
         (["serve", "--log-level", "debgu"], "expected one of debug, info, warning, error\n"),
     ],
 )
@@ -282,6 +285,27 @@ def test_a_mistyped_word_is_answered_with_the_nearest_one(
     with pytest.raises(SystemExit):
         main(arguments, {})
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["import"], "kind (folder, list, catalog), SOURCE"),
+        (["completion"], "shell (bash, zsh, fish)"),
+        (["rename", "a.b"], "NEW_NAMESPACE.TABLE"),
+    ],
+)
+def test_a_missing_argument_is_named_with_the_words_that_it_takes(
+    arguments: list[str], missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments, {})
+    assert f"the following arguments are required: {missing}\n" in capsys.readouterr().err
+
+
+def test_for_a_folder_as_a_store_its_url_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", "--store", str(tmp_path)], {}) == 1
+    assert capsys.readouterr().err.endswith(f"for a folder, write file:{tmp_path}\n")
 
 
 @pytest.mark.parametrize(
@@ -321,7 +345,8 @@ def test_what_is_no_argument_is_named(arguments: list[str], message: str, capsys
 @pytest.mark.parametrize(
     ("location", "why"),
     [
-        ("nonsense", "Not a valid location: 'nonsense'"),
+        ("nonsense", "Not a valid location: 'nonsense': expected an absolute URI such as s3://bucket/path"),
+        ("/srv/old", "Not a valid location: '/srv/old': expected an absolute URI such as file:///srv/old"),
         ("s3:/bucket/tables", "it names no bucket: write s3://bucket/path"),
         ("gs:///tables", "it names no bucket: write gs://bucket/path"),
     ],
