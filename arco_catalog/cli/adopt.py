@@ -10,7 +10,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.adopt import adopt
 from arco_catalog.protocol.access import ALLOW_ALL
 
-HEADINGS = ("CATALOG", "COPY OF", "")
+HEADINGS = ("CATALOG", "COPY OF", "STATE")
 TIMEOUT_MS = 60_000
 
 

@@ -65,6 +65,11 @@ class CatalogArguments:
     cancel_purges: bool = False
     root: str | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether an update with these arguments would change anything."""
+        return bool(self.base or self.locations or self.storage or self.properties or self.removed)
+
 
 def run(
     options: CatalogOptions,

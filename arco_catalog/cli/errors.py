@@ -17,3 +17,10 @@ class CommandStopped(CliError):
     """SIGTERM stopped the command before the end."""
 
     code = 143
+
+
+def describe_os_error(error: OSError) -> str:
+    """Returns the reason for a failure of the operating system, after the file that it concerns. The text of the error
+    itself begins with a number."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"

@@ -21,6 +21,7 @@ from arco_catalog.operations.governance import (
 )
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.characters import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,14 @@ def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool
             return await _changed(session, arguments, patch)
 
     shown = carry_out(work)
-    print(json_text(shown) if as_json else facts([(name, format_text(value)) for name, value in sorted(shown.items())]))
+    print(json_text(shown) if as_json else _as_text(shown, arguments.name))
     return 0
+
+
+def _as_text(shown: JsonObject, name: str) -> str:
+    if not shown:
+        return escaped(f"{name} has no owner, quality or tag.")
+    return facts([(key, format_text(value)) for key, value in sorted(shown.items())])
 
 
 async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.errors import CliError, describe_os_error
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
@@ -118,7 +118,9 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
         if source == "-":
             return sys.stdin.read().splitlines(), "standard input"
         return Path(source).read_text(encoding="utf-8").splitlines(), source
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CliError(f"can't read {describe_os_error(error)}") from error
+    except UnicodeDecodeError as error:
         raise CliError(f"can't read {source}: {error}") from error
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.errors import CliError, CommandStopped, NotThere
+from arco_catalog.cli.errors import CliError, CommandStopped, NotThere, describe_os_error
 from arco_catalog.cli.urls import canonical_urls
 from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
@@ -51,7 +51,9 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
         raise
     except asyncio.CancelledError as error:
         raise CommandStopped("stopped by SIGTERM") from error
-    except (CatalogError, StoreError, ValueError, OSError) as error:
+    except OSError as error:
+        raise CliError(describe_os_error(error)) from error
+    except (CatalogError, StoreError, ValueError) as error:
         raise CliError(str(error)) from error
 
 

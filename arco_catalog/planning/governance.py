@@ -69,30 +69,30 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
     column = _COLUMN.fullmatch(name)
     if column is None:
         raise BadRequest(
-            f"Invalid request.{quoted(name)}: governance has the names {OWNER}, {QUALITY}, {_TAG}NAME and "
+            f"Invalid request: {quoted(name)}: governance has the names {OWNER}, {QUALITY}, {_TAG}NAME and "
             "arco.column.FIELD-ID.tag.NAME"
         )
     if not columns:
-        raise BadRequest(f"Invalid request.{quoted(name)}: {subject} has no columns")
+        raise BadRequest(f"Invalid request: {quoted(name)}: {subject} has no columns")
     if int(column[1]) > _MAX_FIELD_ID or str(int(column[1])) != column[1]:
-        raise BadRequest(f"Invalid request.{quoted(name)}: {column[1]} is no field id")
+        raise BadRequest(f"Invalid request: {quoted(name)}: {column[1]} is no field id")
     _check_tag(name, column[2])
 
 
 def _check_tag(name: str, tag: str) -> None:
     if not 1 <= len(tag) <= MAX_TAG_NAME or not _NO_CONTROLS.fullmatch(tag):
         raise BadRequest(
-            f"Invalid request.{quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, none that controls"
+            f"Invalid request: {quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, none that controls"
         )
 
 
 def _checked_text(name: str, value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise BadRequest(f"Invalid request.{quoted(name)}: expected a string, or null to remove it: {kind_of(value)}")
+        raise BadRequest(f"Invalid request: {quoted(name)}: expected a string, or null to remove it: {kind_of(value)}")
     if len(value) > MAX_TEXT or not _NO_CONTROLS.fullmatch(value):
-        raise BadRequest(f"Invalid request.{quoted(name)}: it may have {MAX_TEXT:,} characters, none that controls")
+        raise BadRequest(f"Invalid request: {quoted(name)}: it may have {MAX_TEXT:,} characters, none that controls")
     if not value and name in (OWNER, QUALITY):
-        raise BadRequest(f"Invalid request.{quoted(name)}: it must not be empty; null removes it")
+        raise BadRequest(f"Invalid request: {quoted(name)}: it must not be empty; null removes it")
     return value
 
 

@@ -57,8 +57,7 @@ class BucketStore:
         await self._client.close()
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Calls `see` with each response that comes, also with failures that are retried, but not with that to a
-        request which is sent again because of the clock's skew."""
+        """Calls `see` with each response that comes, also with failures that are retried."""
         self._client.observe(see)
 
     def _key(self, key: str) -> str:

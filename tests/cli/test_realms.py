@@ -163,7 +163,7 @@ def test_without_a_realm_there_are_none(tmp_path: Path, capsys: Captured) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["list", "x"], ["create"], ["drop"], ["rename", "x"]])
+@pytest.mark.parametrize("words", [["list", "x"], ["create"], ["drop"], ["rename", "x"], ["update", "x"]])
 def test_which_catalog_is_reported_unless_they_are_listed(words: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["catalogs", *words, "--store", f"file:{tmp_path}"], {})

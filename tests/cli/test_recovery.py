@@ -112,13 +112,16 @@ def test_a_backup_of_a_catalog_is_none_of_a_realm(folder: Path, tmp_path: Path, 
     archive = str(tmp_path / "b.tar.gz")
     assert main(["backup", "--to", archive, "--store", folder.as_uri()], {}) == 0
     assert main(["backup", "--to", archive, "--store", folder.as_uri()], {}) == 1
-    assert "exists" in capsys.readouterr().err
+    assert f"{archive} exists: remove it, or write" in capsys.readouterr().err
+    assert main(["backup", "--to", f"{tmp_path}/none/b.tar.gz", "--store", folder.as_uri()], {}) == 1
+    assert capsys.readouterr().err == f"arco: there is no folder {tmp_path}/none to write b.tar.gz to: make it\n"
     other = (tmp_path / "other").as_uri()
     assert main(["restore", "--from", archive, "--store", other, "--json"], {}) == 0
     assert len(json.loads(capsys.readouterr().out)["registries"]) == 1
     assert main(["restore", "--from", archive, "--store", other], {}) == 1
     assert "exists" in capsys.readouterr().err
     assert main(["restore", "--from", str(folder / "none"), "--store", other], {}) == 1
+    assert capsys.readouterr().err == f"arco: {folder}/none: No such file or directory\n"
 
 
 @pytest.mark.parametrize("realm", [None, "acme"])
@@ -222,7 +225,9 @@ def test_a_copy_is_shown_refuses_to_delete_and_is_adopted(folder: Path, tmp_path
     copy_of = f"{folder.as_uri()}/arco"
     assert shown == {"copies": [{"adopted": False, "copy_of": copy_of, "name": "arco"}], "confirmed": False}
     assert main(["adopt", *place], {}) == 1
-    assert "--original-is-deleted" in capsys.readouterr().out
+    report = capsys.readouterr().out
+    assert report.splitlines()[0].endswith(" STATE")
+    assert "--original-is-deleted" in report
 
     assert main(["adopt", "--original-is-deleted", *place], {}) == 0
     assert "adopted" in capsys.readouterr().out

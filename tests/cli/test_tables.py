@@ -138,6 +138,7 @@ def test_drop_and_undrop_and_rename_go_the_way_of_requests(
 
 def test_governance_is_shown_and_set_as_requests_do(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     assert printed(capsys, store, "governance", "show", "db.t", "--json") == "{}\n"
+    assert printed(capsys, store, "governance", "show", "db.t") == "db.t has no owner, quality or tag.\n"
     changes = ("arco.owner=ada", "arco.tag.a=b=c", "arco.column.1.tag.pii=")
     report = printed(capsys, store, "governance", "set", "db.t", *changes)
     assert [line.split() for line in report.splitlines()] == [

@@ -50,9 +50,12 @@ class ArchiveWriter:
         self.bytes = 0
 
     def begin(self, first: JsonObject) -> None:
-        """Opens the partial file and writes the first member. Raises `FileExistsError` if the archive exists."""
+        """Opens the partial file and writes the first member. Raises `FileExistsError` if the archive exists, and
+        `FileNotFoundError` if its folder does not."""
         if self._file.exists():
-            raise FileExistsError(f"{self._file} exists")
+            raise FileExistsError(f"{self._file} exists: remove it, or write the archive to another file")
+        if not self._file.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {self._file.parent} to write {self._file.name} to: make it")
         self._raw = os.fdopen(os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
         self._tar = tarfile.open(fileobj=self._raw, mode="w|gz", format=tarfile.PAX_FORMAT)  # noqa: SIM115 it is written to until the end
         self._add(FIRST, dumps({**first, "format": FORMAT}, sort_keys=True), 0)
