@@ -65,7 +65,9 @@ def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -
     issuer = StaticIssuer(file, runtime.now_ms, lifetime_s)
     try:
         issuer.load()
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise ValueError(f"{VENDING_KEYS_FILE.name}: the file {file!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise ValueError(f"{VENDING_KEYS_FILE.name}: {error}") from error
     return issuer
 

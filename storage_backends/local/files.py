@@ -35,6 +35,8 @@ class NotInMemory(Exception):
 def store_error(key: str, error: OSError) -> StoreError:
     """Returns the store's error for a failure of the operating system in a call for `key`."""
     reason = f"{key!r}: {error.strerror}"
+    if error.errno == errno.ENOTDIR and error.filename is not None:
+        reason = f"{reason} (a part of the path {error.filename} is a file)"
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return StoreDenied(reason)

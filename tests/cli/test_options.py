@@ -308,6 +308,12 @@ def test_for_a_folder_as_a_store_its_url_is_named(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err.endswith(f"for a folder, write file:{tmp_path}\n")
 
 
+def test_a_store_below_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("x")
+    assert main(["init", "--store", f"file:{tmp_path}/file/store"], {}) == 1
+    assert f"Not a directory (a part of the path {tmp_path}/file/store is a file)\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "field", "value"),
     [
