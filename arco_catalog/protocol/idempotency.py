@@ -6,7 +6,7 @@ time in the store's answer that there is none. So every machine decides alike, w
 (docs/design/idempotency.md#rule-7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
@@ -20,6 +20,17 @@ from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
 EXPIRED = "This Idempotency-Key is too old: whether its request was carried out is no longer known"
+
+
+def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
+    """Returns unless another sending than that with the attempts `own` may have carried the request out while the
+    catalog read no keys, and none has begun in the marker since (docs/design/idempotency.md#rule-13). Raises
+    `CommitStateUnknown` then."""
+    if not log.slots and log.keyless - own:
+        raise CommitStateUnknown(
+            "This request was sent before while the catalog read no idempotency keys: it may have been applied then",
+            "key-settings",
+        )
 
 
 class IdempotencyGuard:
@@ -52,6 +63,7 @@ class IdempotencyGuard:
             return True
         if await marker.read_on():
             return False
+        check_not_keyless(marker, self._own)
         match self._age_error(marker.now_ms):
             case CommitStateUnknown() as unknown:
                 note_stale_key()
@@ -65,7 +77,8 @@ class IdempotencyGuard:
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
         """Puts the next slot for an attempt. With an answer it is the final slot: only after it may a failure or a
         no-op be answered. Raises `Superseded` if another sending has put the next slot. When slot 0 shows that the key
-        is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new` does.
+        is too old or too new, raises `CommitStateUnknown` or `BadRequest`, as `is_new` does; `CommitStateUnknown` too
+        if the request may have been carried out without its key.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
         slots of our own are skipped.
@@ -74,10 +87,12 @@ class IdempotencyGuard:
         if marker is None:
             return
         self._own.add(attempt)
+        check_not_keyless(marker, self._own)
         while not await marker.put(Slot(attempt, write_set, self._binding(marker), answer)):
             seen = len(marker.slots)
             if any(slot.final or slot.attempt not in self._own for slot in (await marker.read_on())[seen:]):
                 raise Superseded
+            check_not_keyless(marker, self._own)
         if len(marker.slots) == 1:
             await self._check_age(attempt, write_set, answer)
 
@@ -128,7 +143,8 @@ class IdempotencyGuard:
     async def read(self) -> Sequence[Slot]:
         """Reads all slots anew; empty without a key. Raises `KeyReused` if slot 0 binds the key to another request, and
         `CommitStateUnknown` for a key that was too old when slot 0 was put, or is too old now and has none: an older
-        marker may have been collected, so no answer may rest on this one."""
+        marker may have been collected, so no answer may rest on this one; and for a request that may have been carried
+        out without its key."""
         marker = self.marker
         if marker is None:
             return ()
@@ -138,6 +154,7 @@ class IdempotencyGuard:
             return slots
         if slots and not bound_to(slots[0], marker.identity):
             raise KeyReused("Idempotency-Key was already used for a different request")
+        check_not_keyless(marker, self._own)
         error = self._age_error(slots[0].written_ms if slots else marker.now_ms)
         if isinstance(error, CommitStateUnknown):
             if not slots:

@@ -5,11 +5,13 @@ import logging
 from collections.abc import Callable
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogChanged, CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.idempotency import check_not_keyless
 from arco_catalog.protocol.internal_commits import HeadChange, change_head
 from arco_catalog.protocol.operation_request import IdempotencyKey
 from arco_catalog.state.key_settings import KeyPolicy, KeySettings
-from arco_catalog.state.marker import CLOSED, Slot, WriteSet, bound_to
+from arco_catalog.state.marker import CLOSED, KEYLESS, Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.worker_threads import off_loop
@@ -81,13 +83,18 @@ def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
 
 async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
     """Whether the request began in this marker. If the marker has no slot, it is closed before its first attempt,
-    unless the catalog is read-only."""
-    writable, identity = session.settings.read_only_because is None, log.identity
-    closed = Slot(session.runtime.ulid(), WriteSet(), identity.to_json(), {CLOSED: settings.number})
+    unless the catalog is read-only. Raises `CommitStateUnknown` if the catalog reads keys and another sending closed
+    the marker while it did not."""
+    writable, identity, own = session.settings.read_only_because is None, log.identity, session.request.attempts
+    keyless: JsonObject = {} if settings.policy.enabled else {KEYLESS: True}
+    closed = Slot(session.runtime.ulid(), WriteSet(), identity.to_json(), {CLOSED: settings.number, **keyless})
+    own.add(closed.attempt)
     while not (writable and await log.put(closed)):
         slots = await log.read_on()
         if slots:
             return slots[0].closed_by is None and bound_to(slots[0], identity)
+        if settings.policy.enabled:
+            check_not_keyless(log, own)
         if not writable:
             break
     return False

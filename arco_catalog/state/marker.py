@@ -26,6 +26,10 @@ CLOSED = "closed"
 """The field in place of an answer by which servers that know of a change of the key settings close a marker before its
 first attempt, for all that do not. Its value is the number of the settings (docs/design/idempotency.md#settings)."""
 
+KEYLESS = "keyless"
+"""The field beside `closed` in a slot of settings that read no keys: the request was then carried out without one
+(docs/design/idempotency.md#rule-13)."""
+
 
 def key_hash(scope: str, key: str) -> str:
     """Returns the hash that names the marker of a key. `scope` is empty unless the dialect makes method and path part
@@ -150,6 +154,11 @@ class Slot:
     def closed_by(self) -> int | None:
         """The number of the settings that closed the marker; None in a slot that does not close it."""
         return None if self.answer is None or CLOSED not in self.answer else integer(self.answer, CLOSED)
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether this slot closes the marker of a request that may then have been carried out without its key."""
+        return self.answer is not None and self.answer.get(KEYLESS) is True
 
     @property
     def body(self) -> bytes:

@@ -12,7 +12,8 @@ class MarkerLog:
     """The slot log of one marker. `slots` are the slots read so far, from 0 on without gaps. `now_ms` is the store's
     time of the last answer, from which ages are computed. `earlier_hash` names the log in which an older version would
     have stored this request, if that is another. Slots by which settings before the number `settings` closed the marker
-    are skipped."""
+    are skipped; `keyless` are the attempts of those after which the request may have been carried out without its
+    key."""
 
     def __init__(
         self,
@@ -27,6 +28,7 @@ class MarkerLog:
         self._earlier_hash = earlier_hash
         self._settings = settings
         self._passed = 0
+        self.keyless: set[str] = set()
         self.identity = identity
         self.slots: list[Slot] = []
         self.now_ms = 0
@@ -54,6 +56,8 @@ class MarkerLog:
                     slot = Slot.parse(found, key)
                     if slot.closed_by is not None and slot.closed_by < self._settings:
                         self._passed += 1
+                        if slot.is_keyless:
+                            self.keyless.add(slot.attempt)
                     else:
                         self.slots.append(slot)
                 case Missing(now_ms):

@@ -235,6 +235,34 @@ async def test_the_outcome_of_a_key_that_was_made_while_none_was_read_is_open(se
     assert (await server.commit(servers.key())).status == 409
 
 
+@pytest.mark.parametrize("back", [ICEBERG, POLARIS])
+async def test_a_request_that_was_carried_out_while_keys_were_off_leaves_its_outcome_open_whatever_its_key_s_time(
+    back: KeyPolicy, servers: Servers
+) -> None:
+    """The client's clock is ahead of the server that enabled keys, so the key's time does not show it."""
+    server = await servers.start_with_namespace(ICEBERG)
+    await server.change(OFF)
+    key = servers.key()
+    assert (await server.create(key)).status == 200
+    await server.change(back)
+    for retrying in (server, server, servers.start(back)):
+        answer = await retrying.create(key)
+        assert (answer.status, error_type(answer)) == (500, "CommitStateUnknownException")
+    assert (await server.create(servers.key())).status == 409
+
+
+async def test_a_server_that_has_not_read_that_keys_are_on_again_carries_a_request_out(servers: Servers) -> None:
+    server = await servers.start_with_namespace(ICEBERG)
+    await server.change(OFF)
+    await server.create(servers.key())
+    unaware = servers.start(OFF)
+    await unaware.client.get("/v1/wh/namespaces/db/tables/t")
+    await server.change(ICEBERG)
+    servers.clock.ms += 1
+    key = servers.key()
+    assert [(await each.commit(key)).status for each in (unaware, server)] == [200, 200]
+
+
 async def test_a_catalog_of_earlier_versions_takes_the_setting_of_the_first_server_that_uses_a_key(
     servers: Servers,
 ) -> None:

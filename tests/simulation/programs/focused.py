@@ -24,6 +24,11 @@ def twice(request: Request, process: str, twin: str, after: float = QUICK) -> Se
     return Sending(request, after, process, (), twin, None, 0)
 
 
+def ahead(sending: Sending) -> Sending:
+    """A request by a client whose clock is four seconds ahead."""
+    return replace(sending, key_age_ms=-4_000)
+
+
 def keyless_commit_while_its_name_changes_hands(*, key: bool = False) -> Program:
     """The compare-and-swap on the first table is lost to its drop; that on the second lands, and is not heard of."""
     unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
@@ -440,6 +445,35 @@ def changes_of_how_keys_are_read() -> Program:
     )
 
 
+def catalogs_that_stop_reading_keys() -> Program:
+    """Keys are no longer read, and then read again, while requests are sent a second time, whose first server died
+    once it had carried them out. Clocks of clients are ahead, so that their keys look younger than the change."""
+    died = (("p4", "_pointers/"), ("p5", "core/manifest"), ("p6", "_pointers/"), ("p7", "core/manifest"))
+    schema = Request("schema", (T,), choice=1, needs=0)
+    back = Request("schema", (T,), choice=0, needs=1)
+    return Program(
+        Conditions(
+            warm=True,
+            disagreeing=True,
+            rate=0.02,
+            faults=("lost-answer", "delay"),
+            steps=tuple(Step(process, "put", key, "crash-after") for process, key in died),
+        ),
+        (T,),
+        (),
+        (
+            (sent(Request("set-properties", namespace=DB), "p1", after=0.0),),
+            (ahead(sent(schema, "p4", "p3", "p1", after=0.35)), sent(back, "p6", "p1", "p3", after=0.15)),
+            (ahead(sent(Request("create", (U,)), "p5", "p3", "p1", after=0.3)), sent(Request("drop", (U,)), "p1")),
+            (ahead(sent(Request("create", (V,)), "p7", "p1", "p3", after=0.4)), sent(Request("drop", (V,)), "p3")),
+            (
+                sent(Request("set-keys", choice=2), "p8", after=0.2, key=False),
+                sent(Request("set-keys", choice=0), "p8", after=0.3, key=False),
+            ),
+        ),
+    )
+
+
 def commits_whose_name_changes_hands_twice() -> Program:
     """Three sendings of a commit meet three tables of the name: each pointer that the first two may move is fenced."""
     hands = (
@@ -652,6 +686,7 @@ FOCUSED = (
     servers_that_survive_a_restore,
     retries_at_servers_that_disagree_on_keys,
     changes_of_how_keys_are_read,
+    catalogs_that_stop_reading_keys,
     commits_of_a_process_that_stands_still,
     commits_of_a_server_that_was_idle,
     tables_that_move_to_an_empty_level,

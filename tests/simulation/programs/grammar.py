@@ -262,7 +262,7 @@ class _Drawing:
             case "errand":
                 return Request(kind, choice=rng.randint(0, 5))
             case "set-keys":
-                return Request(kind, choice=rng.randint(0, 1))
+                return Request(kind, choice=rng.randint(0, 2))
             case "purge" | "collect":
                 lives = self.profile.lives
                 return Request(kind, choice=rng.choice(lives) if len(lives) > 1 else lives[0])

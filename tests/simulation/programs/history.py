@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.key_settings import KeyPolicy
 from tests.simulation.programs.requests import Name, Request
 from tests.simulation.programs.states import CatalogState
 
@@ -82,6 +83,12 @@ class Asked:
     """Whether its client stopped sending it without an answer."""
     in_progress: int = 0
     """How often it was told that somebody else is at it, at a time when nobody was."""
+    starts: list[float] = field(default_factory=list)
+    """When each sending of it began."""
+    answered: float = math.inf
+    """When the sending began that got the first answer."""
+    contradiction: object = None
+    """A later answer that is the opposite of the first."""
 
     @property
     def yes(self) -> bool:
@@ -120,6 +127,12 @@ class History:
     properties: dict[str, JsonObject] = field(default_factory=dict)
     current: list[tuple[str, str, int]] = field(default_factory=list)
     """Each metadata file of ours that became current: entity, location, time."""
+    key_policies: list[tuple[float, KeyPolicy]] = field(default_factory=lambda: [(0.0, KeyPolicy())])
+    """How the catalog reads keys, from each time on."""
+    begun: dict[str, float] = field(default_factory=dict)
+    """When the first attempt of a request was put into a marker, by principal."""
+    keyless: set[str] = field(default_factory=set)
+    """Whose markers were closed by a server that read no keys, or had not heard that they are read again."""
     denials: list[float] = field(default_factory=list)
     """When the store refused somebody for lack of permission."""
     problems: list[str] = field(default_factory=list)

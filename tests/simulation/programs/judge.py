@@ -8,11 +8,13 @@ from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Document, TableState
 from arco_catalog.state.fields import mapping
+from tests.simulation.programs import unread_keys
 from tests.simulation.programs.bodies import MARK
 from tests.simulation.programs.history import Asked, Effect, History, Shown
 from tests.simulation.programs.reasons import document_of, explained
 from tests.simulation.programs.requests import thing
 from tests.simulation.programs.states import CatalogState
+from tests.simulation.programs.unread_keys import is_unprotected
 
 TICK = 0.002
 """Seconds: machines tell whole milliseconds."""
@@ -37,19 +39,24 @@ def _asked(history: History, asked: Asked) -> list[str]:
     effects = history.of(asked.principal)
     units = {effect.unit for effect in effects}
     wrong: list[str] = []
-    if len(units) > 1:
+    unprotected = is_unprotected(history, asked)
+    if unprotected:
+        wrong += unread_keys.problems(history, asked, effects)
+    elif asked.contradiction is not None:
+        wrong.append(f"{asked} was answered {asked.told!r}, and {asked.contradiction!r}")
+    if len(units) > 1 and not unprotected:
         wrong.append(f"{asked} was applied {len(units)} times")
     if asked.in_progress:
         wrong.append(f"{asked} was told that somebody is at it, and nobody was")
     if isinstance(asked.told, Refusal):
-        if units:
+        if units and not unprotected:
             wrong.append(f"{asked} was told {asked.told!r}, and is applied")
         elif not explained(history, asked, asked.told):
             wrong.append(f"{asked} was told what was never true: {asked.told!r}")
     elif asked.told is not None:
         if not units:
             wrong += _nothing_done(history, asked)
-        else:
+        elif len(units) == 1:
             wrong += _done(history, asked, effects)
     if asked.undone and units and asked.key_ms is None:
         wrong.append(f"{asked} was told that nothing was done, and is applied")

@@ -1,4 +1,5 @@
-"""Servers whose variables disagree on how idempotency keys are read, and changes of the catalog's setting."""
+"""Servers whose variables disagree on how idempotency keys are read, or whether they are, and changes of the catalog's
+setting."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,12 +9,15 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.key_resolution import resolve_key
 from arco_catalog.state.key_settings import Dialect, KeyPolicy
 
-POLICIES = (KeyPolicy(Dialect.ICEBERG), KeyPolicy(Dialect.POLARIS))
+OFF = KeyPolicy(enabled=False)
+POLICIES = (KeyPolicy(Dialect.ICEBERG), KeyPolicy(Dialect.POLARIS), OFF)
 
 
 def variables_of(process: str) -> KeyPolicy:
-    """The policy that the variables of a process set: of p1 and p3 another one than of p2."""
-    return POLICIES["p2" in process]
+    """The policy that the variables of a process set: p2 has another dialect than p1, and p3 reads no keys."""
+    return next(
+        (policy for name, policy in zip(("p2", "p3"), POLICIES[1:], strict=True) if name in process), POLICIES[0]
+    )
 
 
 async def served(make: Callable[[set[str]], Session], perform: Callable[[Session], Awaitable[Answer]]) -> Answer:

@@ -227,10 +227,12 @@ class Player(Servers):
             worker = self.process(places[number % len(places)])
             alone = asked.sendings == 0 and sending.twin is None
             asked.sendings += 1
+            start = self.world.loop.time()
+            asked.starts.append(start)
             try:
                 answer = await worker.run(self._once(worker, asked, sending, key))
             except Refusal as refusal:
-                self._told(asked, refusal)
+                self._told(asked, refusal, start)
                 return None
             except KeyInProgress as told:  # also said of an undecided transaction: then it is no claim of the key
                 asked.in_progress += alone and "Idempotency-Key" in told.message
@@ -241,7 +243,7 @@ class Player(Servers):
                 pass
             else:
                 if not isinstance(answer, Died):
-                    self._told(asked, answer)
+                    self._told(asked, answer, start)
                     return answer
             if key is None:
                 return None  # nobody asks again: any outcome is right, and stays unknown
@@ -261,9 +263,9 @@ class Player(Servers):
                 raise TimeoutError from error
             raise
 
-    def _told(self, asked: Asked, told: Answer | Refusal) -> None:
-        """Notes the first answer; every other must say the same."""
+    def _told(self, asked: Asked, told: Answer | Refusal, start: float) -> None:
+        """Notes the first answer, to a sending that began at `start`; every other must say the same."""
         if asked.told is None:
-            asked.told, asked.until = told, self.world.loop.time()
+            asked.told, asked.until, asked.answered = told, self.world.loop.time(), start
         elif isinstance(told, Refusal) != isinstance(asked.told, Refusal):
-            self.history.problems.append(f"{asked} was told {asked.told!r}, and {told!r}")
+            asked.contradiction = told

@@ -14,6 +14,8 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
 from arco_catalog.state.followed import FollowedTable
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.key_settings import KeyPolicy
+from arco_catalog.state.marker import CLOSED, KEYLESS
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.policies import PolicyEntry
 from arco_catalog.state.registry import RegistryState
@@ -118,7 +120,7 @@ class Recorder:
                 if event.key.startswith(self.paths.transactions) and not self.deletions.has_marker(event.key, left):
                     self._outlived.add(event.key)
             elif event.key.startswith(self.paths.markers):
-                self.deletions.add_slot(event.key, self._read(event.key))
+                self._see_slot(event.at, event.key, self._read(event.key))
             elif event.key.startswith(self.paths.pointers):
                 self._see_pointer(event.at, self._read(event.key))
             elif event.key == self.paths.manifest:
@@ -256,12 +258,29 @@ class Recorder:
         if status == "aborted":
             self._outlived.discard(key)
 
+    # Keys.
+
+    def _see_slot(self, at: float, key: str, slot: JsonObject) -> None:
+        self.deletions.add_slot(key, slot)
+        principal = optional_text(mapping(slot, "request"), "principal")
+        answer = mapping(slot, "answer")
+        if principal is not None and CLOSED not in answer:
+            self.history.begun.setdefault(principal, at)
+        elif principal is not None and KEYLESS in answer:
+            self.history.keyless.add(principal)
+
+    def _see_key_policy(self, at: float, head: RegistryState) -> None:
+        policy = KeyPolicy() if head.key_settings is None else head.key_settings.policy
+        if policy != self.history.key_policies[-1][1]:
+            self.history.key_policies.append((at, policy))
+
     # The registry.
 
     def _see_registry(self, at: float, body: bytes) -> None:
         head = RegistryState.parse(body, None, "HEAD")
         if self.world.peek(self.paths.registry_commit(head.id or "")) != body:
             raise Lie("HEAD's commit is not stored")
+        self._see_key_policy(at, head)
         self._entries = dict(head.with_segments(self._segment).index.scan(""))
         operations = [item for item in sequence(head.document, "operations") if isinstance(item, dict)]
         for transaction in {entry.get("transaction") for entry in self._entries.values()}:

@@ -24,6 +24,7 @@ from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
 from tests.simulation.programs.restoring import play_elsewhere, play_in_place
+from tests.simulation.programs.unread_keys import may_stay_open
 from tests.simulation.programs.working import finish_tasks
 from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
@@ -131,6 +132,7 @@ async def _end(player: Player, wrong: list[str], *, tasks: bool = True) -> None:
             for request in history.asked
             if request.told is None
             and not request.given_up
+            and not may_stay_open(history, request)
             and _must_know(request.key_ms, request.since)
             and not _is_result_lost(history, request)
         ]
