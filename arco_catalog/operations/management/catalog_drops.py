@@ -120,11 +120,11 @@ class _End(PurgeCancellation):
         name = self.entry.name
         listed = "; ".join(self._describe(each) for each in unfinished[:MAX_NAMED])
         more = f"; and {len(unfinished) - MAX_NAMED} more" if len(unfinished) > MAX_NAMED else ""
-        cancel = f", or cancel what has not begun: arco catalogs drop {name} --cancel-purges"
+        cancel = f", or cancel them, of which none has begun: arco catalogs drop {name} --cancel-purges"
         return (
             f"Catalog {name} is not empty: purges have not ended: {listed}{more}. "
             f"Wait until their tasks have succeeded (arco tasks --warehouse {name})"
-            f"{'' if unfinished[-1].state == PURGING else cancel}"
+            f"{'' if unfinished[0].state == PURGING else cancel}"
         )
 
     def _describe(self, tombstone: Tombstone) -> str:

@@ -27,7 +27,8 @@ DIAGNOSES: Mapping[Code, Diagnosis] = {
     Code.MANIFEST_OLDER: Diagnosis(
         Severity.ERROR,
         "HEAD is an older one: a later commit is known to have been HEAD",
-        "stop all writers, then run `arco restore --head COMMIT --replace` with the commit that the finding names",
+        "stop all writers, then run `arco restore --head COMMIT --replace` with the last of the commits that the "
+        "finding names whose change clients know",
     ),
     Code.COMMIT_UNCONFIRMED: Diagnosis(
         Severity.WARNING,

@@ -135,7 +135,7 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
         if commit.get("parent") != head:
             continue
         if name in followed:
-            found = f"commit {name} is a child of it, and has a child itself: copy the last one, {_last(built, name)}"
+            found = f"commit {name}, a child of it, has a child itself: {_known_head(built, _last_parent(built, name))}"
             yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
         elif name < settled:
             examination.unconfirmed |= {
@@ -146,17 +146,19 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
             yield Finding(Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "it is a child of HEAD")
 
 
-def _last(built: Sequence[JsonObject], first: str) -> str:
-    """Returns the last commit in a line of descendants of the commit `first`, which follows a child that has a child
-    itself before one that has none."""
-    last = first
+def _last_parent(built: Sequence[JsonObject], first: str) -> str:
+    """Returns the last commit with a child in a line of descendants of the commit `first`, which has one."""
+    parents, last = {commit.get("parent") for commit in built}, first
     for _ in built:
         after = [str(commit.get("id")) for commit in built if commit.get("parent") == last]
-        followed = [commit for commit in after if any(other.get("parent") == commit for other in built)]
-        if not after:
-            return last
-        last = (followed or after)[0]
+        last = next((commit for commit in after if commit in parents), last)
     return last
+
+
+def _known_head(commits: Sequence[JsonObject], last: str) -> str:
+    """Describes the commit that was the last known HEAD, with its children."""
+    children = ", ".join(sorted(str(commit["id"]) for commit in commits if commit.get("parent") == last))
+    return f"the last commit known to have been HEAD is {last}; one of its children may be HEAD: {children}"
 
 
 async def _last_known_head(examination: Examination, commits: Sequence[str]) -> str:
@@ -167,9 +169,7 @@ async def _last_known_head(examination: Examination, commits: Sequence[str]) -> 
     if not known:
         return "no commit is known to have been HEAD"
     last = max(known, key=lambda commit: integer(commit, "sequence"))
-    after = sorted(str(commit["id"]) for commit in newest if commit.get("parent") == last["id"])
-    children = ", ".join(after)
-    return f"the last commit known to have been HEAD is {last['id']}; one of its children may be HEAD: {children}"
+    return _known_head(newest, str(last["id"]))
 
 
 async def _documents(examination: Examination, commits: Sequence[str]) -> Sequence[JsonObject]:

@@ -123,7 +123,9 @@ async def test_a_truncated_head_is_reported_as_unreadable(stored: StoredCatalog)
 
 
 @pytest.mark.parametrize("back", [2, 3, 4])
-async def test_an_older_head_is_reported_with_the_commit_to_put_there(stored: StoredCatalog, back: int) -> None:
+async def test_an_older_head_is_reported_with_the_commits_that_may_be_put_there(
+    stored: StoredCatalog, back: int
+) -> None:
     newest = loads(stored.bodies[head(stored)][-1])
     assert isinstance(newest, dict)
     await stored.put(head(stored), stored.bodies[head(stored)][-1 - back])

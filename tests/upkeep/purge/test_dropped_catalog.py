@@ -89,6 +89,17 @@ async def test_a_drop_by_an_id_that_the_catalog_had_before_it_was_restored_is_to
     assert CatalogState(CatalogState(head.index.get(CATALOG_STATE) or {}).reopened(None)).former == ("01A",)
 
 
+async def test_cancelling_purges_is_not_advised_beside_one_that_has_begun(purges: Purges) -> None:
+    await dropped(purges, "t")
+    await fail_at_the_first_delete(purges)
+    await purges.fixture.namespace(*NS)
+    await dropped(purges, "u")
+    for cancel in (False, True):
+        with pytest.raises(NamespaceNotEmpty, match=r"db\.u is purged by task") as refused:
+            await end(purges, cancel=cancel)
+        assert "--cancel-purges" not in str(refused.value)
+
+
 async def test_a_catalog_is_not_dropped_while_a_table_is_being_purged(
     purges: Purges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
