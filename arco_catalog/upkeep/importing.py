@@ -121,8 +121,10 @@ class Importer:
         known = await self._already_registered(table, location)
         if known is not None:
             return known
-        await self._create_namespaces(table.namespace)
         try:
+            if table.namespace not in self._known_namespaces:
+                await self._rehearse(table)
+                await self._create_namespaces(table.namespace)
             await register_table(self._session(), table.namespace, table.name, location, overwrite=False)
         except AlreadyExists:
             known = await self._already_registered(table, location)
@@ -130,6 +132,13 @@ class Importer:
                 raise
             return known
         return ImportResult(table, Outcome.REGISTERED)
+
+    async def _rehearse(self, table: SourceTable) -> None:
+        """Plans the registration without writing, so that no namespace is created for a table that can't be registered.
+        Raises the reason if it can't."""
+        rehearsal = Importer(self._session, self._properties_of, apply=False)
+        [prepared] = await rehearsal._prepare([table])
+        await rehearsal._plan(table, prepared)
 
     async def _create_namespaces(self, namespace: Namespace) -> None:
         async with self._creating_namespaces:
@@ -179,9 +188,15 @@ class Importer:
             return known
         if not isinstance(rehearsal, Rehearsal):
             raise rehearsal
-        for depth in range(1, len(table.namespace) + 1):
-            await self._plan_namespace(table.namespace[:depth])
-        self._planned = await rehearsal.plan(await self._planned_head())
+        planned, count = self._planned, len(self.namespaces)
+        try:
+            for depth in range(1, len(table.namespace) + 1):
+                await self._plan_namespace(table.namespace[:depth])
+            self._planned = await rehearsal.plan(await self._planned_head())
+        except (CatalogError, StoreError):
+            self._planned = planned
+            del self.namespaces[count:]
+            raise
         self._planned_files[name] = location
         return ImportResult(table, Outcome.WOULD_REGISTER)
 

@@ -261,6 +261,21 @@ def test_a_list_that_is_not_there_is_one_clear_line(store: str, capsys: Captured
     assert capsys.readouterr().err.startswith("arco: can't read /nowhere/list: ")
 
 
+@pytest.mark.parametrize("apply", [[], ["--apply"]])
+def test_no_namespace_is_created_for_tables_that_fail(
+    apply: list[str], store: str, source: Catalog, tmp_path: Path, capsys: Captured
+) -> None:
+    location = source.load_table("a.t").metadata_location
+    listed = tmp_path / "list"
+    listed.write_text(f"gone.t {location}x\nfar.t file:///far/v1.metadata.json\nkept.t {location}\n")
+
+    report = imported(capsys, store, tmp_path, "list", str(listed), *apply, code=1)
+
+    done = [result for _, result in results(report)]
+    assert done == ["failed", "failed", "registered" if apply else "would register"]
+    assert report["namespaces"] == ["kept"]
+
+
 def test_a_dry_run_finds_what_tables_of_the_list_do_to_each_other(
     store: str, source: Catalog, tmp_path: Path, capsys: Captured
 ) -> None:
