@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 _VERSION = re.compile(r"([0-9]{1,9})-")
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ATTEMPT_AND_TRY = "[0-7][0-9A-HJKMNP-TV-Z]{25}-[0-9]{1,9}"
-"""Pattern of the text that earlier versions wrote in place of the UUID."""
+"""Pattern of the text that older versions wrote in place of the UUID."""
 _OURS = re.compile(rf"[0-9]{{5,10}}-(?:{_UUID}|{_ATTEMPT_AND_TRY})(?:\.gz)?\.metadata\.json")
 
 
@@ -24,7 +24,7 @@ def metadata_file_name(version_number: int, file_id: str, codec: str) -> str:
 
 
 def is_metadata_file_name(name: str) -> bool:
-    """Whether a file name, without its folder, is one of a metadata file that this catalog writes, or that an earlier
+    """Whether a file name, without its folder, is one of a metadata file that this catalog writes, or that an older
     version of it wrote (`00012-<attempt>-<try>.metadata.json`)."""
     return _OURS.fullmatch(name) is not None
 

@@ -33,7 +33,7 @@ class Change:
     creates: tuple[str, str] | None = None
 
     def is_made_by(self, planned: "Change") -> bool:
-        """Whether this change may replace an earlier `planned` one: it has the answer and the write set of that, and
+        """Whether this change may replace a previous `planned` one: it has the answer and the write set of that, and
         needs no other objects written first."""
         return (
             self.answer == planned.answer

@@ -16,7 +16,7 @@ TIMED = 10
 
 
 async def store_time(examination: Examination) -> Finding:
-    """Checks that answers have the store's time, and that it is close to this machine's."""
+    """Verifies that answers have the store's time, and that it is close to this machine's."""
     before_ms = examination.now_ms()
     page = await examination.store.list(examination.key("time/"))
     ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
@@ -30,7 +30,7 @@ async def store_time(examination: Examination) -> Finding:
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Checks that each answer names its request, by an id that a vendor's support needs."""
+    """Verifies that each answer names its request, by an id that a vendor's support needs."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]

@@ -22,14 +22,14 @@ WRITTEN_AT_ONCE = 32
 
 
 async def absence(examination: Examination) -> Finding:
-    """Checks that what was never written is missing."""
+    """Verifies that what was never written is missing."""
     if not isinstance(await examination.store.get(examination.key("never")), Missing):
         raise Fault("an object that was never written was found")
     return ok("reported as missing")
 
 
 async def creation(examination: Examination) -> Finding:
-    """Checks that an object is created, and read as it was written."""
+    """Verifies that an object is created, and read as it was written."""
     key = examination.key("create")
     version = await examination.write(key, b"first", ABSENT)
     if (await examination.require(key, b"first")).version != version:
@@ -38,7 +38,7 @@ async def creation(examination: Examination) -> Finding:
 
 
 async def second_creation(examination: Examination) -> Finding:
-    """Checks that an object that exists is not created again."""
+    """Verifies that an object that exists is not created again."""
     key = examination.key("create-again")
     await examination.write(key, b"first", ABSENT)
     refused(await examination.store.put(key, b"second", ABSENT), "a second creation")
@@ -47,7 +47,7 @@ async def second_creation(examination: Examination) -> Finding:
 
 
 async def current_replacement(examination: Examination) -> Finding:
-    """Checks that a write on the current version is applied, and makes another version."""
+    """Verifies that a write on the current version is applied, and makes another version."""
     key = examination.key("replace")
     first = await examination.write(key, b"one", ABSENT)
     second = await examination.write(key, b"two", Matches(first))
@@ -58,7 +58,7 @@ async def current_replacement(examination: Examination) -> Finding:
 
 
 async def stale_replacement(examination: Examination) -> Finding:
-    """Checks that a write on a version that was replaced is refused."""
+    """Verifies that a write on a version that was replaced is refused."""
     key = examination.key("replace-stale")
     stale = await examination.write(key, b"one", ABSENT)
     await examination.write(key, b"two", Matches(stale))
@@ -68,7 +68,7 @@ async def stale_replacement(examination: Examination) -> Finding:
 
 
 async def missing_replacement(examination: Examination) -> Finding:
-    """Checks that a write on a version does not create an object."""
+    """Verifies that a write on a version does not create an object."""
     version = await examination.write(examination.key("replace-other"), b"one", ABSENT)
     key = examination.key("replace-missing")
     refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version of a missing object")
@@ -78,8 +78,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 
 async def unchanged_read(examination: Examination) -> Finding:
-    """Checks that a read returns the last write, and whether a read of an unchanged object is answered without a body,
-    which is a capability."""
+    """Verifies that a read returns the last write. Whether a read of an unchanged object is answered without a body is
+    a capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
@@ -95,7 +95,7 @@ async def unchanged_read(examination: Examination) -> Finding:
 
 
 async def ranges(examination: Examination) -> Finding:
-    """Checks that a part of an object is read exactly, and cut at the object's end."""
+    """Verifies that a part of an object is read exactly, and cut at the object's end."""
     key = examination.key("range")
     version = await examination.write(key, b"0123456789", ABSENT)
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
@@ -108,7 +108,7 @@ async def ranges(examination: Examination) -> Finding:
 
 
 async def large_body(examination: Examination) -> Finding:
-    """Checks that a body of 1 MB stays whole."""
+    """Verifies that a body of 1 MB stays whole."""
     key, body = examination.key("large"), bytes(range(256)) * (LARGE_BYTES // 256)
     await examination.write(key, body, ABSENT)
     await examination.require(key, body)
@@ -116,7 +116,7 @@ async def large_body(examination: Examination) -> Finding:
 
 
 async def odd_names(examination: Examination) -> Finding:
-    """Checks that names that have to be encoded and signed are written, read and listed as they are."""
+    """Verifies that names that have to be encoded and signed are written, read and listed as they are."""
     keys = [examination.key(f"names/{name}") for name in ODD_NAMES]
     for key in keys:
         await examination.write(key, key.encode(), ABSENT)
@@ -127,7 +127,7 @@ async def odd_names(examination: Examination) -> Finding:
 
 
 async def listed_objects(examination: Examination) -> Finding:
-    """Checks that a listing has what was written, with its version and size, and nothing of another prefix."""
+    """Verifies that a listing has what was written, with its version and size, and nothing of another prefix."""
     keys = [examination.key(f"list/{name}") for name in ("a", "b/c", "d")]
     versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
     entries = await listing(examination.store, examination.key("list/"))
@@ -150,7 +150,7 @@ async def listing_order(examination: Examination) -> Finding:
 
 
 async def listing_pages(examination: Examination) -> Finding:
-    """Checks that a listing of more than a page goes on until its end."""
+    """Verifies that a listing of more than a page goes on until its end."""
     keys = {examination.key(f"pages/{number:04}") for number in range(PAGE_SIZE + 1)}
     limit = asyncio.Semaphore(WRITTEN_AT_ONCE)
 
@@ -166,7 +166,7 @@ async def listing_pages(examination: Examination) -> Finding:
 
 
 async def deletion(examination: Examination) -> Finding:
-    """Checks that what is deleted is missing, and may be deleted again."""
+    """Verifies that what is deleted is missing, and may be deleted again."""
     key = examination.key("delete")
     await examination.write(key, b"one", ABSENT)
     for _ in range(2):
@@ -177,7 +177,7 @@ async def deletion(examination: Examination) -> Finding:
 
 
 async def version_after_deletion(examination: Examination) -> Finding:
-    """Checks that a version of a deleted object never matches another object of its name."""
+    """Verifies that a version of a deleted object never matches another object of its name."""
     key = examination.key("recreated")
     version = await examination.write(key, b"one", ABSENT)
     await examination.store.delete(key, ANY)

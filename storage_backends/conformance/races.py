@@ -25,7 +25,7 @@ PAUSE_S = 0.2
 
 
 async def race_to_create(examination: Examination) -> Finding:
-    """Checks that of many concurrent creates of one object, one is applied, and all others are refused."""
+    """Verifies that of many concurrent creates of one object, one is applied, and all others are refused."""
     for number in range(ROUNDS):
         key = examination.key(f"race/{number}")
         outcomes = await asyncio.gather(

@@ -101,7 +101,7 @@ async def change_credentials(
 ) -> JsonObject:
     """Gives a principal the credentials that `made` returns for it, and returns an answer with its JSON under
     `principal`. With `rotate` the newest secret stays valid, so that clients work until they have the new one; else all
-    earlier secrets become invalid. Raises `NotFound`, and `AlreadyExists` if another principal has the client id."""
+    previous secrets become invalid. Raises `NotFound`, and `AlreadyExists` if another principal has the client id."""
     return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
 
 

@@ -37,7 +37,7 @@ MAX_ATTACHED = 1_000
 async def attach_policy(
     session: Session, namespace: Namespace, name: str, target: Securable, parameters: Mapping[str, str]
 ) -> Answer:
-    """Attaches a policy to a target. If it is attached already, these parameters replace the earlier ones. Raises
+    """Attaches a policy to a target. If it is attached already, these parameters replace the previous ones. Raises
     `NoSuchPolicy`, the errors of `existing_target`, `BadRequest` for a kind of target that the policy's type does not
     allow and for too large parameters or too many policies, and `ConflictPolicyAttachment` if another policy of the
     same inheritable type is attached to the target."""
