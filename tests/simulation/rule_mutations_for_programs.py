@@ -12,14 +12,14 @@ from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress,
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import generic_tables, governance, listing, load, semantic_models, undrop
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.planning import names, registry_change
+from arco_catalog.planning import names, registry_change, relation_change
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.governance import Governance, merge
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import no_such
-from arco_catalog.protocol import cleaning, decisions, evidence, relation_read_set
+from arco_catalog.protocol import cleaning, decisions, evidence, relation_committer, relation_read_set, reservations
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.commit_execution import CommitExecution
@@ -382,6 +382,15 @@ def a_pointer_called_missing_by_a_cached_head(patch: pytest.MonkeyPatch) -> None
         return replace(read_set, head_fresh=head_fresh)
 
     patch.setattr(relation_read_set, "read_relation_under", read_relation_under)
+
+
+def locations_that_a_commit_does_not_reserve(patch: pytest.MonkeyPatch) -> None:
+    for module in (relation_change, relation_committer):
+        patch.setattr(module, "missing_locations", lambda *_: None)
+
+
+def a_reservation_of_what_another_table_holds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reservations, "refuse_overlap", lambda *_, **__: immediately(None))
 
 
 def an_empty_level_taken_for_none(patch: pytest.MonkeyPatch) -> None:

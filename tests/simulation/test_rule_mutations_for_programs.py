@@ -80,6 +80,8 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_keys.markers_closed_while_keys_were_off_taken_for_new, "catalogs_that_stop_reading_keys"),
     (rule_mutations_for_polaris.notifications_in_the_order_in_which_they_come, "following"),
     (rule_mutations.a_pointer_called_missing_by_a_cached_head, "commits_of_a_server_that_was_idle"),
+    (rule_mutations.locations_that_a_commit_does_not_reserve, "tables_that_move_to_one_place"),
+    (rule_mutations.a_reservation_of_what_another_table_holds, "tables_that_move_to_one_place"),
     (rule_mutations.an_empty_level_taken_for_none, "tables_that_move_to_an_empty_level"),
     (rule_mutations_for_fences.the_oldest_pointer_alone_is_fenced, "commits_whose_name_changes_hands_twice"),
     (

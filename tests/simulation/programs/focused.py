@@ -573,6 +573,16 @@ def tables_that_move_to_an_empty_level() -> Program:
     return Program(Conditions(warm=True, rate=0.02), (T, U), (), clients)
 
 
+def tables_that_move_to_one_place() -> Program:
+    """One of two tables gets a place, or one inside of it, and holds it before its metadata names it."""
+    moves = [tuple(Request("move", (table,), choice=choice) for choice in (0, 2, 1, 0)) for table in (T, U)]
+    clients = tuple(
+        tuple(sent(each, process, "p3", after=0.02) for each in client)
+        for client, process in zip(moves, ("p1", "p2"), strict=True)
+    )
+    return Program(Conditions(warm=True, rate=0.02), (T, U), (), clients)
+
+
 def commits_of_a_process_that_stands_still() -> Program:
     """A commit whose deadline has passed between its plan and its compare-and-swap is not sent."""
     steps = (Step("p1", "put", "/pending/", "freeze"), Step("p2", "put", "core/commits/", "freeze"))
@@ -690,6 +700,7 @@ FOCUSED = (
     commits_of_a_process_that_stands_still,
     commits_of_a_server_that_was_idle,
     tables_that_move_to_an_empty_level,
+    tables_that_move_to_one_place,
     commits_whose_name_changes_hands_twice,
     commits_whose_second_sending_dies_once_it_has_its_slot,
     namespaces_that_are_made_late_beside_one_collection,

@@ -261,3 +261,8 @@ def _locations(document: JsonObject) -> list[str]:
     properties = document.get("properties")
     written = properties.get("write.metadata.path") if isinstance(properties, dict) else None
     return [Location.parse(each).normal for each in (document.get("location"), written) if isinstance(each, str)]
+
+
+def locations_of(history: History, file: str | None) -> list[str]:
+    """The locations that a metadata file names, as the registry stores them; none without a file."""
+    return _locations(_document(history, file))

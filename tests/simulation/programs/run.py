@@ -21,6 +21,7 @@ from tests.simulation.programs.closing import closed, left_over
 from tests.simulation.programs.grammar import DAY, MIXED, Profile, drawn
 from tests.simulation.programs.history import Asked, History
 from tests.simulation.programs.judge import judged
+from tests.simulation.programs.places import misplaced
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
 from tests.simulation.programs.restoring import play_elsewhere, play_in_place
@@ -91,7 +92,8 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
     denials = [event.at for event in world.history if event.step == f"sent [{DENIED}]"]
     for history in (*player.histories, player.history):
         history.denials = denials
-        outcome.wrong = [*judged(history), *outcome.wrong]
+        misplaced_tables = misplaced(history, overlap=program.conditions.overlap)
+        outcome.wrong = [*judged(history), *misplaced_tables, *outcome.wrong]
     return outcome
 
 
