@@ -66,6 +66,8 @@ TICK_NS = 1_000
 REMEMBERED_KEYS = 4_096
 WRITE_TRIES = 1_000
 """How often a write is tried: before each further time, a deletion found the directory empty at that moment."""
+AT_ONCE_IN_A_ROW = 32
+"""After so many reads without a thread one uses a thread, so that other tasks run between the reads of one task."""
 
 _Answer = TypeVar("_Answer")
 
@@ -117,6 +119,7 @@ class LocalStore:
         self._prepared = False
         self._root_seen = False
         self._threads = ThreadPoolExecutor(config.threads, thread_name_prefix="local-store")
+        self._at_once = 0
         self._walks = PausedWalks()
         self._unsynced: set[str] = set()
         """Folders whose last fsync failed: a change in them is visible, and a power cut may undo it."""
@@ -124,7 +127,7 @@ class LocalStore:
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
         _check_path(key)
-        if self._root_seen and not self._unsynced:
+        if self._may_read_at_once():
             try:
                 return self._get(key, if_changed_from, at_once=True)
             except NotInMemory:
@@ -137,7 +140,7 @@ class LocalStore:
         """See `ObjectStore.get_range`."""
         _check_path(key)
         check_range(start, length)
-        if self._root_seen and not self._unsynced:
+        if self._may_read_at_once():
             try:
                 return self._get_range(key, start, length, at_once=True)
             except NotInMemory:
@@ -216,6 +219,11 @@ class LocalStore:
             return self._read(descriptor, status, 0, status.st_size, at_once)
         finally:
             os.close(descriptor)
+
+    def _may_read_at_once(self) -> bool:
+        """Whether to try the next read without a thread."""
+        self._at_once += 1
+        return self._root_seen and not self._unsynced and self._at_once % AT_ONCE_IN_A_ROW != 0
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
         opened = self._open(key)

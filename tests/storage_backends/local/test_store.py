@@ -29,7 +29,7 @@ from storage_backends import (
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import prune_empty
-from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
+from storage_backends.local.store import AT_ONCE_IN_A_ROW, PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
 from storage_backends.validation import PAGE_SIZE
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
@@ -236,6 +236,24 @@ class TestReads:
         assert (await found(store, "folder/key")).body == b"body"
         assert isinstance(await store.get("folder/key", version), Unchanged)
         assert isinstance(await store.get("folder/nothing"), Missing)
+
+    @pytest.mark.parametrize("key", ["key", "nothing"])
+    async def test_a_task_that_reads_again_and_again_lets_others_run(self, store: LocalStore, key: str) -> None:
+        await store.put("key", b"body", ABSENT)
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.create_task(others())
+        for _ in range(1_000):
+            await store.get(key)
+            await store.get_range(key, 0, 1)
+        running.cancel()
+        assert turns >= 2_000 // AT_ONCE_IN_A_ROW
 
     @pytest.mark.parametrize("read", [b"bo", OSError(errno.EAGAIN, ""), OSError(errno.EOPNOTSUPP, "")])
     async def test_what_is_not_in_memory_is_read_in_a_thread(
