@@ -4,14 +4,14 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.catalog import Catalog, Session
-from arco_catalog.protocol.concurrency import for_each
+from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.state.task import ENDED, LEASED, Status, Task, name_in_log
 from arco_catalog.state.task_log import (
@@ -101,18 +101,32 @@ class Worker:
         other. It begins no task once `should_stop` returns true. Returns how many executions it made. Raises
         `StoreError` if the hints can't be listed; errors of one task are only logged."""
         executed = 0
+        hints, listing = self._due_hints(), asyncio.Lock()
 
-        async def follow(hint: Hint) -> None:
+        async def follow() -> None:
             nonlocal executed
-            if not should_stop() and await self._follow(hint):
-                executed += 1
+            while not should_stop():
+                async with listing:
+                    hint = await anext(hints, None)
+                if hint is None:
+                    break
+                if await self._follow(hint):
+                    executed += 1
 
-        due = await due_hints(self._session("open").state)
-        await for_each(due.hints, TASKS_AT_ONCE, follow)
-        while due.after is not None and not should_stop():
-            due = await due_hints(self._session("open").state, due.after)
-            await for_each(due.hints, TASKS_AT_ONCE, follow)
+        async with aclosing(hints):
+            await gather(*(follow() for _ in range(TASKS_AT_ONCE)))
         return executed
+
+    async def _due_hints(self) -> AsyncGenerator[Hint, None]:
+        """Yields all due hints, the oldest first. Each page is listed when the hints before it are taken. Raises
+        `StoreError`."""
+        due = await due_hints(self._session("open").state)
+        while True:
+            for hint in due.hints:
+                yield hint
+            if due.after is None:
+                break
+            due = await due_hints(self._session("open").state, due.after)
 
     async def _follow(self, hint: Hint) -> bool:
         """Calls `meet` with a hint, unless its task is left to others. Returns whether the task was executed. Logs the

@@ -1,11 +1,14 @@
 """What is left to others is gone past, and is not read again at each look (docs/design/tasks.md#rule-2)."""
 
+import asyncio
+
 import pytest
 
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.state.task import Status
 from arco_catalog.state.task_log import append_task, put_hint
-from tests.tasks.test_worker import ID, MINUTE, Tasks
+from arco_catalog.tasks.execution import Execution
+from tests.tasks.test_worker import ID, MINUTE, OTHER, Tasks, never
 
 DAY_MS = 86_400_000
 
@@ -28,6 +31,28 @@ async def test_a_task_is_done_that_is_younger_than_a_thousand_that_are_left_to_o
     tasks.executor.takes = lambda task: task.id == ID  # type: ignore[method-assign]
     assert await tasks.run() == 1
     assert (await tasks.task()).status is Status.SUCCESS
+
+
+async def test_a_long_task_delays_no_task_that_is_younger_than_a_thousand_others(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hints are listed in pages of a thousand, and the long task is in the first page."""
+    monkeypatch.setattr(tasks.runtime, "sleep", never)
+    other_done = asyncio.Event()
+
+    async def waits(execution: Execution) -> None:
+        await other_done.wait()
+
+    async def ends(execution: Execution) -> None:
+        other_done.set()
+
+    tasks.executor.steps = [waits, ends]
+    tasks.executor.takes = lambda task: task.id in (ID, OTHER)  # type: ignore[method-assign]
+    await tasks.hint(ID, -2 * MINUTE)
+    await others_due(tasks, 1_001)
+    await tasks.hint(OTHER)
+    async with asyncio.timeout(60):
+        assert await tasks.run() == 2
 
 
 async def test_what_is_left_to_others_is_read_again_after_a_while_only(tasks: Tasks) -> None:

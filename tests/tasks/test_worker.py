@@ -146,7 +146,10 @@ async def test_a_long_task_delays_no_other_task_of_its_catalog(tasks: Tasks, mon
         assert await tasks.run() == 5
 
 
-async def test_so_many_tasks_of_a_catalog_are_executed_concurrently(tasks: Tasks) -> None:
+async def test_so_many_tasks_of_a_catalog_are_executed_concurrently(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.runtime, "sleep", never)
     under_way, maximum = 0, 0
 
     async def counted(execution: Execution) -> None:
