@@ -109,6 +109,11 @@ class DirectorySet:
         if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
             self._widen()
 
+    def add_all(self, entry: FileDirectories) -> None:
+        """Adds the directories of an entry."""
+        self._directories.update(entry.directories)
+        self._widened = self._widened or entry.widened
+
     def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
         """Returns the entry with these directories, for the version of a pointer and the locations of its table; None
         if they are in too many buckets for one entry."""

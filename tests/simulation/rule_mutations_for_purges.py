@@ -31,6 +31,7 @@ from arco_catalog.upkeep.purge.corruption import Corruption
 from arco_catalog.upkeep.purge.deletion import Deletion
 from arco_catalog.upkeep.purge.inventory import Inventory
 from arco_catalog.upkeep.purge.reach import records_of
+from arco_catalog.upkeep.purge.table_files import ReadPosition, files_of
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -231,12 +232,15 @@ def what_is_damaged_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
 
 def what_is_gone_of_a_neighbour_taken_for_nothing(patch: pytest.MonkeyPatch) -> None:
     """Whatever it leads to by then."""
-    files_of = other_table.files_of
 
     def without(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
+        execution: Sessions,
+        metadata: Sequence[str],
+        gone: list[str],
+        corrupt: list[Corruption],
+        position: ReadPosition,
     ) -> AsyncGenerator[str, None]:
-        return files_of(execution, metadata, [], corrupt)
+        return files_of(execution, metadata, [], corrupt, position)
 
     patch.setattr(other_table, "files_of", without)
 

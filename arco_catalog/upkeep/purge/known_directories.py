@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.file_directories import DirectorySet, FileDirectories, read_shard, shard_of, write_shard
 from arco_catalog.state.locations import Location
-from arco_catalog.state.pointer import Pointer
 from arco_catalog.tasks.execution import Execution
 
 SHARDS_AT_ONCE = 16
@@ -50,10 +49,14 @@ class ComparedFiles:
             self._compared.add(directory)
         return False
 
-    def entry(self, pointer: Pointer) -> FileDirectories | None:
-        """Makes the record of a table with this pointer from the collected directories; None if there are too many, or
-        the pointer has no version."""
-        return None if pointer.version is None else self._outside.entry(pointer.version, self._locations)
+    def add_directories(self, read: FileDirectories) -> None:
+        """Adds the directories of files that an earlier lease compared."""
+        self._outside.add_all(read)
+
+    def entry(self, version: str | None) -> FileDirectories | None:
+        """Makes the record of a table whose pointer has this version from the collected directories; None without a
+        version, or if there are too many."""
+        return None if version is None else self._outside.entry(version, self._locations)
 
 
 class KnownDirectories:

@@ -1,8 +1,9 @@
 """Reads the files of one table of the catalog for the purge of another (docs/design/purge.md#rule-15)."""
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
@@ -17,7 +18,7 @@ from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge.corruption import Corruption, are_unchanged, find_versions
 from arco_catalog.upkeep.purge.known_directories import ComparedFiles
 from arco_catalog.upkeep.purge.missing import describe_missing
-from arco_catalog.upkeep.purge.reach import files_behind, named_by
+from arco_catalog.upkeep.purge.table_files import PartialRead, ReadPosition, files_of
 from storage_backends import StoreUnavailable
 
 MAX_ROUNDS = 20
@@ -48,14 +49,36 @@ class TableRead:
     missing: bool = False
 
 
+class Continuation(Protocol):
+    """What earlier leases read of a table, and where to record what this one has read."""
+
+    @property
+    def partial(self) -> PartialRead | None:
+        """What earlier leases read; None for nothing."""
+        ...
+
+    def is_due(self) -> bool:
+        """Whether to record a partial read now."""
+        ...
+
+    async def record(self, partial: PartialRead | None) -> None:
+        """Records a partial read, if there is one. Raises `LeaseLost`, and `StoreError`."""
+        ...
+
+
 async def read_table(
-    sessions: Sessions, other: OtherTable, places: Collection[str], known: FileDirectories | None
+    sessions: Sessions,
+    other: OtherTable,
+    places: Collection[str],
+    known: FileDirectories | None,
+    continuation: Continuation,
 ) -> TableRead:
     """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
     inside these places, and returns the result. `known` is the record of a table with unread files, which has not
-    changed since: if these files have not changed either, nothing is read. Missing files are read again while the table
-    changes, since manifests may have been rewritten. Raises `TaskFailed` for a table without a pointer, and
-    `StoreUnavailable` if the table changes faster than it is read."""
+    changed since: if these files have not changed either, nothing is read. A partial read continues in the state of the
+    table with which it began. Missing files are read again while the table changes, since manifests may have been
+    rewritten. Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the table changes faster
+    than it is read."""
     if known is not None and await are_unchanged(sessions, known.unread):
         missing = [file.location for file in known.unread if file.version is None]
         reasons = [
@@ -64,30 +87,96 @@ async def read_table(
             if file.version is not None
         ]
         return await _described(sessions, other, reasons, missing, None)
-    read: Sequence[str] | None = None
-    gone: list[str] = []
-    corrupt: list[Corruption] = []
+    partial = continuation.partial
+    reading = await _present(sessions, other, places) if partial is None else _continued(partial, places)
     for _ in range(MAX_ROUNDS):
-        pointer = await sessions.session().state.pointer(other.entity)
-        metadata = await _metadata_files(sessions.session(), pointer)
-        if metadata == read:
+        inside = await _read_files(sessions, reading, continuation)
+        if inside is not None:
+            return TableRead(inside=inside)
+        if not reading.missing:
             break
-        read, gone = metadata, [] if metadata else [sessions.session().state.paths.pointer(other.entity)]
-        corrupt = []
-        files = ComparedFiles(places, other.locations)
-        async with aclosing(files_of(sessions, metadata, gone, corrupt)) as reached_files:
-            async for file in reached_files:
-                if files.add(file):
-                    return TableRead(inside=file)
-        if not gone:
+        present = await _present(sessions, other, places)
+        if present.metadata == reading.metadata:
             break
+        reading = present
     else:
         raise StoreUnavailable(f"{other} changes faster than it can be read")
-    directories = None if pointer is None else files.entry(pointer)
+    directories = reading.files.entry(reading.version) if reading.is_recordable else None
     if directories is not None:
-        unread = await find_versions(sessions, corrupt, dict.fromkeys(gone))
+        unread = await find_versions(sessions, reading.corrupt, dict.fromkeys(reading.gone))
         directories = None if unread is None else replace(directories, unread=unread)
-    return await _described(sessions, other, [each.reason for each in corrupt], gone, directories)
+    return await _described(sessions, other, reading.reasons, reading.missing, directories)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A read of the state that a table had at a version of its pointer, None without a pointer. Files are `gone` or
+    `corrupt` in this lease; `earlier` is what earlier leases read."""
+
+    metadata: tuple[str, ...]
+    version: str | None
+    files: ComparedFiles
+    position: ReadPosition
+    gone: list[str]
+    corrupt: list[Corruption]
+    earlier: PartialRead | None = None
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """The missing files: all of this lease, and the first of earlier ones."""
+        return [self.earlier.gone, *self.gone] if self.earlier is not None and self.earlier.gone else self.gone
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why files can't be read: all of this lease, and the first of earlier ones."""
+        here = [each.reason for each in self.corrupt]
+        return [self.earlier.corrupt, *here] if self.earlier is not None and self.earlier.corrupt else here
+
+    @property
+    def is_recordable(self) -> bool:
+        """Whether each file that was not read is known, as a record of the table needs."""
+        return self.earlier is None or not (self.earlier.gone or self.earlier.corrupt)
+
+    def partial(self) -> PartialRead | None:
+        """The read as far as it came; None if no manifest is read, or if the directories are too many for a record."""
+        position = self.position
+        if position == ReadPosition():
+            return None
+        directories = self.files.entry(self.version)
+        if directories is None:
+            return None
+        gone, corrupt = (next(iter(each), "") for each in (self.missing, self.reasons))
+        return PartialRead(self.metadata, position.lists, position.manifests, directories, gone, corrupt)
+
+
+async def _present(sessions: Sessions, other: OtherTable, places: Collection[str]) -> _Reading:
+    """A new read of the current state of a table."""
+    session = sessions.session()
+    pointer = await session.state.pointer(other.entity)
+    metadata = await _metadata_files(sessions.session(), pointer)
+    gone = [] if metadata else [session.state.paths.pointer(other.entity)]
+    version = None if pointer is None else pointer.version
+    return _Reading(tuple(metadata), version, ComparedFiles(places, other.locations), ReadPosition(), gone, [])
+
+
+def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
+    """A read that continues a partial one."""
+    files = ComparedFiles(places, partial.directories.locations)
+    files.add_directories(partial.directories)
+    position = ReadPosition(partial.lists, partial.manifests)
+    return _Reading(partial.metadata, partial.directories.version, files, position, [], [], partial)
+
+
+async def _read_files(sessions: Sessions, reading: _Reading, continuation: Continuation) -> str | None:
+    """Reads the rest of a table's files. Returns one that is inside the places; None if there is none."""
+    found = files_of(sessions, reading.metadata, reading.gone, reading.corrupt, reading.position)
+    async with aclosing(found) as files:
+        async for file in files:
+            if reading.files.add(file):
+                return file
+            if continuation.is_due():
+                await continuation.record(reading.partial())
+    return None
 
 
 async def _described(
@@ -113,20 +202,6 @@ async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence
     if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:
         return [pointer.resolved(outcome).metadata.location for outcome in (False, True)]
     return [(await resolve_for_read(session.state, pointer)).metadata.location]
-
-
-async def files_of(
-    sessions: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
-) -> AsyncGenerator[str, None]:
-    """Yields all files that these metadata files refer to, and the metadata files. Files that do not exist are added to
-    `gone`, and files that can't be read to `corrupt`."""
-    reached = await named_by(sessions, metadata, corrupt)
-    gone += reached.gone
-    for each in (*reached.files, *reached.lists, *reached.statistics):
-        yield each
-    async with aclosing(files_behind(sessions, reached, gone, corrupt)) as files:
-        async for each in files:
-            yield each
 
 
 async def has_name(session: Session, entity: str) -> bool:

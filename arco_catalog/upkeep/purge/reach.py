@@ -139,7 +139,7 @@ async def _add_readable(
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:
-        _note_corruption(error, corrupt, file, partial(_add, execution, file, Reached()))
+        note_corruption(error, corrupt, file, partial(_add, execution, file, Reached()))
         return None
 
 
@@ -252,7 +252,7 @@ async def manifests_of(
         try:
             listed = await manifests_in(execution, location, gone)
         except CorruptFile as error:
-            _note_corruption(error, corrupt, location, partial(manifests_in, execution, location))
+            note_corruption(error, corrupt, location, partial(manifests_in, execution, location))
             continue
         for manifest, size in listed.items():
             if manifest not in seen:
@@ -297,18 +297,18 @@ async def files_behind(
                         for each in files:
                             yield each.location
             except CorruptFile as error:
-                read_again = partial(_read_entries, execution, manifest.location)
-                _note_corruption(error, corrupt, manifest.location, read_again)
+                read_again = partial(read_entries, execution, manifest.location)
+                note_corruption(error, corrupt, manifest.location, read_again)
 
 
-async def _read_entries(execution: Sessions, manifest: str) -> None:
+async def read_entries(execution: Sessions, manifest: str) -> None:
     """Reads a whole manifest. Raises `CorruptFile`."""
     async with aclosing(entries_of(execution, manifest)) as blocks:
         async for _ in blocks:
             pass
 
 
-def _note_corruption(
+def note_corruption(
     error: CorruptFile, corrupt: list[Corruption] | None, location: str, read: Callable[[], Awaitable[object]]
 ) -> None:
     """Adds the file with the error to the list. Raises the error if there is no list."""

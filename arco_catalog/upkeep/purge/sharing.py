@@ -1,9 +1,9 @@
 """Finds another table of the catalog that uses files at the locations of a purge (docs/design/purge.md#rule-15)."""
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
@@ -20,6 +20,7 @@ from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
 from arco_catalog.upkeep.purge.missing import wait_for_missing, with_unread
 from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
+from arco_catalog.upkeep.purge.table_files import PartialRead
 from arco_catalog.upkeep.reconcile import ListedPointer, list_pointers
 
 CHECKED = "asked"
@@ -27,18 +28,22 @@ CHECKED = "asked"
 _LOG = logging.getLogger(__name__)
 READ_AT_ONCE = 16
 """Tables that are read concurrently."""
+PARTIAL_AFTER_MS = 1_000
+"""After how long the checkpoint records how far a table is read: a worker may be stopped at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourCheck:
     """The state of a round that reads the other tables, in the order of their entities: those up to `after` are read.
     `lease` began the round at `began_ms`. The first round reads all tables; a later one reads those with pointers that
-    have moved since `since_ms`, the beginning of the round before. Times are the store's."""
+    have moved since `since_ms`, the beginning of the round before. Times are the store's. `partial` are the tables, by
+    their entities, of which a part is read."""
 
     began_ms: int
     lease: int = 0
     since_ms: int | None = None
     after: str = ""
+    partial: Mapping[str, PartialRead] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> Self | None:
@@ -48,12 +53,16 @@ class NeighbourCheck:
             return None
         since_ms = integer(fields, "since_ms") if "since_ms" in fields else None
         lease = integer(fields, "lease") if "lease" in fields else 0  # an earlier version did not write it
-        return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"))
+        stored = mapping(fields, "partial")
+        partial = {entity: PartialRead.parse(mapping(stored, entity)) for entity in stored}
+        return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"), partial)
 
     def to_json(self) -> JsonObject:
         """Returns the field of the checkpoint."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
-        return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since}
+        read = {entity: partial.to_json() for entity, partial in self.partial.items()}
+        partial: JsonObject = {"partial": {**read}} if read else {}
+        return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since, **partial}
 
     def is_enough(self, lease: int, beginning: int) -> bool:
         """Whether deletes may follow a round that ends in `lease`. It must have started in or after the lease that
@@ -114,6 +123,7 @@ class _Round:
         self._check = check
         self._known = known
         self._others = others
+        self._partial = dict(check.partial)
         self._read: set[str] = set()
         self._number_done = 0
         """The number of tables at the beginning of `others` that are all read."""
@@ -128,7 +138,9 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
-        found = await read_table(self._execution, other, self._inside, self._known.incomplete(other.entity))
+        continuation = _Continuation(self, other.entity)
+        known = self._known.incomplete(other.entity)
+        found = await read_table(self._execution, other, self._inside, known, continuation)
         if found.inside is not None:
             raise _FileInside(f"{other} has the file {found.inside}")
         if found.directories is not None:
@@ -141,17 +153,56 @@ class _Round:
     async def _note(self, other: OtherTable, found: TableRead) -> None:
         """Records in the checkpoint that a table was read, and what of it is corrupt or missing."""
         self._read.add(other.entity)
+        self._partial.pop(other.entity, None)
         while self._number_done < len(self._others) and self._others[self._number_done].entity in self._read:
             self._read.remove(self._others[self._number_done].entity)
             self._number_done += 1
-        after = self._others[self._number_done - 1].entity if self._number_done else self._check.after
-        checkpoint = {**self._execution.checkpoint, CHECKED: replace(self._check, after=after).to_json()}
+        checkpoint = self._checkpoint()
         if found.unread is not None:
             _LOG.warning("a purge continues although %s can't be read completely: %s", other, found.unread)
             checkpoint = with_unread(checkpoint, {str(other): found.unread})
         if found.missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
         await self._execution.progress(checkpoint, 1)
+
+    async def record(self, entity: str, partial: PartialRead) -> None:
+        """Records in the checkpoint how far a table is read."""
+        self._partial[entity] = partial
+        await self._execution.progress(self._checkpoint(), 0)
+
+    def partial(self, entity: str) -> PartialRead | None:
+        """How far a table is read; None for one of which nothing is recorded."""
+        return self._partial.get(entity)
+
+    def boot_ms(self) -> int:
+        """The time since the machine's start."""
+        return self._execution.runtime.boot_ms()
+
+    def _checkpoint(self) -> JsonObject:
+        after = self._others[self._number_done - 1].entity if self._number_done else self._check.after
+        check = replace(self._check, after=after, partial=self._partial)
+        return {**self._execution.checkpoint, CHECKED: check.to_json()}
+
+
+class _Continuation:
+    """The read of one table in a round."""
+
+    def __init__(self, table_round: _Round, entity: str) -> None:
+        self._round = table_round
+        self._entity = entity
+        self._recorded_ms = table_round.boot_ms()
+
+    @property
+    def partial(self) -> PartialRead | None:
+        return self._round.partial(self._entity)
+
+    def is_due(self) -> bool:
+        return self._round.boot_ms() - self._recorded_ms >= PARTIAL_AFTER_MS
+
+    async def record(self, partial: PartialRead | None) -> None:
+        self._recorded_ms = self._round.boot_ms()
+        if partial is not None:
+            await self._round.record(self._entity, partial)
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:

@@ -3,7 +3,7 @@ are, and whatever happens to them meanwhile (docs/design/purge.md#rule-15)."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
+from arco_catalog.state.file_directories import read_shard, shard_of
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED
 from arco_catalog.tasks.execution import Sessions
@@ -21,7 +22,7 @@ from arco_catalog.upkeep.purge import sharing
 from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY
-from tests.support.scripted_store import Call, Nth, Rule, get
+from tests.support.scripted_store import Call, Match, Nth, Rule, get
 from tests.support.table_files import append, commit_files, key_of
 from tests.upkeep.purge.conftest import DAY_MS, Purges
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -29,6 +30,8 @@ from tools.support.request_bodies import set_property
 
 OTHERS = 10
 """Tables beside the one that is purged, where there are many."""
+MANIFESTS = 20
+"""Of a table beside the one that is purged, where there are many."""
 CUT_AT = 4
 """The manifest list of another table, counted in each worker, that it has no time left to read."""
 
@@ -256,14 +259,15 @@ class InTransactions(CatalogFixture):
         return await now(self, name)
 
 
-async def cut(purges: Purges, number: int = CUT_AT) -> None:
-    """A worker whose time is over when it is about to read the manifest list of so many tables."""
+async def cut(purges: Purges, number: int = CUT_AT, match: Match | None = None) -> None:
+    """A worker whose time is over when it is about to make so many calls that match, by default reads of the manifest
+    lists of other tables."""
     running = asyncio.create_task(task_worker(purges.fixture.another().catalog).run_due(lambda: False))
 
     async def stop() -> None:
         running.cancel()
 
-    purges.store.rules = [Rule(Nth(number, others_list), first=stop)]
+    purges.store.rules = [Rule(Nth(number, match or others_list), first=stop)]
     await asyncio.wait([running])
     purges.store.rules = []
 
@@ -282,6 +286,103 @@ async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker
     assert (ended.status, ended.attempts) == (Status.SUCCESS, 0), ended.document
     assert runs > OTHERS // CUT_AT
     assert not [key for key in many.files() if key.endswith("a.parquet")]
+
+
+@pytest.fixture
+async def long(monkeypatch: pytest.MonkeyPatch) -> Purges:
+    """A table with a file, and a neighbour `n` with so many manifests that no worker has time to read all of them, and
+    a file outside of its location."""
+    monkeypatch.setattr(sharing, "PARTIAL_AFTER_MS", 0)
+    purges = Purges()
+    await purges.fixture.namespace("db")
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    table = await commit_files(purges.fixture, await purges.table("n"), ["memory:///wh/elsewhere/b.parquet"], name="n")
+    for number in range(MANIFESTS - 1):
+        table = await append(purges.fixture, table, f"{number}.parquet", name="n")
+    return purges
+
+
+async def cut_at_manifest(purges: Purges, number: int = CUT_AT) -> Sequence[str]:
+    """A worker whose time is over when it is about to read so many manifests of `n`. Returns the manifests that it
+    read."""
+    read = len(purges.store.calls)
+    await cut(purges, number, others_manifest)
+    return [call.key for call in purges.store.calls[read:] if others_manifest(call)][: number - 1]
+
+
+def others_manifest(call: Call) -> bool:
+    return get("-m0.avro")(call) and "/t-" not in call.key
+
+
+async def test_a_purge_beside_a_table_that_no_worker_has_time_to_read_whole_ends(long: Purges) -> None:
+    task = await long.make_due()
+    read = list[str]()
+    while (ended := await long.task(task)).status is Status.RETRY_SCHEDULED or not read:
+        read += await cut_at_manifest(long)
+        assert len(read) < 2 * MANIFESTS, "manifests are read again by each worker"
+
+    assert (ended.status, ended.attempts) == (Status.SUCCESS, 0), ended.document
+    assert len({*read}) == len(read) == MANIFESTS
+    assert not [key for key in long.files() if key.endswith("a.parquet")]
+
+
+async def test_a_table_that_several_workers_read_is_recorded_whole(long: Purges) -> None:
+    task = await long.make_due()
+    for _ in range(MANIFESTS):
+        await cut_at_manifest(long)
+    assert (await long.task(task)).status is Status.SUCCESS
+    entity = (await now(long.fixture)).entity
+    entry = (await read_shard(long.fixture.session().state, shard_of(entity)))[entity]
+    assert entry.directories == ("memory:///wh/elsewhere",)
+
+
+async def test_a_file_that_the_last_of_several_workers_finds_prevents_the_purge(long: Purges) -> None:
+    await commit_files(long.fixture, await now(long.fixture), [taken(long)], name="n")
+    task = await long.make_due()
+    for _ in range(MANIFESTS):
+        await cut_at_manifest(long)
+    ended = await long.task(task)
+    assert ended.status is Status.FAILURE
+    assert f"has the file {taken(long)}" in str(ended.summary)
+
+
+async def test_a_table_that_took_a_file_after_a_part_of_it_was_read_prevents_the_purge(long: Purges) -> None:
+    task = await long.make_due()
+    await cut_at_manifest(long)
+    fixture = long.fixture.patient()
+    await commit_files(fixture, await now(long.fixture), [taken(long)], name="n")
+    await long.run()
+    ended = await long.task(task)
+    assert ended.status is Status.FAILURE
+    assert f"has the file {taken(long)}" in str(ended.summary)
+
+
+async def test_a_table_whose_manifests_are_rewritten_after_a_part_was_read_is_read_anew(long: Purges) -> None:
+    file, task = taken(long), await long.make_due()
+    await cut_at_manifest(long)
+    await rewritten(long, keeps=file)
+    await long.run()
+    ended = await long.task(task)
+    assert ended.status is Status.FAILURE
+    assert f"has the file {file}" in str(ended.summary)
+
+
+@pytest.mark.parametrize("stored", [b"garbage", None])
+async def test_a_damaged_table_that_no_worker_has_time_to_read_whole_is_read_and_named(
+    long: Purges, stored: bytes | None
+) -> None:
+    damaged = min(key for key in long.files() if key.endswith("-m0.avro") and "/t-" not in key)
+    if stored is None:
+        await long.store.delete(damaged)
+    else:
+        await long.store.put(damaged, stored, ANY)
+    task = await long.make_due()
+    for _ in range(2 * MANIFESTS):
+        await cut_at_manifest(long)
+        long.window_passes()  # for which the purge waits beside a missing file
+    ended = await long.task(task)
+    assert ended.status is Status.SUCCESS
+    assert damaged in str(json.loads(str(ended.document["result_extended"]))["unread"])
 
 
 async def test_a_worker_that_stops_before_the_first_table_was_read_counts_as_lost(many: Purges) -> None:

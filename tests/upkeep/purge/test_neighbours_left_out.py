@@ -18,6 +18,7 @@ from arco_catalog.upkeep.purge import corruption, other_table, sharing
 from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
 from arco_catalog.upkeep.purge.sharing import NeighbourCheck
+from arco_catalog.upkeep.purge.table_files import ReadPosition, files_of
 from tests.support.table_files import append, commit_files
 from tests.upkeep.purge import test_asking_others as asking
 from tests.upkeep.purge import test_borrowed as borrowed
@@ -79,13 +80,15 @@ def a_version_that_is_recorded_of_a_file_that_was_restored_meanwhile(patch: pyte
 
 
 def a_damaged_table_of_which_nothing_else_is_read(patch: pytest.MonkeyPatch) -> None:
-    files_of = other_table.files_of
-
     async def until_damage(
-        execution: Sessions, metadata: Sequence[str], gone: list[str], corrupt: list[Corruption]
+        execution: Sessions,
+        metadata: Sequence[str],
+        gone: list[str],
+        corrupt: list[Corruption],
+        position: ReadPosition,
     ) -> AsyncGenerator[str, None]:
         found: list[str] = []
-        async with aclosing(files_of(execution, metadata, gone, corrupt)) as files:
+        async with aclosing(files_of(execution, metadata, gone, corrupt, position)) as files:
             async for file in files:
                 found.append(file)
         for file in [] if corrupt else found:

@@ -1,0 +1,128 @@
+"""Reads the files that a table refers to, in an order in which a later lease can continue
+(docs/design/purge.md#rule-15)."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.fields import integer, mapping, optional_text, texts
+from arco_catalog.state.file_directories import FileDirectories
+from arco_catalog.tasks.execution import Sessions
+from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
+from arco_catalog.upkeep.purge.reach import entries_of, manifests_in, named_by, note_corruption, read_entries
+
+MAX_COMPARED = 8
+"""Manifest lists before the position whose manifests are not read again: consecutive snapshots share almost all."""
+
+
+@dataclass(slots=True)
+class ReadPosition:
+    """How much of a table is read: so many manifest lists with all their manifests, and so many manifests of the next
+    list."""
+
+    lists: int = 0
+    manifests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRead:
+    """A table that is read up to a position, in the state of some `metadata` files. None of the files up to there is in
+    the places of the purge; `directories` are theirs. `gone` is the first of them that is missing, and `corrupt` why
+    the first corrupt one can't be read; empty if there is none."""
+
+    metadata: tuple[str, ...]
+    lists: int
+    manifests: int
+    directories: FileDirectories
+    gone: str = ""
+    corrupt: str = ""
+
+    @classmethod
+    def parse(cls, fields: JsonObject) -> Self:
+        """Reads the stored form. Raises `InternalError`."""
+        directories = FileDirectories.parse(mapping(fields, "directories"))
+        return cls(
+            texts(fields, "metadata"),
+            integer(fields, "lists"),
+            integer(fields, "manifests"),
+            directories,
+            optional_text(fields, "gone") or "",
+            optional_text(fields, "corrupt") or "",
+        )
+
+    def to_json(self) -> JsonObject:
+        """Returns the stored form."""
+        return {
+            "metadata": [*self.metadata],
+            "lists": self.lists,
+            "manifests": self.manifests,
+            "directories": self.directories.to_json(),
+            **({"gone": self.gone} if self.gone else {}),
+            **({"corrupt": self.corrupt} if self.corrupt else {}),
+        }
+
+
+async def files_of(
+    sessions: Sessions,
+    metadata: Sequence[str],
+    gone: list[str],
+    corrupt: list[Corruption],
+    position: ReadPosition,
+) -> AsyncGenerator[str, None]:
+    """Yields all files that these metadata files refer to behind the position, and moves the position when the files
+    in front of it were yielded. The metadata files, manifest lists and files of statistics are always yielded. Files
+    that do not exist are added to `gone`, and files that can't be read to `corrupt`."""
+    reached = await named_by(sessions, metadata, corrupt)
+    gone += reached.gone
+    if len(reached.files) < len(metadata):  # the position counts the lists of all of them
+        position.lists = position.manifests = 0
+    for each in (*reached.files, *reached.lists, *reached.statistics):
+        yield each
+    first, done = position.lists, position.manifests
+    seen: set[str] = set()
+    for compared in [*reached.lists][max(0, first - MAX_COMPARED) : first]:
+        with suppress(CorruptFile):  # its manifests are read already
+            seen.update(await manifests_in(sessions, compared, []))
+    for number, location in enumerate((*reached.lists, None)):
+        if number < first:
+            continue
+        manifests = [*reached.direct] if location is None else await _manifests(sessions, location, gone, corrupt)
+        seen.update(manifests[:done])
+        for index, manifest in enumerate(manifests):
+            if manifest in seen:
+                continue
+            seen.add(manifest)
+            yield manifest
+            async with aclosing(_entries(sessions, manifest, gone, corrupt)) as files:
+                async for file in files:
+                    yield file
+            position.lists, position.manifests = number, index + 1
+        done = 0
+        if location is not None:
+            position.lists, position.manifests = number + 1, 0
+            yield location  # once more: where it names no new manifest, the position has moved all the same
+
+
+async def _manifests(sessions: Sessions, location: str, gone: list[str], corrupt: list[Corruption]) -> Sequence[str]:
+    """The manifests in a manifest list; none if it is missing or corrupt."""
+    try:
+        return [*await manifests_in(sessions, location, gone)]
+    except CorruptFile as error:
+        note_corruption(error, corrupt, location, partial(manifests_in, sessions, location))
+        return []
+
+
+async def _entries(
+    sessions: Sessions, manifest: str, gone: list[str], corrupt: list[Corruption]
+) -> AsyncGenerator[str, None]:
+    """Yields the files in a manifest, up to where it is corrupt."""
+    try:
+        async with aclosing(entries_of(sessions, manifest, gone)) as blocks:
+            async for files in blocks:
+                for each in files:
+                    yield each.location
+    except CorruptFile as error:
+        note_corruption(error, corrupt, manifest, partial(read_entries, sessions, manifest))
