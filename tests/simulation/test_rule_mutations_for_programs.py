@@ -70,7 +70,7 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations_for_polaris.a_policy_dropped_whatever_uses_it, "policies"),
     (rule_mutations_for_polaris.a_policy_s_version_looked_at_once, "policies"),
     (rule_mutations_for_polaris.a_policy_made_again_that_begins_anew, "policies"),
-    (rule_mutations_for_collections.decisions_of_unsettled_names, "names_with_an_old_decision"),
+    (rule_mutations_for_collections.decisions_of_unsettled_names, "names_that_collections_cannot_settle"),
     (rule_mutations_for_collections.intended_names_that_are_walked, "names_with_an_old_decision"),
     (rule_mutations_for_keys.keys_read_by_the_variables_of_each_server, "retries_at_servers_that_disagree_on_keys"),
     (rule_mutations_for_keys.markers_of_an_earlier_dialect_that_no_request_looks_for, "changes_of_how_keys_are_read"),

@@ -367,6 +367,14 @@ def names_with_an_old_decision() -> Program:
     )
 
 
+def names_that_collections_cannot_settle() -> Program:
+    """A decision is not deleted while a name waits for it that collections can't settle, since their writes fail."""
+    fails = tuple(Step("p2", "put", "core/manifest", "unavailable", number) for number in range(1, 20))
+    dies = Step("p1", "put", "/transactions/", "crash-after", 2)
+    program = names_with_an_old_decision()
+    return replace(program, conditions=replace(program.conditions, doomed=None, steps=(dies, *fails)))
+
+
 def names_that_are_settled_while_they_are_read() -> Program:
     """A reader has read HEAD, a collection settles a name and deletes the decision, then the reader reads that."""
     readers = ("p3", "p4", "p5")
@@ -707,6 +715,7 @@ FOCUSED = (
     transactions_that_die_once_they_are_decided,
     creates_that_wait_in_a_process_that_stands_still,
     names_with_an_old_decision,
+    names_that_collections_cannot_settle,
     governance_of_a_table_that_changes_hands,
     one_name_for_four_things,
     one_name_that_is_followed_and_made,
