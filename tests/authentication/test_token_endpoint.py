@@ -14,6 +14,7 @@ from arco_catalog.authentication.authenticator import AuthenticationResult, Requ
 from arco_catalog.authentication.token_endpoint import (
     ACCESS_TOKEN,
     JWT,
+    MAX_ESCAPES,
     MAX_FIELDS,
     TOKEN_EXCHANGE,
     OAuthError,
@@ -175,7 +176,17 @@ async def test_two_different_clients_in_one_request_are_refused(realm: Realm) ->
     assert (await who(realm, await ask(realm, credentials(realm, "ada"), ada))).name == "ada"
 
 
-@pytest.mark.parametrize("body", [b"a=1&a=2", b"\xff", b"grant_type=%FF", b"&".join(b"f%d=1" % n for n in range(40))])
+MALFORMED = [
+    b"a=1&a=2",
+    b"\xff",
+    b"grant_type=%FF",
+    b"&".join(b"f%d=1" % n for n in range(40)),
+    b"client_secret=" + b"%" * (MAX_ESCAPES + 1),
+    b"client_secret=" + b"%41" * (MAX_ESCAPES + 1),
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED)
 def test_a_malformed_form_is_refused(body: bytes) -> None:
     assert MAX_FIELDS < 40
     with pytest.raises(OAuthError, match="invalid_request"):
