@@ -82,7 +82,8 @@ FORMATS: Sequence[Format] = (
         "Form of the token endpoint",
         "anyone",
         size_of(requests.MAX_FORM_BYTES),
-        f"{token_endpoint.MAX_FIELDS} fields, {token_endpoint.MAX_ESCAPES:,} percent signs, a secret of {secrets.MAX_LENGTH} characters",
+        f"{token_endpoint.MAX_FIELDS} fields, {token_endpoint.MAX_ESCAPES:,} percent signs, "
+        f"a secret of {secrets.MAX_LENGTH} characters",
         "-",
         f"{BODY_S:g} s to arrive",
     ),

@@ -116,7 +116,10 @@ async def purges(site: Site) -> None:
         behind = await site.table(f"behind{number}")
         await site.report(f"purge: {name}", _dropped(site, (table, f"behind{number}"), behind), PURGED)
     file = await site.table("lists")
-    file.write_bytes(worst_avro.many_lists(file.read_bytes(), file.parent))
+    document = worst_avro.many_lists(file.read_bytes(), file.parent)
+    # Another purge may have recorded meanwhile that the empty table has no file elsewhere. A commit ends that.
+    assert await site.send("POST", f"{DB}/tables/lists", dumps(set_property("a", "b"))) == 200
+    max(file.parent.glob("*.metadata.json")).write_bytes(document)
     for number in range(2):
         behind = await site.table(f"beside{number}")
         case = f"purge {number + 1} beside a table of {worst_avro.MANY_LISTS:,} lists"
@@ -214,7 +217,7 @@ async def run(at_once: int, parts: Sequence[str]) -> Sequence[str]:
                 with suppress(asyncio.CancelledError):
                     await task
                 print(f"{purger.ended} other purges ended meanwhile, the longest after {purger.longest:.1f} s")
-                if not purger.ended:
+                if not purger.ended and not PARTS.keys().isdisjoint(parts):
                     site.faults.append("no other purge ended")
                 faults += site.faults
     if "callers" in parts:
