@@ -59,7 +59,7 @@ async def test_prefixes_do_not_see_each_other(s3_server: S3Server, s3_bucket: st
     ("url", "why"),
     [
         ("", "memory:"),
-        ("/absolute/path", "memory:"),
+        ("/absolute/path", "for a folder, write file:/absolute/path"),
         ("relative/path", "memory:"),
         ("oss://bucket", "memory:"),
         ("http://bucket/prefix", "memory:"),
