@@ -50,11 +50,11 @@ class TableRead:
 
 
 class Continuation(Protocol):
-    """What earlier leases read of a table, and where to record what this one has read."""
+    """What previous leases read of a table, and where to record what this one has read."""
 
     @property
     def partial(self) -> PartialRead | None:
-        """What earlier leases read; None for nothing."""
+        """What previous leases read; None for nothing."""
         ...
 
     def is_due(self) -> bool:
@@ -111,7 +111,7 @@ async def read_table(
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """A read of the state that a table had at a version of its pointer, None without a pointer. Files are `gone` or
-    `corrupt` in this lease; `earlier` is what earlier leases read."""
+    `corrupt` in this lease; `previous` is what previous leases read."""
 
     metadata: tuple[str, ...]
     version: str | None
@@ -119,23 +119,23 @@ class _Reading:
     position: ReadPosition
     gone: list[str]
     corrupt: list[Corruption]
-    earlier: PartialRead | None = None
+    previous: PartialRead | None = None
 
     @property
     def missing(self) -> Sequence[str]:
-        """The missing files: all of this lease, and the first of earlier ones."""
-        return [self.earlier.gone, *self.gone] if self.earlier is not None and self.earlier.gone else self.gone
+        """The missing files: all of this lease, and the first of previous ones."""
+        return [self.previous.gone, *self.gone] if self.previous is not None and self.previous.gone else self.gone
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why files can't be read: all of this lease, and the first of earlier ones."""
+        """Why files can't be read: all of this lease, and the first of previous ones."""
         here = [each.reason for each in self.corrupt]
-        return [self.earlier.corrupt, *here] if self.earlier is not None and self.earlier.corrupt else here
+        return [self.previous.corrupt, *here] if self.previous is not None and self.previous.corrupt else here
 
     @property
     def is_recordable(self) -> bool:
         """Whether each file that was not read is known, as a record of the table needs."""
-        return self.earlier is None or not (self.earlier.gone or self.earlier.corrupt)
+        return self.previous is None or not (self.previous.gone or self.previous.corrupt)
 
     def partial(self) -> PartialRead | None:
         """The read as far as it came; None if no manifest is read, or if the directories are too many for a record."""
