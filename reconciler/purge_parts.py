@@ -311,8 +311,8 @@ def _states(pointer: Pointer) -> list[Pointer]:
 
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
-    """Returns the function that returns the key of a file: the normal form if it lies at the purged table's locations,
-    else an empty text."""
+    """Returns the function that maps a file to the key of its rows: the normal form of its location if that lies at the
+    purged table's locations, else an empty text."""
     removal = Removal(reading, job.locations, Progress())
 
     def key(file: str) -> str:

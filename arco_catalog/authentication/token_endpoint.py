@@ -72,7 +72,7 @@ class Principals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenAnswer:
-    """The endpoint's answer, as JSON."""
+    """An answer of the endpoint, with a token or an error: status, JSON body and headers."""
 
     status: int
     body: JsonObject

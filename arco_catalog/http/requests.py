@@ -92,7 +92,7 @@ class Request:
 
     @property
     def spelling(self) -> Spelling:
-        """The way in which the client spells names in paths."""
+        """How the client encodes names in paths: whether a plus sign is a space, and which characters it loses."""
         return spelling_of(self.headers)
 
     def query(self) -> Query:

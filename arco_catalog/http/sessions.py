@@ -205,7 +205,7 @@ class Sessions:
         from arco_catalog.protocol.rights import CatalogAccess  # only for servers that enforce access
 
         if catalog.entry is None:
-            raise InternalError(f"{catalog.settings.warehouse} is in no realm, and the request is")
+            raise InternalError(f"Catalog {catalog.settings.warehouse} was opened without its entry in the realm")
         return CatalogAccess(
             realm.lookups(),
             realm.judgements,

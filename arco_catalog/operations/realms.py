@@ -140,7 +140,10 @@ class Realm:
                 )
             if not self.may_use(location):
                 folders = " or ".join(folder.uri for folder in self._folders())
-                raise BadRequest(f"{location.uri} does not belong to the realm: use {folders}, or a folder inside")
+                raise BadRequest(
+                    f"Location {location.uri} of a catalog does not belong to the realm: use {folders}, or a folder "
+                    "inside"
+                )
 
     def may_use(self, location: Location) -> bool:
         """Whether tables of this realm may be at the location. Realms that share a store have each a folder with their

@@ -194,8 +194,9 @@ def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]
 
 
 def release(index: Index, planned: Tombstone, fence: int, at_ms: int) -> Steps[Edits | None]:
-    """Returns the index changes that end a purge; None if it has ended. Raises `LeaseFenced` if the tombstone has
-    another fence than this lease's, and `ClosedCatalog`."""
+    """Returns the index changes that end a purge: the tombstone stays, in the state `purged`, and gives up its
+    locations. Returns None if the purge has ended. Raises `LeaseFenced` if the tombstone has another fence than this
+    lease's, and `ClosedCatalog`."""
     yield from require_open(index)
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is not None and found.state == PURGED:

@@ -128,7 +128,7 @@ class TransactionCoordinator(CommitExecution):
         """Decides the transaction as committed. If the write fails, the decision is read: returns `Applied` if our own
         write had applied before, and raises `AttemptAborted` if another process aborted the transaction."""
         if self.pending is None:
-            raise InternalError("a transaction was decided before it began")
+            raise InternalError("the commit of a transaction was sent before the transaction was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
         outcomes: list[Applied | PreconditionFailed] = []
 

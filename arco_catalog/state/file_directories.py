@@ -115,8 +115,8 @@ class DirectorySet:
         self._widened = self._widened or entry.widened
 
     def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
-        """Returns the entry with these directories, for the version of a pointer and the locations of its table; None
-        if they are in too many buckets for one entry."""
+        """Returns the entry with the directories that were added, which records also the version of a pointer and the
+        locations of its table; None if the directories are in too many buckets for one entry."""
         self._widen()
         if len(self._directories) > MAX_DIRECTORIES:
             return None

@@ -86,7 +86,7 @@ class Segment:
 
     @cached_property
     def size(self) -> int:
-        """The bytes that its entries take."""
+        """The bytes that the segment's entries take when they are stored."""
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:

@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Exporter(Protocol):
-    """Exports the logs of requests."""
+    """Writes the log of each request elsewhere: as a line, or as spans of a trace."""
 
     async def export(self, request_log: RequestLog) -> None:
         """Exports the log of a request that is over."""

@@ -83,7 +83,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Unknown():
                 pass
         await session.state.pause()
-    raise StoreUnavailable(f"{path} could not be written in {MAX_TRIES} attempts")
+    raise StoreUnavailable(f"the store gave no answer to {MAX_TRIES} attempts to write {path}")
 
 
 def _named(fields: JsonObject) -> JsonObject:

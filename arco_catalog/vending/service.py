@@ -109,7 +109,7 @@ class Vending:
         keys, else by the deployment's own. Raises `Forbidden` for a request that the scope does not allow or that no
         key may sign, `Unavailable`, `CredentialsRefused`."""
         if not isinstance(config, AwsStorage):
-            raise Forbidden("Not signed: this catalog signs no requests")
+            raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
             raise Forbidden("Not signed: this server may not be used with the catalog's storage configuration")
         checked = check_request(config, scope, request)

@@ -121,7 +121,7 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
 
 
 def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> SignedRequest:
-    """Returns the request with a signature by these credentials."""
+    """Returns the URI of the request and the headers to add to it, which sign it by these credentials."""
     answer = signed(
         credentials,
         SigningScope(checked.region),

@@ -112,7 +112,8 @@ class DataCompaction:
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompaction:
-    """The settings of metadata compaction: manifests are rewritten from `min_manifests` on."""
+    """The settings of metadata compaction: manifests are rewritten from `min_manifests` on, if there are at least twice
+    as many as their entries need."""
 
     min_manifests: int = 10
 

@@ -160,7 +160,9 @@ class _Purge:
         await mark_dropped(session, tombstone.entity, tombstone.operation)
         pointer = await session.state.pointer(tombstone.entity)
         if pointer is None:
-            raise TaskFailed(f"the pointer of entity {tombstone.entity} is gone: its files can't be found")
+            raise TaskFailed(
+                f"the pointer of entity {tombstone.entity} is gone: find it again by arco restore, then retry"
+            )
         await take_inventory(execution, pointer, dry=False)
 
     async def _claim(self) -> None:
@@ -231,7 +233,9 @@ class _Purge:
         # The search for other tables may outlast a lease, so the pointer is read after it.
         pointer = await execution.session().state.pointer(tombstone.entity)
         if pointer is None:
-            raise TaskFailed(f"the pointer of entity {tombstone.entity} is gone: its files can't be found")
+            raise TaskFailed(
+                f"the pointer of entity {tombstone.entity} is gone: find it again by arco restore, then retry"
+            )
         if self._delegate is None:
             await wait_for_delegate(execution)
         else:
