@@ -47,13 +47,14 @@ def functions_and_docstrings() -> Iterator[Item]:
 
 
 def messages() -> Iterator[Item]:
-    """Each text of three words or more with which an exception is raised."""
+    """Each text of three words or more with which an exception is raised, behind the exception's type."""
     for path in files(*PRODUCT, suffix=".py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
                 text = ast.unparse(node.exc.args[0])
                 if isinstance(node.exc.args[0], ast.Constant | ast.JoinedStr) and text.count(" ") > 1:
-                    yield Item("message", f"{path.relative_to(ROOT)}:{node.lineno}", text)
+                    raised = f"{ast.unparse(node.exc.func)}: {text}"
+                    yield Item("message", f"{path.relative_to(ROOT)}:{node.lineno}", raised)
 
 
 def paragraphs() -> Iterator[Item]:
