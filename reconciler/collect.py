@@ -71,7 +71,8 @@ class BatchResult(Generic[R]):
 
 
 def collector_request(deadline_ms: int) -> OperationRequest:
-    """Returns the request of a collector's session, which ends at `deadline_ms`."""
+    """Returns the request of a collector's session, by the principal `collector` and without a key, which ends at
+    `deadline_ms`."""
     return OperationRequest("POST", "collect", "", None, "collector", {"kind": "Collector"}, deadline_ms)
 
 

@@ -100,7 +100,7 @@ class OwnTokens:
         return _read(claims), until_ms, key
 
     async def key_is_valid(self, key: SigningKey) -> bool:
-        """Whether the key still verifies tokens."""
+        """Whether the key is one of the present keys, and was not removed since."""
         return (await self._keys.current()).find(key.id) is not None
 
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:

@@ -35,7 +35,8 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
 
 
 def is_compressed(options: HttpOptions, headers: Mapping[str, str], size: int) -> bool:
-    """Whether a response of `size` bytes is compressed for this client."""
+    """Whether a response of `size` bytes is compressed: the client accepts gzip, and the size is above
+    `compressed_from`."""
     return size > compressed_from(options) and accepts_gzip(headers)
 
 

@@ -70,5 +70,5 @@ async def _end_of(session: Session, task: str) -> Status | None:
 
 
 def _in_log(tombstone: Tombstone) -> str:
-    """Returns the ids by which the log lines of a purge are found."""
+    """Returns the ids by which the log lines of a purge are found: those of the task and of the drop."""
     return f"task {tombstone.task} (correlation id {tombstone.operation})"

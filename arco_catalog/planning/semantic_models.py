@@ -56,7 +56,9 @@ def parse_document(document: JsonObject) -> ModelDocument:
     try:
         body = model.encode()
     except UnicodeEncodeError as error:
-        raise BadRequest("Invalid request.document.semantic_model: not text") from error
+        raise BadRequest(
+            "Invalid request.document.semantic_model: it has characters that UTF-8 cannot encode"
+        ) from error
     if len(body) > MAX_MODEL_BYTES:
         raise BadRequest(
             f"Invalid request.document.semantic_model: it is {len(body):,} bytes long, and at most "

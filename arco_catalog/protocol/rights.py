@@ -143,7 +143,7 @@ class CatalogAccess(RestrictedAccess):
         standing, entry = await self._found(await self._realm.head())
         self._exists = entry is not None
         if entry is not None and entry != self._entry:  # its settings, or another that was made under its name
-            raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
+            raise CatalogChanged(f"Catalog {self._catalog} was changed during this request: try again")
         self.standing, self._fresh = standing, True
 
     async def judge(self, state: State, head: RegistryState) -> None:

@@ -142,7 +142,8 @@ class Tombstone:
         return claim is not None and claim.get("shared") is True
 
     def released(self, at_ms: int) -> Edits:
-        """Returns the index changes by which a purge ends, and the table gives up its locations, claims and loans."""
+        """Returns the index changes by which a purge ends: the tombstone stays, in the state `purged`, and the table
+        gives up its locations, claims and loans."""
         assert self.task is not None
         return {
             **self._with(state=PURGED, purged_ms=at_ms),

@@ -158,7 +158,10 @@ class Vending:
         if config.is_amazon and not self._issuers.signer_of_amazon:
             raise Forbidden("Not signed: this catalog has no key to sign with at Amazon")
         if checked.bucket_in_host and not config.is_amazon:
-            raise Forbidden("Not signed: the store may take a folder for the bucket (pathStyleAccess avoids that)")
+            raise Forbidden(
+                "Not signed: the bucket is in the host name, which a store that is not Amazon's may read otherwise: "
+                "set pathStyleAccess"
+            )
         if checked.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
             raise Forbidden("Not signed: the store may take headers and bodies which are not signed")
         try:

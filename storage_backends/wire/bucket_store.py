@@ -85,7 +85,7 @@ class BucketStore:
         try:
             page = read_page(answer.response.body)
         except ValueError as error:
-            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
+            raise StoreUnavailable(f"the store's answer to a listing cannot be parsed: {error}") from error
         keys = [entry.key for entry in page.entries]
         in_order = keys == sorted(keys)  # some servers that speak a vendor's protocol list in another
         found = [replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries]

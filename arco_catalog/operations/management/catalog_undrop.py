@@ -36,7 +36,8 @@ CheckLocations = Callable[[JsonObject, JsonObject], None]
 
 @dataclass(frozen=True, slots=True)
 class UndropResult:
-    """A restored catalog as answers show it, and the names of the tables whose purges were cancelled."""
+    """A restored catalog as answers show it, and the names of the tables whose purges were cancelled, by
+    the drop or by this."""
 
     catalog: JsonObject
     cancelled_purges: tuple[str, ...]

@@ -208,7 +208,7 @@ class _Parser:
             raise Unreadable(f"a block has {count} records in {size} bytes")
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
-            raise Unreadable("a block does not end at its stated size")
+            raise Unreadable("the sync marker does not follow a block where its stated size ends")
         records.open_block(count, data)
 
 

@@ -90,7 +90,9 @@ class HttpDelegationClient:
         try:
             tls, credentials = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
         except (OSError, ValueError) as error:
-            raise StoreUnavailable(f"the client files of the delegation service can't be read: {error}") from error
+            raise StoreUnavailable(
+                f"the certificate files for calls of the delegation service can't be read: {error}"
+            ) from error
         return await fetch(
             self._url + path,
             {**headers, **credentials},
