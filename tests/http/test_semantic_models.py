@@ -212,7 +212,7 @@ async def test_what_is_no_document_is_refused(client: Client, what: str) -> None
 
 
 def test_half_a_surrogate_is_no_text() -> None:
-    with pytest.raises(BadRequest, match="not text"):
+    with pytest.raises(BadRequest, match="UTF-8 cannot encode"):
         parse_document({"version": "1", "semantic_model": '{"a": "\ud800"}'})
 
 
