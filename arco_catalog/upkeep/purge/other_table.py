@@ -1,10 +1,9 @@
 """Reads the files of one table of the catalog for the purge of another (docs/design/purge.md#rule-15)."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
@@ -14,6 +13,7 @@ from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.file_directories import FileDirectories
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge.corruption import Corruption, are_unchanged, find_versions
@@ -24,6 +24,8 @@ from storage_backends import StoreUnavailable
 
 MAX_ROUNDS = 20
 """Reads of a table that changes while it is read, before the attempt fails."""
+PARTIAL_AFTER_MS = 1_000
+"""How often the checkpoint records how far a table is read: a worker may be stopped at any time."""
 COMPARED_IN_A_ROW = 2_000
 """Names that are compared before the event loop goes on: some ten milliseconds."""
 
@@ -52,21 +54,26 @@ class TableRead:
     missing: bool = False
 
 
-class Continuation(Protocol):
-    """What previous leases read of a table, and where to record what this one has read."""
+class Continuation:
+    """What previous leases read of a table, None for nothing, and the function that records how far it is read now."""
 
-    @property
-    def partial(self) -> PartialRead | None:
-        """What previous leases read; None for nothing."""
-        ...
+    def __init__(
+        self, previous: PartialRead | None, record: Callable[[PartialRead], Awaitable[None]], runtime: Runtime
+    ) -> None:
+        self.previous = previous
+        self._record = record
+        self._runtime = runtime
+        self._recorded_ms = runtime.boot_ms()
 
-    def is_due(self) -> bool:
-        """Whether to record a partial read now."""
-        ...
-
-    async def record(self, partial: PartialRead | None) -> None:
-        """Records a partial read, if there is one. Raises `LeaseLost`, and `StoreError`."""
-        ...
+    async def record_if_due(self, reading: "_Reading") -> None:
+        """Records how far the table is read, if the last time was long ago. Raises `LeaseLost`, and `StoreError`."""
+        now_ms = self._runtime.boot_ms()
+        if now_ms - self._recorded_ms < PARTIAL_AFTER_MS:
+            return
+        self._recorded_ms = now_ms
+        partial = reading.partial()
+        if partial is not None:
+            await self._record(partial)
 
 
 async def read_table(
@@ -90,8 +97,8 @@ async def read_table(
             if file.version is not None
         ]
         return await _described(sessions, other, reasons, missing, None)
-    partial = continuation.partial
-    reading = await _present(sessions, other, places) if partial is None else _continued(partial, places)
+    previous = continuation.previous
+    reading = await _present(sessions, other, places) if previous is None else _continued(previous, places)
     for _ in range(MAX_ROUNDS):
         inside = await _read_files(sessions, reading, continuation)
         if inside is not None:
@@ -180,8 +187,7 @@ async def _read_files(sessions: Sessions, reading: _Reading, continuation: Conti
             compared += 1
             if compared % COMPARED_IN_A_ROW == 0:
                 await asyncio.sleep(0)  # noqa: TID251 - no time passes: metadata may name very many files at once
-            if continuation.is_due():
-                await continuation.record(reading.partial())
+            await continuation.record_if_due(reading)
     return None
 
 

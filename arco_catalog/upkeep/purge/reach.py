@@ -139,7 +139,7 @@ async def _add_readable(
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:
-        note_corruption(error, corrupt, file, partial(_add, execution, file, Reached()))
+        _note_corruption(error, corrupt, file, partial(_add, execution, file, Reached()))
         return None
 
 
@@ -249,12 +249,7 @@ async def manifests_of(
     are added to `gone`. Lists that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
     seen: set[str] = set()
     for location in reached.lists:
-        try:
-            listed = await manifests_in(execution, location, gone)
-        except CorruptFile as error:
-            note_corruption(error, corrupt, location, partial(manifests_in, execution, location))
-            continue
-        for manifest, size in listed.items():
+        for manifest, size in (await readable_manifests(execution, location, gone, corrupt)).items():
             if manifest not in seen:
                 seen.add(manifest)
                 yield ReachedFile(manifest, size)
@@ -283,32 +278,51 @@ async def entries_of(
             yield files
 
 
-async def files_behind(
-    execution: Sessions, reached: Reached, gone: list[str], corrupt: list[Corruption] | None = None
+async def readable_manifests(
+    execution: Sessions, location: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
+) -> Mapping[str, int]:
+    """Returns the manifests in a manifest list, as `manifests_in` does. A list that can't be read is added to
+    `corrupt`, and has none; without `corrupt` it raises `TaskFailed`."""
+    try:
+        return await manifests_in(execution, location, gone)
+    except CorruptFile as error:
+        _note_corruption(error, corrupt, location, partial(manifests_in, execution, location))
+        return {}
+
+
+async def files_in(
+    execution: Sessions, manifest: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
 ) -> AsyncGenerator[str, None]:
+    """Yields the files in a manifest, as `entries_of` does. A manifest that can't be read is added to `corrupt` after
+    the files in front of the error; without `corrupt` it raises `TaskFailed`."""
+    try:
+        async with aclosing(entries_of(execution, manifest, gone)) as blocks:
+            async for files in blocks:
+                for each in files:
+                    yield each.location
+    except CorruptFile as error:
+        _note_corruption(error, corrupt, manifest, partial(_read_entries, execution, manifest))
+
+
+async def files_behind(execution: Sessions, reached: Reached, gone: list[str]) -> AsyncGenerator[str, None]:
     """Yields the manifests of everything that was reached, and the files in them. Files that do not exist are added to
-    `gone`. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
-    async with aclosing(manifests_of(execution, reached, gone=gone, corrupt=corrupt)) as manifests:
+    `gone`. Raises `TaskFailed` for a file that can't be read."""
+    async with aclosing(manifests_of(execution, reached, gone=gone)) as manifests:
         async for manifest in manifests:
             yield manifest.location
-            try:
-                async with aclosing(entries_of(execution, manifest.location, gone)) as blocks:
-                    async for files in blocks:
-                        for each in files:
-                            yield each.location
-            except CorruptFile as error:
-                read_again = partial(read_entries, execution, manifest.location)
-                note_corruption(error, corrupt, manifest.location, read_again)
+            async with aclosing(files_in(execution, manifest.location, gone)) as files:
+                async for file in files:
+                    yield file
 
 
-async def read_entries(execution: Sessions, manifest: str) -> None:
+async def _read_entries(execution: Sessions, manifest: str) -> None:
     """Reads a whole manifest. Raises `CorruptFile`."""
     async with aclosing(entries_of(execution, manifest)) as blocks:
         async for _ in blocks:
             pass
 
 
-def note_corruption(
+def _note_corruption(
     error: CorruptFile, corrupt: list[Corruption] | None, location: str, read: Callable[[], Awaitable[object]]
 ) -> None:
     """Adds the file with the error to the list. Raises the error if there is no list."""

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
@@ -19,7 +20,7 @@ from arco_catalog.state.tombstone import PURGED, Tombstone
 from arco_catalog.tasks.execution import Execution, Sessions, TaskFailed
 from arco_catalog.upkeep.purge.known_directories import KnownDirectories
 from arco_catalog.upkeep.purge.missing import wait_for_missing, with_unread
-from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
+from arco_catalog.upkeep.purge.other_table import Continuation, OtherTable, TableRead, read_table
 from arco_catalog.upkeep.purge.table_files import PartialRead
 from arco_catalog.upkeep.reconcile import ListedPointer, list_pointers
 
@@ -28,8 +29,6 @@ CHECKED = "asked"
 _LOG = logging.getLogger(__name__)
 READ_AT_ONCE = 16
 """Tables that are read concurrently."""
-PARTIAL_AFTER_MS = 1_000
-"""After how long the checkpoint records how far a table is read: a worker may be stopped at any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +53,15 @@ class NeighbourCheck:
         since_ms = integer(fields, "since_ms") if "since_ms" in fields else None
         lease = integer(fields, "lease") if "lease" in fields else 0  # an earlier version did not write it
         stored = mapping(fields, "partial")
-        partial = {entity: PartialRead.parse(mapping(stored, entity)) for entity in stored}
-        return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"), partial)
+        read = {entity: PartialRead.parse(mapping(stored, entity)) for entity in stored}
+        return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"), read)
 
     def to_json(self) -> JsonObject:
         """Returns the field of the checkpoint."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
-        read = {entity: partial.to_json() for entity, partial in self.partial.items()}
-        partial: JsonObject = {"partial": {**read}} if read else {}
-        return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since, **partial}
+        read: JsonObject = {entity: each.to_json() for entity, each in self.partial.items()}
+        shown: JsonObject = {"partial": read} if read else {}
+        return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since, **shown}
 
     def is_enough(self, lease: int, beginning: int) -> bool:
         """Whether deletes may follow a round that ends in `lease`. It must have started in or after the lease that
@@ -138,7 +137,8 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
-        continuation = _Continuation(self, other.entity)
+        record = partial(self._record, other.entity)
+        continuation = Continuation(self._partial.get(other.entity), record, self._execution.runtime)
         known = self._known.incomplete(other.entity)
         found = await read_table(self._execution, other, self._inside, known, continuation)
         if found.inside is not None:
@@ -165,44 +165,15 @@ class _Round:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
         await self._execution.progress(checkpoint, 1)
 
-    async def record(self, entity: str, partial: PartialRead) -> None:
+    async def _record(self, entity: str, read: PartialRead) -> None:
         """Records in the checkpoint how far a table is read."""
-        self._partial[entity] = partial
+        self._partial[entity] = read
         await self._execution.progress(self._checkpoint(), 0)
-
-    def partial(self, entity: str) -> PartialRead | None:
-        """How far a table is read; None for one of which nothing is recorded."""
-        return self._partial.get(entity)
-
-    def boot_ms(self) -> int:
-        """The time since the machine's start."""
-        return self._execution.runtime.boot_ms()
 
     def _checkpoint(self) -> JsonObject:
         after = self._others[self._number_done - 1].entity if self._number_done else self._check.after
         check = replace(self._check, after=after, partial=self._partial)
         return {**self._execution.checkpoint, CHECKED: check.to_json()}
-
-
-class _Continuation:
-    """The read of one table in a round."""
-
-    def __init__(self, table_round: _Round, entity: str) -> None:
-        self._round = table_round
-        self._entity = entity
-        self._recorded_ms = table_round.boot_ms()
-
-    @property
-    def partial(self) -> PartialRead | None:
-        return self._round.partial(self._entity)
-
-    def is_due(self) -> bool:
-        return self._round.boot_ms() - self._recorded_ms >= PARTIAL_AFTER_MS
-
-    async def record(self, partial: PartialRead | None) -> None:
-        self._recorded_ms = self._round.boot_ms()
-        if partial is not None:
-            await self._round.record(self._entity, partial)
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:

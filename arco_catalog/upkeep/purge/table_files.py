@@ -4,7 +4,6 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject
@@ -12,7 +11,7 @@ from arco_catalog.state.fields import integer, mapping, optional_text, texts
 from arco_catalog.state.file_directories import FileDirectories
 from arco_catalog.tasks.execution import Sessions
 from arco_catalog.upkeep.purge.corruption import CorruptFile, Corruption
-from arco_catalog.upkeep.purge.reach import entries_of, manifests_in, named_by, note_corruption, read_entries
+from arco_catalog.upkeep.purge.reach import files_in, manifests_in, named_by, readable_manifests
 
 MAX_COMPARED = 8
 """Manifest lists before the position whose manifests are not read again: consecutive snapshots share almost all."""
@@ -89,14 +88,15 @@ async def files_of(
     for number, location in enumerate((*reached.lists, None)):
         if number < first:
             continue
-        manifests = [*reached.direct] if location is None else await _manifests(sessions, location, gone, corrupt)
+        listed = reached.direct if location is None else await readable_manifests(sessions, location, gone, corrupt)
+        manifests = [*listed]
         seen.update(manifests[:done])
         for index, manifest in enumerate(manifests):
             if manifest in seen:
                 continue
             seen.add(manifest)
             yield manifest
-            async with aclosing(_entries(sessions, manifest, gone, corrupt)) as files:
+            async with aclosing(files_in(sessions, manifest, gone, corrupt)) as files:
                 async for file in files:
                     yield file
             position.lists, position.manifests = number, index + 1
@@ -104,25 +104,3 @@ async def files_of(
         if location is not None:
             position.lists, position.manifests = number + 1, 0
             yield location  # once more: where it names no new manifest, the position has moved all the same
-
-
-async def _manifests(sessions: Sessions, location: str, gone: list[str], corrupt: list[Corruption]) -> Sequence[str]:
-    """The manifests in a manifest list; none if it is missing or corrupt."""
-    try:
-        return [*await manifests_in(sessions, location, gone)]
-    except CorruptFile as error:
-        note_corruption(error, corrupt, location, partial(manifests_in, sessions, location))
-        return []
-
-
-async def _entries(
-    sessions: Sessions, manifest: str, gone: list[str], corrupt: list[Corruption]
-) -> AsyncGenerator[str, None]:
-    """Yields the files in a manifest, up to where it is corrupt."""
-    try:
-        async with aclosing(entries_of(sessions, manifest, gone)) as blocks:
-            async for files in blocks:
-                for each in files:
-                    yield each.location
-    except CorruptFile as error:
-        note_corruption(error, corrupt, manifest, partial(read_entries, sessions, manifest))

@@ -18,7 +18,7 @@ from arco_catalog.state.file_directories import read_shard, shard_of
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED
 from arco_catalog.tasks.execution import Sessions
-from arco_catalog.upkeep.purge import sharing
+from arco_catalog.upkeep.purge import other_table, sharing
 from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY
@@ -292,7 +292,7 @@ async def test_a_purge_that_has_many_tables_to_ask_ends_however_often_its_worker
 async def long(monkeypatch: pytest.MonkeyPatch) -> Purges:
     """A table with a file, and a neighbour `n` with so many manifests that no worker has time to read all of them, and
     a file outside of its location."""
-    monkeypatch.setattr(sharing, "PARTIAL_AFTER_MS", 0)
+    monkeypatch.setattr(other_table, "PARTIAL_AFTER_MS", 0)
     purges = Purges()
     await purges.fixture.namespace("db")
     await append(purges.fixture, await purges.table(), "a.parquet")
