@@ -82,7 +82,8 @@ def _check_name(name: str, subject: str, *, columns: bool) -> None:
 def _check_tag(name: str, tag: str) -> None:
     if not 1 <= len(tag) <= MAX_TAG_NAME or not _NO_CONTROLS.fullmatch(tag):
         raise BadRequest(
-            f"Invalid request: {quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, none that controls"
+            f"Invalid request: {quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, and no control "
+            "characters"
         )
 
 
@@ -90,7 +91,9 @@ def _checked_text(name: str, value: JsonValue) -> str:
     if not isinstance(value, str):
         raise BadRequest(f"Invalid request: {quoted(name)}: expected a string, or null to remove it: {kind_of(value)}")
     if len(value) > MAX_TEXT or not _NO_CONTROLS.fullmatch(value):
-        raise BadRequest(f"Invalid request: {quoted(name)}: it may have {MAX_TEXT:,} characters, none that controls")
+        raise BadRequest(
+            f"Invalid request: {quoted(name)}: it may have {MAX_TEXT:,} characters, and no control characters"
+        )
     if not value and name in (OWNER, QUALITY):
         raise BadRequest(f"Invalid request: {quoted(name)}: it must not be empty; null removes it")
     return value
