@@ -38,6 +38,7 @@ def is_term(word: str) -> bool:
     return any(singular in terms() for singular in singulars)
 
 
+@cache
 def product_words() -> tuple[int, Counter[str]]:
     """Lines and words of everything that ships."""
     texts = [read(path) for path in files(*PRODUCT, suffix=".py")]
