@@ -18,6 +18,7 @@ _ANSWERS = frozenset(
 _AGAIN = frozenset(
     {
         "ConditionalRequestConflict",
+        "ExistingObjectIsDirectory",  # Versity's gateway, also while another request removes the folder of the key
         "OperationAborted",
         "RequestTimeout",  # a 400: the body did not arrive in time
         "BandwidthLimitExceeded",

@@ -228,7 +228,7 @@ async def test_a_version_that_would_be_a_header_of_its_own_is_not_sent(play: Pla
 )
 async def test_what_is_no_whole_listing_is_no_listing(play_wire: Play, text: str) -> None:
     async with play_wire(*[Reply(200, text=text)] * ATTEMPTS) as played:
-        with pytest.raises(StoreUnavailable, match="cannot be read"):
+        with pytest.raises(StoreUnavailable, match="cannot be parsed"):
             await played.store.list("")
 
 

@@ -177,7 +177,7 @@ async def test_an_answer_without_a_generation_is_ambiguous(play: Play) -> None:
 )
 async def test_what_is_no_whole_listing_is_no_listing(play: Play, text: str) -> None:
     async with play(*[Reply(200, text=text)] * ATTEMPTS) as played:
-        with pytest.raises(StoreUnavailable, match="cannot be read"):
+        with pytest.raises(StoreUnavailable, match="cannot be parsed"):
             await played.store.list("")
 
 

@@ -41,6 +41,7 @@ from tools.support.s3_servers import S3Server
 STALE = Matches(Version('"0123"'))
 AGAIN = [
     Reply(409, "ConditionalRequestConflict"),
+    Reply(409, "ExistingObjectIsDirectory"),
     Reply(409, "OperationAborted"),
     Reply(503, "SlowDown"),
     Reply(429, "TooManyRequests"),
@@ -325,7 +326,7 @@ async def test_a_body_that_looks_like_an_error_is_a_body(play: Play) -> None:
 )
 async def test_what_is_no_whole_listing_is_no_listing(play: Play, text: str) -> None:
     async with play(*[Reply(200, text=text)] * ATTEMPTS) as played:
-        with pytest.raises(StoreUnavailable, match="cannot be read"):
+        with pytest.raises(StoreUnavailable, match="cannot be parsed"):
             await played.store.list("")
 
 
