@@ -1,17 +1,20 @@
 """`arco ls`: lists namespaces, tables and views, as they are now or were at a time."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.as_of import Listing, registry_at
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.listing import ListingPage, Paging, list_namespaces, list_relations
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
@@ -44,11 +47,15 @@ def run(
             level: Level = partial(_level, session)
             if at_ms is not None:
                 level = Listing(session, await registry_at(session, at_ms), at_ms).level
-            async with aclosing(_entries(level, top, recursive)) as entries:
-                async for entry in entries:
-                    if len(found) == limit:
-                        return found, True
-                    found.append(entry)
+            try:
+                async with aclosing(_entries(level, top, recursive)) as entries:
+                    async for entry in entries:
+                        if len(found) == limit:
+                            return found, True
+                        found.append(entry)
+            except NoSuchNamespace:
+                await _refuse_relation(session, top)
+                raise
         return found, False
 
     found, more = carry_out(read)
@@ -85,6 +92,15 @@ async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[
                 yield kind, str(item["name"])
     async for item in _all(partial(list_namespaces, session, namespace)):
         yield "namespace", texts({"levels": item}, "levels")[-1]
+
+
+async def _refuse_relation(session: Session, levels: Namespace) -> None:
+    """Raises `CliError` if the name is that of a table, a view or another object that a namespace holds."""
+    with suppress(NoSuchTable):
+        found = await inspect_relation(session, levels[:-1], levels[-1])
+        if found["state"] == "live":
+            name = format_namespace(levels)
+            raise CliError(f"{name} is a {found['type']}, not a namespace: `arco show {name}` displays it")
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:

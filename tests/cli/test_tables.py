@@ -87,6 +87,16 @@ def test_ls_lists_one_level_or_all(fixture: CatalogFixture, store: str, capsys: 
     assert printed(capsys, store, "ls", 'db."in.ner"') == 'There is nothing in db."in.ner".\n'
 
 
+def test_ls_of_a_table_names_the_command_that_displays_it(
+    fixture: CatalogFixture, store: str, capsys: Captured
+) -> None:
+    refused = printed(capsys, store, "ls", "db.v", code=1)
+    assert refused == "arco: db.v is a view, not a namespace: `arco show db.v` displays it\n"
+    printed(capsys, store, "drop", "db.t")
+    assert "Namespace does not exist: db.t" in printed(capsys, store, "ls", "db.t", code=1)
+    assert "Namespace does not exist: none" in printed(capsys, store, "ls", "none", code=1)
+
+
 def test_ls_stops_at_its_limit_and_reports_it(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     lines = printed(capsys, store, "ls", "db", "--limit", "1").splitlines()
     assert lines[1:] == ["table  db.t", "... and more: --limit 1 was given"]
