@@ -59,7 +59,7 @@ static: .venv/.dev
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/mypy azure_functions/*.py
 
-test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and runs of the compatibility kit, too)
+test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files (CI=true: lint and runs of the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
 	+@$(BESIDE) $(PARTS:%=timed/%)
 
@@ -78,19 +78,19 @@ endif
 # together: tests-of-the-rest.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-short rck-short-lambda) \
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short rck-short rck-short-lambda) \
   $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short rck-short-lambda)
-ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(OTHER_PYTHONS)))
+ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(lastword $(OTHER_PYTHONS))))
 PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ tests/infra \
-  tests/reconciler tests/serve tests/storage_backends demo-short-s3 tests/fuzz static rck-short-lambda demo-short tests/packaging \
+  tests/reconciler tests/serve tests/storage_backends tests/fuzz static rck-short-lambda demo-short tests/packaging \
   rck-short)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its
 # own, costs more than it saves.
-$(FOLDERS) tests-of-the-rest test-thorough demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+$(FOLDERS) tests-of-the-rest test-thorough demo-short rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
-.PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda
+.PHONY: $(FOLDERS) tests-of-the-rest demo-short rck-serve rck-lambda rck-short rck-short-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet $@
 
@@ -107,9 +107,6 @@ tests-on-%: .venv-core-%/.complete
 demo-short: .venv/.dev $(JARS)
 	$(BIN)/python -m tools.demo --short
 
-demo-short-s3: .venv/.dev $(JARS) $(VERSITYGW)
-	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
-
 rck-serve: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck $(ARGS)
 
@@ -123,8 +120,14 @@ rck-short: .venv/.dev $(KITS)
 rck-short-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --kit 1.11.0 --lambda
 
-.PHONY: test-stores test-minio test-gcs test-azure
-test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
+.PHONY: test-pythons
+test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` runs the newest, and this one
+
+.PHONY: test-stores test-versitygw test-minio test-gcs test-azure
+test-stores: test-versitygw test-minio test-gcs test-azure ## Versity's gateway, MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
+
+test-versitygw: .venv/.dev $(JARS) $(VERSITYGW)
+	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server versitygw
 
 test-minio: .venv/.dev $(JARS) $(if $(JVM_TESTS),$(TRINO)) .tools/minio
 	$(BIN)/pytest tests/stores/test_minio*.py

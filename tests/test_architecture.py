@@ -4,8 +4,9 @@ lists the rules, holds the code to them, and shows that each of them catches a p
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -190,14 +191,17 @@ RULES = (
 )
 
 
-def imports_in(file: Path, root: Path) -> Iterator[Import]:
+@cache
+def imports_in(file: Path, root: Path) -> Sequence[Import]:
     """Every import in `file`, wherever it stands: at the top, in a function, under TYPE_CHECKING, or by name; and what
     is taken from the module `os`."""
     relative = file.relative_to(root)
     package, importer = relative.with_suffix("").parts[:-1], module_of(relative)
-    for node in ast.walk(ast.parse(file.read_bytes(), str(relative))):
-        for name in imported_by(node, package):
-            yield Import(importer, name, relative, getattr(node, "lineno", 0))
+    return [
+        Import(importer, name, relative, getattr(node, "lineno", 0))
+        for node in ast.walk(ast.parse(file.read_bytes(), str(relative)))
+        for name in imported_by(node, package)
+    ]
 
 
 def module_of(file: Path) -> str:

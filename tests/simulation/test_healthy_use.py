@@ -7,26 +7,38 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.state import pointer, registry
 from tests.simulation import healthy_use
 from tests.simulation.healthy_use import PART, Tally, played
 from tests.simulation.rule_mutations_for_idle_processes import a_swap_that_names_a_version_of_any_age
 from tests.simulation.thoroughness import count
 
 SEED = 1
+SCALE = 3
+"""What a pointer and HEAD remember, a world and its bursts are this many times smaller than in `make test-healthy-use`,
+so that idle processes miss as much of what is remembered."""
+COMMITS = PART // SCALE
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     logging.getLogger("arco_catalog").setLevel(logging.ERROR)
+    for module, name in (
+        (pointer, "RECENT_MOVES"),
+        (registry, "RECENT_COMMITS"),
+        (registry, "RECENT_OPERATIONS"),
+        (healthy_use, "BURST"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name) // SCALE)
 
 
 def test_in_healthy_use_no_outcome_is_unknown_nor_that_of_any_retry() -> None:
     tally = Tally()
     for seed in range(SEED, SEED + count(4)):
-        tally.add(played(seed))
+        tally.add(played(seed, COMMITS))
 
-    assert tally.commits >= PART
-    assert tally.retries > PART // 20
+    assert tally.commits >= COMMITS
+    assert tally.retries > COMMITS // 20
     assert tally.refused
     assert tally.virtual_days > 30
     assert tally.reasons == {}
@@ -44,7 +56,7 @@ def test_healthy_use_finds_a_swap_that_names_a_version_of_any_age(monkeypatch: p
     a_swap_that_names_a_version_of_any_age(monkeypatch)
     monkeypatch.setattr(healthy_use, "Tally", CountingTally)
     with pytest.raises((CommitStateUnknown, ExceptionGroup)):
-        played(SEED)
+        played(SEED, COMMITS)
 
     assert {*tallies[0].reasons} == {"evidence-lost"}
 

@@ -14,7 +14,16 @@ import pytest
 from tests.simulation.explore import REPLAY
 from tests.simulation.faults import FaultPlan
 from tests.simulation.history import render
-from tests.simulation.programs.campaign import BATCH, Campaign, Make, Schedule, part, quietly, replayed, schedule
+from tests.simulation.programs.campaign import (
+    BATCH,
+    Campaign,
+    Make,
+    Schedule,
+    part,
+    replayed,
+    schedule,
+    without_warnings,
+)
 from tests.simulation.programs.focused import FOCUSED, one_name_that_is_followed_and_made
 from tests.simulation.programs.profiles import PROFILES
 from tests.simulation.programs.requests import READS, WORK, Kind, Name, Program, Request
@@ -28,7 +37,7 @@ BY_HAND = 15
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    with quietly():
+    with without_warnings():
         yield
 
 
@@ -43,7 +52,7 @@ def check(chosen: Schedule) -> None:
 def replay() -> None:
     """Runs what the environment asks for, and nothing else."""
     if line := os.environ.get(REPLAY):
-        with quietly():
+        with without_warnings():
             outcome = replayed(line)
         if outcome is not None:
             print(render(outcome.world.history))

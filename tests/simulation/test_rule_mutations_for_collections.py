@@ -8,7 +8,7 @@ import pytest
 from arco_catalog.protocol import operation_request
 from arco_catalog.upkeep.collection import receipts
 from tests.simulation import collecting, purging_beside_collections, rule_mutations_for_collections
-from tests.simulation.explore import REPLAY, Scenario, explore, trace
+from tests.simulation.explore import REPLAY, Scenario, trace
 from tests.simulation.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -19,6 +19,7 @@ from tests.simulation.faults import (
     FaultPlan,
     every_single_fault,
 )
+from tests.simulation.known_runs import find
 from tests.simulation.rule_mutations_for_collections import Mutation
 
 CLIENTS = ("p1", "p2", "p3")
@@ -125,24 +126,10 @@ def test_every_planted_bug_is_looked_for() -> None:
 
 @pytest.mark.parametrize(("bug", "scenario", "faults", "processes"), CASES, ids=[case[0].__name__ for case in CASES])
 def test_the_simulation_finds(
-    bug: Mutation,
-    scenario: Scenario,
-    faults: Sequence[Fault],
-    processes: Sequence[str],
-    monkeypatch: pytest.MonkeyPatch,
+    bug: Mutation, scenario: Scenario, faults: Sequence[Fault], processes: Sequence[str]
 ) -> None:
-    found: AssertionError | None = None
-    for seed in range(SEEDS):
-        chosen = plans(scenario, seed, faults, processes)
-        with monkeypatch.context() as patch:
-            bug(patch)
-            try:
-                explore(scenario, [seed], chosen, seconds=120.0)
-            except AssertionError as error:
-                found = error
-                break
-    assert found is not None
-    assert REPLAY in str(found)
+    runs = ((seed, plan) for seed in range(SEEDS) for plan in plans(scenario, seed, faults, processes))
+    assert find(bug, scenario, runs)
 
 
 def plans(scenario: Scenario, seed: int, faults: Sequence[Fault], processes: Sequence[str]) -> list[FaultPlan]:

@@ -11,6 +11,8 @@ from tests.simulation.faults import FaultPlan
 _RUNS = int(os.environ.get("ARCO_SIM_RUNS", "0"))
 SHARE = 4
 """`make test` tries one in so many of a test's seeds, plans and programs."""
+SEARCHES = _RUNS > 0
+"""Whether the search for a planted bug passes over the run that is known to find it."""
 TIMES = max(1, _RUNS)
 """How often everything is tried that is not a share: each planned fault, under a seed of its own each time."""
 EVERYTHING = TIMES > 1

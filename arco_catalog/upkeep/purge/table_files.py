@@ -72,13 +72,13 @@ async def files_of(
     position: ReadPosition,
 ) -> AsyncGenerator[str, None]:
     """Yields all files that these metadata files refer to behind the position, and moves the position when the files
-    in front of it were yielded. The metadata files, manifest lists and files of statistics are always yielded. Files
-    that do not exist are added to `gone`, and files that can't be read to `corrupt`."""
+    in front of it were yielded. The metadata files and files of statistics are always yielded. Files that do not exist
+    are added to `gone`, and files that can't be read to `corrupt`."""
     reached = await named_by(sessions, metadata, corrupt)
     gone += reached.gone
     if len(reached.files) < len(metadata):  # the position counts the lists of all of them
         position.lists = position.manifests = 0
-    for each in (*reached.files, *reached.lists, *reached.statistics):
+    for each in (*reached.files, *reached.statistics):
         yield each
     first, done = position.lists, position.manifests
     seen: set[str] = set()
@@ -88,6 +88,8 @@ async def files_of(
     for number, location in enumerate((*reached.lists, None)):
         if number < first:
             continue
+        if location is not None:
+            yield location
         listed = reached.direct if location is None else await readable_manifests(sessions, location, gone, corrupt)
         manifests = [*listed]
         seen.update(manifests[:done])
@@ -103,4 +105,3 @@ async def files_of(
         done = 0
         if location is not None:
             position.lists, position.manifests = number + 1, 0
-            yield location  # once more: where it names no new manifest, the position has moved all the same

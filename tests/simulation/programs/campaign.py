@@ -57,16 +57,22 @@ def schedule(number: int) -> Schedule:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Without the catalog's warnings, and with little work for the garbage collector."""
+def without_warnings() -> Iterator[None]:
+    """Silences the catalog's log."""
     log = logging.getLogger("arco_catalog")
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
     try:
-        with collecting_new_garbage_alone():
-            yield
+        yield
     finally:
         log.setLevel(level)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the catalog's warnings, and with little work for the garbage collector: for a command."""
+    with without_warnings(), collecting_new_garbage_alone():
+        yield
 
 
 @dataclass(slots=True)
