@@ -17,7 +17,7 @@ class RequestCredentials:
 
     @property
     def bearer(self) -> str | None:
-        """The token in the header `Authorization`, None without one."""
+        """The bearer token in the header `Authorization`, None without one."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 

@@ -33,8 +33,9 @@ def is_off(environment: Mapping[str, str]) -> bool:
 
 
 def authorization(authenticates: bool | None, *, has_realm: bool, off: bool) -> Authorization:
-    """The row of the table above. `authenticates` is whether callers are authenticated, None if `ARCO_AUTH` is unset:
-    then every caller that reaches the server, or passes its gateway, is accepted."""
+    """The rights of callers on a server. `authenticates` is whether they are authenticated, None if `ARCO_AUTH` is
+    unset: then every caller that reaches the server, or passes its gateway, is accepted. `off` is whether the
+    configuration turns the check of grants off."""
     if off or authenticates is False:
         return Authorization.EVERYTHING
     if has_realm:

@@ -109,8 +109,9 @@ def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
 
 
 def claim_at(claims: JsonObject, path: str) -> JsonValue:
-    """The claim of a name, or else the value at its parts: `realm_access.roles` is an array inside an object for
-    Keycloak, and the name of one claim for others."""
+    """The claim that has `path` as its name, or else the value inside of claims at the parts of `path` between dots;
+    None if there is neither. `realm_access.roles` is an array inside an object for Keycloak, and the name of one claim
+    for others."""
     if path in claims:
         return claims[path]
     found: JsonValue = claims

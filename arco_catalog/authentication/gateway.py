@@ -51,7 +51,8 @@ class GatewayAuthenticator:
         raise NotAuthorized("The gateway did not verify the caller: the route has no authorizer")
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
-        """The owner of a token that the gateway verified."""
+        """The result for the principal of a token, given by the claims that the gateway has verified. Raises
+        `NotAuthorized` if a claim is missing or malformed."""
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
         if not issuer.startswith("https://") or " " in issuer:
@@ -61,7 +62,8 @@ class GatewayAuthenticator:
 
 
 def _signer(realm: str, arn: str) -> AuthenticationResult:
-    """The signer of a request that the gateway verified."""
+    """The result for the principal that signed a request, given by its ARN, after the gateway has verified the
+    signature. Raises `NotAuthorized` without a usable ARN."""
     if not arn or not arn.isprintable() or " " in arn:
         raise NotAuthorized("The request is signed, but the gateway did not pass on the caller's identity")
     principal, session = without_session(arn)
@@ -81,7 +83,7 @@ def signer_in(context: object) -> str | None:
 
 def claims_in(context: object) -> Mapping[str, object] | None:
     """The claims of a token that was verified by the JWT authorizer of an HTTP API, or the Cognito authorizer of a REST
-    API."""
+    API; None if neither has verified one."""
     authorizer = inner(context, "authorizer")
     verified = inner(authorizer, "jwt")
     claims = inner(authorizer if verified is None else verified, "claims")
@@ -98,8 +100,8 @@ def flattened(text: str) -> frozenset[str]:
 
 
 def without_session(arn: str) -> tuple[str, str | None]:
-    """An ARN without the session of an assumed role, and that session: a client that renews its credentials between two
-    tries is still the same principal."""
+    """Splits an ARN into that of the role, without the session of an assumed role, and the session's name, None without
+    one: a client that renews its credentials between two tries is still the same principal."""
     role = _ROLE.fullmatch(arn)
     return (arn, None) if role is None else (role[1], role[2] or None)
 
@@ -110,7 +112,8 @@ def inner(value: object, name: str) -> object:
 
 
 def printable(text: str) -> str:
-    """The text for receipts and logs. A text that had to be changed gets a digest, so that two names stay different."""
+    """The text as receipts and logs have it: without control characters, and cut to `MAX_TEXT` characters. A text that
+    had to be changed gets a digest, so that two names stay different."""
     shown = CONTROL.sub("?", text[:MAX_TEXT])
     if shown == text:
         return text

@@ -48,13 +48,13 @@ Get = Callable[[str, int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """One key of an issuer."""
+    """A public key with which an issuer's signatures are verified."""
 
     id: str
     jwk: JsonObject = field(hash=False)
 
     def takes(self, algorithm: str) -> bool:
-        """Whether the key verifies signatures by an algorithm."""
+        """Whether this public key verifies signatures made with an algorithm."""
         kind, curves = ALGORITHMS[algorithm]
         if self.jwk.get("kty") != kind or (curves and self.jwk.get("crv") not in curves):
             return False
@@ -62,7 +62,7 @@ class PublicKey:
 
 
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
-    """The keys of a set that can verify signatures. Raises `ValueError` if there are none, or too many."""
+    """The public keys of a key set that can verify signatures. Raises `ValueError` if there are none, or too many."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
@@ -87,7 +87,7 @@ def _verifies(jwk: JsonObject) -> bool:
 
 
 def _length(number: object) -> int:
-    """Bytes of a number in base64url."""
+    """The number of bytes of a number that a key has in base64url, without leading zeros; 0 if it is malformed."""
     if not isinstance(number, str):
         return 0
     try:
@@ -110,7 +110,8 @@ def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) ->
 
 
 def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Get:
-    """Gets documents by HTTPS, without following redirects; with `plain_loopback`, from this machine by HTTP too."""
+    """Returns a function that gets documents by HTTPS, without following redirects; with `plain_loopback`, from this
+    machine by HTTP too."""
 
     async def get(url: str, max_bytes: int) -> bytes:
         response = await fetch(url, {}, now_ms, max_bytes, plain_loopback=plain_loopback)
@@ -122,8 +123,8 @@ def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Ge
 
 
 class IssuerKeys:
-    """The keys of one issuer. Belongs to one event loop. `withdrawn` counts the refreshes in which a cached key was
-    missing."""
+    """The public keys of one issuer of tokens, fetched and cached. Belongs to one event loop. `withdrawn` counts the
+    refreshes in which a cached key was missing."""
 
     def __init__(self, issuer: str, get: Get, now_ms: Callable[[], int], *, plain_loopback: bool = False) -> None:
         self._issuer = issuer
@@ -149,12 +150,12 @@ class IssuerKeys:
         return next((key for key in known if key.takes(algorithm)), None)
 
     def refresh_if_old(self) -> None:
-        """Refreshes old keys in the background."""
+        """Starts to fetch an issuer's keys again, in the background, if the cached ones are old."""
         if self._keys and self._age() >= REFRESH_MS and self._since_attempt() >= BACKGROUND_RETRY_MS:
             self._refresh()
 
     async def close(self) -> None:
-        """Cancels a refresh."""
+        """Cancels the fetch of an issuer's keys that is under way, if there is one."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
@@ -175,14 +176,15 @@ class IssuerKeys:
         return self._now_ms() - self._attempted_ms
 
     async def _wait_for_refresh(self) -> None:
-        """Waits for a refresh. Raises `Unavailable` if it fails, or if another failed just now."""
+        """Waits until the issuer's keys are fetched again. Raises `Unavailable` if that fails, or if an earlier fetch
+        failed just now."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(f"The keys of {self._issuer} are not available now")
         if not await asyncio.shield(self._refresh()):
             raise Unavailable(f"The keys of {self._issuer} are not available now")
 
     def _refresh(self) -> "asyncio.Task[bool]":
-        """Starts a refresh, or returns the running one."""
+        """Starts to fetch the issuer's keys, or returns the running task that does so."""
         if self._refreshing is None:
             self._attempted_ms = self._now_ms()
             self._refreshing = asyncio.create_task(self._fetch_keys())
@@ -193,7 +195,7 @@ class IssuerKeys:
         self._refreshing = None
 
     async def _fetch_keys(self) -> bool:
-        """Fetches the keys, and returns whether that succeeded."""
+        """Fetches the issuer's keys in place of the cached ones, and returns whether that succeeded."""
         try:
             where = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
             discovery = await self._get(where, MAX_DISCOVERY_BYTES)

@@ -42,23 +42,23 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """At least one key, the newest first."""
+    """At least one key that signs and verifies the catalog's access tokens, the newest first."""
 
     keys: Sequence[SigningKey]
 
     @property
     def newest(self) -> SigningKey:
-        """The key that signs."""
+        """The key that signs new tokens."""
         return self.keys[0]
 
     def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key of an id, None if there is none."""
+        """The key that tokens name by this id, None if there is none."""
         return next((key for key in self.keys if key.id == id), None)
 
 
 def parse_keys(text: str) -> TokenKeys:
-    """Parses keys: each at least 32 bytes without blanks, as `openssl rand -base64 48` prints, separated by commas or
-    line breaks. Raises `ValueError`, which quotes none."""
+    """Parses keys that sign tokens: each at least 32 bytes without blanks, as `openssl rand -base64 48` prints,
+    separated by commas or line breaks. Raises `ValueError`, which quotes none."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
         raise ValueError(f"expected 1 to {MAX_KEYS} keys, the newest first")
@@ -75,7 +75,7 @@ def _id(key: bytes) -> str:
 
 
 def from_text(text: str) -> Read:
-    """A source that returns a text."""
+    """Returns a function that returns this text as the keys that sign tokens."""
 
     async def read() -> bytes:
         return text.encode()
@@ -94,7 +94,7 @@ def read_file(path: str) -> TokenKeys:
 
 
 def from_file(path: str) -> Read:
-    """A source that reads a file."""
+    """Returns a function that reads the keys that sign tokens from a file."""
 
     async def read() -> bytes:
         return await asyncio.to_thread(Path(path).read_bytes)
@@ -103,7 +103,8 @@ def from_file(path: str) -> Read:
 
 
 def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Read:
-    """A source that reads a secret of the cloud, with the credentials of the stores."""
+    """Returns a function that reads the keys that sign tokens from a secret of the cloud, with the credentials of the
+    stores."""
 
     async def read() -> bytes:
         return await read_secret(reference, environment, now_ms)
@@ -112,8 +113,8 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 class KeySource:
-    """Reads keys when they are first needed, unless they are `known`, and again when they are old. Belongs to one event
-    loop."""
+    """The keys that sign and verify tokens: it reads them when they are first needed, unless they are `known`, and
+    again when they are old. Belongs to one event loop."""
 
     def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read
@@ -125,13 +126,15 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """The keys. Raises `Unavailable` if they can't be read and there are no old ones."""
+        """The keys that sign and verify tokens, read again if they are old. Raises `Unavailable` if they can't be read
+        and there are no old ones."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys
 
     async def find(self, id: str) -> SigningKey | None:  # noqa: A002
-        """The key of an id. Reads the keys again for an unknown id, at most once a minute. Raises `Unavailable`."""
+        """The key that tokens name by this id, None if there is none. Reads the keys again for an unknown id, at most
+        once a minute. Raises `Unavailable`."""
         found = (await self.current()).find(id)
         if found is None and self._age_ms() >= RETRY_MS:
             found = (await self._refresh(RETRY_MS)).find(id)

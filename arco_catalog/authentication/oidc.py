@@ -83,7 +83,7 @@ class OidcAuthenticator:
         return await self._verify(token, unverified, issuer)
 
     async def close(self) -> None:
-        """Ends background tasks."""
+        """Cancels the fetches of issuers' keys that are under way."""
         for trusted in self._trusted.values():
             await trusted.keys.close()
 
@@ -122,7 +122,8 @@ def key_id(unverified: UnverifiedToken) -> str:
 
 
 def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
-    """The principal of verified claims. Raises `NotAuthorized` if a claim is missing."""
+    """The result for a token of an issuer, given by its verified claims: the principal, its roles and the token's
+    scopes. Raises `NotAuthorized` if a claim is missing or malformed."""
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)
     return AuthenticationResult(issuer.realm, identity, printable(subject), scopes=scopes_in(claims))

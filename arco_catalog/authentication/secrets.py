@@ -64,8 +64,8 @@ def with_secret(stored: Iterable[Secret], secret: Secret) -> tuple[Secret, ...]:
 
 
 def fingerprint(secret: Secret) -> str:
-    """Identifies a stored secret without revealing it. A token carries the fingerprint of the secret it was issued
-    for."""
+    """A digest that identifies a principal's stored secret without revealing it. A token carries the fingerprint of the
+    secret it was issued for."""
     return secret.fingerprint
 
 
@@ -90,8 +90,8 @@ class Secrets:
         return _stored(SCRYPT, salt, await self._scrypt(salt, secret))
 
     async def check(self, secret: str, stored: Iterable[Secret]) -> Secret | None:
-        """The stored secret that matches, None if none does. Nothing is stored for an unknown client id. Raises
-        `TooManyRequests`."""
+        """The stored secret that the presented `secret` matches, None if none does. For an unknown client id `stored`
+        is empty, and the check takes as long. Raises `TooManyRequests`."""
         if not secret or len(secret) > MAX_LENGTH:
             return None
         scheme = SHA256 if is_generated(secret) else SCRYPT

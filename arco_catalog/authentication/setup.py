@@ -55,7 +55,7 @@ class AuthenticationSetup:
     oidc: "OidcAuthenticator | None" = None
 
     async def close(self) -> None:
-        """Ends background tasks."""
+        """Ends the authenticators' background tasks, which fetch the keys of issuers."""
         if self.oidc is not None:
             await self.oidc.close()
 

@@ -22,7 +22,7 @@ class _Entry(Generic[T]):
 
 
 class TokenCache(Generic[T]):
-    """Results by token; the least recently used are dropped first."""
+    """The results of verified tokens, by token; the least recently used are dropped first."""
 
     def __init__(self, now_ms: Callable[[], int], max_tokens: int = MAX_TOKENS) -> None:
         self._now_ms = now_ms
@@ -30,7 +30,7 @@ class TokenCache(Generic[T]):
         self._entries: OrderedDict[bytes, _Entry[T]] = OrderedDict()
 
     def get(self, token: str) -> T | None:
-        """The result of a token, None if it is not cached or has expired."""
+        """The cached result of a verified token, None if it is not cached or has expired."""
         key = _digest(token)
         entry = self._entries.get(key)
         if entry is None:
@@ -42,13 +42,13 @@ class TokenCache(Generic[T]):
         return entry.value
 
     def put(self, token: str, value: T, until_ms: int) -> None:
-        """Caches the result of a verified token until a time."""
+        """Caches the result of a verified token until a time, in milliseconds since 1970."""
         self._entries[_digest(token)] = _Entry(value, until_ms)
         while len(self._entries) > self._max_tokens:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Drops all entries, when a key that verified some of them is no longer trusted."""
+        """Drops all cached results of tokens, when a key that verified some of them is no longer trusted."""
         self._entries.clear()
 
     def __len__(self) -> int:

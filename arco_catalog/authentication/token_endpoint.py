@@ -50,23 +50,23 @@ class Principals(Protocol):
     """Reads the principals of one realm from its registry."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """The principal with a client id."""
+        """The principal of the realm with a client id, None if there is none."""
         ...
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """The principal with an id."""
+        """The principal of the realm with an entity id, None if there is none."""
         ...
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """The principal with a name."""
+        """The principal of the realm with a name, None if there is none."""
         ...
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
-        """Whether it has `SERVICE_MANAGE_ACCESS` by any of its roles."""
+        """Whether any role of the principal has the privilege `SERVICE_MANAGE_ACCESS`."""
         ...
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Whether it has a principal role of this name."""
+        """Whether the principal has a principal role of this name."""
         ...
 
 
@@ -88,7 +88,7 @@ class OAuthError(Exception):
         self.description = description
 
     def answer(self) -> TokenAnswer:
-        """The error as an answer (RFC 6749, section 5.2)."""
+        """The error as an answer of the token endpoint (RFC 6749, section 5.2)."""
         body: JsonObject = {"error": self.error, "error_description": self.description}
         if self.error != "invalid_client":
             return TokenAnswer(400, body, _NO_STORE)
@@ -117,7 +117,8 @@ class TokenEndpoint:
     secrets: Secrets
 
     async def answer(self, body: bytes, headers: Mapping[str, str], realm: str, principals: Principals) -> TokenAnswer:
-        """Answers one request, whose headers have lower-case names. Raises `TooManyRequests` and `Unavailable`."""
+        """Answers one request for a token, whose form is in `body` and whose headers have lower-case names. The answer
+        has a token or an OAuth error. Raises `TooManyRequests` and `Unavailable`."""
         try:
             form = parse_form(body)
             token_claims = await self._decide(form, headers, realm, principals)
@@ -180,7 +181,8 @@ class TokenEndpoint:
         return replace(token_claims, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
-        """The claims of a live token of this server, whose principal and secret are still valid."""
+        """The claims of a token that this server issued in the realm, if it is valid, its principal exists, and the
+        secret that it was issued for is still valid. Raises `OAuthError` otherwise."""
         dead = OAuthError("invalid_grant", _DEAD_SUBJECT)
         try:
             verified = await self.tokens.verify(token)
@@ -204,7 +206,8 @@ class TokenEndpoint:
     async def _for_another(
         self, claims: JsonObject, headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
-        """The claims of a token for the principal in an unsigned subject, if the bearer may act for others."""
+        """The claims of a token for the principal that an unsigned subject names, if the bearer of the request's own
+        token may act for it. Raises `OAuthError` otherwise."""
         refused = OAuthError(
             "unauthorized_client", "The subject token is not signed, and the client may not act for it"
         )
@@ -264,8 +267,8 @@ def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozen
 
 
 def _requested(scope: str | None, granted: frozenset[str] | None) -> tuple[frozenset[str] | None, bool]:
-    """The principal roles that a scope requests, none if it is for tasks alone, and whether it is for tasks. Raises
-    `OAuthError`."""
+    """The principal roles that a scope requests, and whether it includes the word for tasks. The roles are an empty set
+    if the scope is that word alone, and None for all roles. Raises `OAuthError`."""
     rest, executes_tasks = without_tasks(scope or "")
     if executes_tasks and not rest:
         return frozenset(), True
@@ -273,6 +276,7 @@ def _requested(scope: str | None, granted: frozenset[str] | None) -> tuple[froze
 
 
 async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, principals: Principals) -> None:
-    """Raises `OAuthError` unless an actor is registered to act for others, and the principal does not manage access."""
+    """Raises `OAuthError` unless the actor is registered to act for others, and the principal for which it is to act
+    does not manage access."""
     if not actor.acts_for_others or await principals.manages_access(principal):
         raise OAuthError("unauthorized_client", "The subject token is not signed, and the client may not act for it")

@@ -49,7 +49,7 @@ class TokenClaims:
 
 
 class OwnTokens:
-    """Signs and verifies access tokens."""
+    """Signs and verifies the catalog's own access tokens."""
 
     def __init__(
         self, keys: KeySource, runtime: Runtime, audience: str = AUDIENCE, lifetime_s: int = LIFETIME_S
@@ -60,7 +60,8 @@ class OwnTokens:
         self.lifetime_s = lifetime_s
 
     async def issue(self, token_claims: TokenClaims, until_ms: int | None = None) -> str:
-        """Signs a token, which expires after the lifetime, or earlier. Raises `Unavailable` without a key."""
+        """Signs a token with these claims and returns it. It expires after the lifetime, or at `until_ms` if that is
+        earlier. Raises `Unavailable` without a key."""
         key = (await self._keys.current()).newest
         now = self._runtime.now_ms() // 1_000
         expires = now + self.lifetime_s if until_ms is None else min(now + self.lifetime_s, until_ms // 1_000)
@@ -100,7 +101,7 @@ class OwnTokens:
         return _read(claims), until_ms, key
 
     async def key_is_valid(self, key: SigningKey) -> bool:
-        """Whether the key is one of the present keys, and was not removed since."""
+        """Whether a key that verified a token is one of the present keys."""
         return (await self._keys.current()).find(key.id) is not None
 
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:
@@ -144,7 +145,8 @@ class InternalAuthenticator:
 
 
 def scope_of(roles: frozenset[str] | None, *, executes_tasks: bool = False) -> str:
-    """The scope of principal roles, with the word for tasks."""
+    """The scope of a token that activates these principal roles, None for all; with `executes_tasks` it includes the
+    word for tasks."""
     words = [ALL_ROLES] if roles is None else [_ROLE_PREFIX + name for name in sorted(roles)]
     return " ".join([*words, EXECUTE_TASKS] if executes_tasks else words)
 
@@ -169,7 +171,8 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
 
 
 def _read(claims: JsonObject) -> TokenClaims:
-    """What a token of ours token_claims. Whatever is missing was made by a version that this one cannot read."""
+    """The claims of one of the catalog's own tokens, read from their JSON. Raises `NotAuthorized` if one is missing or
+    unknown, because another version of this program has issued the token."""
     actor = claims.get("act")
     rest, executes_tasks = without_tasks(text_claim(claims, "scope", max_length=1 << 14))
     try:

@@ -63,7 +63,7 @@ class Checks:
         self._done: list[Check] = []
 
     async def run(self) -> list[Check]:
-        """Runs every check, and returns the results in order."""
+        """Runs every check of `arco doctor` on the catalog, and returns the results in order."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
@@ -276,7 +276,7 @@ def clock(behind_ms: int) -> Check:
 
 
 async def _head(session: Session) -> RegistryState | Check:
-    """Reads HEAD of the catalog, or returns a failed check for one that can't be parsed."""
+    """Reads HEAD of the catalog's registry, or returns a failed check if it can't be parsed."""
     try:
         return await session.state.head()
     except InternalError as error:

@@ -20,7 +20,7 @@ connection is closed can't know whether the request arrived, so new connections 
 
 
 class Member(Protocol):
-    """A connection, as the limit sees it."""
+    """A connection, as `Crowd` sees it: it knows how many bytes it buffers, and can be closed at once."""
 
     @property
     def kept_bytes(self) -> int: ...
@@ -46,15 +46,15 @@ class Crowd:
 
     @property
     def full(self) -> bool:
-        """Whether one more connection would exceed the limit."""
+        """Whether one more connection would exceed the limit of the process."""
         return self._count >= self.limit
 
     def expect(self) -> None:
-        """Counts one more accepted connection."""
+        """Counts one more accepted connection of the process."""
         self._count += 1
 
     def lost(self) -> None:
-        """Counts one connection less: an accepted socket was closed. Calls `when_one_leaves`."""
+        """Counts one connection of the process less, because an accepted socket was closed. Calls `when_one_leaves`."""
         self._count -= 1
         self.when_one_leaves()
 
@@ -63,7 +63,7 @@ class Crowd:
         self._new[member] = None
 
     def busy(self, member: Member) -> None:
-        """Records that the connection has a request under way, so that it is not cut."""
+        """Records that the connection has a request under way, so that it is not cut to make room for another."""
         self._new.pop(member, None)
         self._idle.pop(member, None)
 
@@ -73,13 +73,14 @@ class Crowd:
             self._idle[member] = self._clock()
 
     def left(self, member: Member) -> None:
-        """Removes a connection that was closed."""
+        """Removes a connection that was closed, and counts one less."""
         self.busy(member)
         self._leaving.discard(member)
         self.lost()
 
     def make_room(self) -> bool:
-        """Cuts one connection, unless one is being cut already. Returns False if none may be cut now."""
+        """Cuts the oldest new connection, or else the one that has been idle longest, unless one is being cut already.
+        Returns False if none may be cut now."""
         if self._leaving:
             return True
         if self._new:

@@ -33,13 +33,13 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the options."""
+    """Declares the options of `arco delegation-service`."""
     for option in OPTIONS:
         option.add_to(parser, environment)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves until a signal stops it, and returns the exit code."""
+    """Runs the delegation service until a signal stops it, and returns the exit code."""
     from arco_catalog.cli import delegation_service
 
     return delegation_service.run(delegation_service.DelegationOptions.of(parsed))

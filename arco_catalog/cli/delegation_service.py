@@ -82,7 +82,7 @@ class DelegationOptions:
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "DelegationOptions":
-        """Returns the options that the parser read."""
+        """Returns the options of `arco delegation-service` that the parser read."""
         given = same_named(parsed, cls)
         given |= {
             "allowed_locations": parsed.allowed_location,
@@ -196,8 +196,8 @@ def _url(options: DelegationOptions) -> str:
 
 @asynccontextmanager
 async def _swept(service: DelegationService) -> AsyncIterator[None]:
-    """For as long as the context lasts, fails tasks that no process works on any more. At the end the running tasks are
-    cancelled; a new submission continues them."""
+    """For as long as the context lasts, marks tasks as failed that no process works on any more. At the end the running
+    tasks are cancelled; a new submission continues them."""
     sweeping = asyncio.create_task(service.sweep())
     try:
         yield

@@ -88,7 +88,7 @@ class _Checking:
 
     @property
     def writes(self) -> bool:
-        """Whether repairs are applied."""
+        """Whether the check also applies repairs (--apply)."""
         return self._arguments.apply
 
     async def catalog(self, session: Session) -> None:
@@ -166,14 +166,16 @@ class Progress:
         self._pace = Pace(now_ms)
 
     def report(self, examination: Examination) -> None:
-        """Prints one line, unless one was printed within the last second."""
+        """Prints a line with the number of objects checked so far on stderr, unless one was printed within the last
+        second."""
         if self._pace.is_due():
             at = f", now at the files of {examination.at}" if examination.at else ""
             print(f"arco: {examination.examined:,} objects checked so far{at}", file=sys.stderr, flush=True)
 
 
 def as_text(found: Sequence[Finding], examined: int) -> str:
-    """Formats the findings in the given order, then the meaning and the remedy of each code, then the counts."""
+    """Formats the findings in the given order, at most `MAX_LISTED` of each code, then the meaning and the remedy of
+    each code, then the counts."""
     if not found:
         return f"{examined:,} objects were checked. Nothing is wrong."
     counts = Counter(finding.code for finding in found)

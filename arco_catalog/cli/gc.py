@@ -58,7 +58,8 @@ class Progress:
         self._pace = Pace(now_ms)
 
     def report(self, stats: CollectionStats) -> None:
-        """Prints one line, unless one was printed within the last second."""
+        """Prints a line with the objects listed and to be collected so far on stderr, unless one was printed within the
+        last second."""
         if self._pace.is_due():
             print(
                 f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",

@@ -107,7 +107,7 @@ class PyIcebergSource:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: what(self._catalog()))
 
     def _catalog(self) -> Catalog:
-        """Returns the catalog of this thread, loaded at the first use."""
+        """Returns PyIceberg's catalog for the thread that calls this, loaded at the first use."""
         if not hasattr(self._own, "catalog"):
             self._own.catalog = load_catalog(self._name, **self._properties)
         catalog: Catalog = self._own.catalog

@@ -137,7 +137,8 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Adds a file to its table's folder, if it is a hint or a metadata file in a `metadata/`."""
+    """Adds a file of a warehouse to the folder of its table, if it is the hint or a metadata file in the table's
+    `metadata/`."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

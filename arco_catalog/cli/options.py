@@ -11,7 +11,7 @@ from arco_catalog.config.variable import Variable
 
 
 class _FromVariable(str):
-    """The text of an environment variable."""
+    """A text that comes from an environment variable, so that errors about it name the variable."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Option:
     variable: Variable[object]
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        """Declares the option to the parser. An empty variable counts as unset."""
+        """Declares the option to the parser, with the value of its environment variable as default. An empty variable
+        counts as unset."""
         from_environment = environment.get(self.variable.name)
         parser.add_argument(
             self.flag,

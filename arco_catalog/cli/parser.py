@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         return name if action is None else f"{name} ({', '.join(map(str, action.choices or ()))})"
 
     def _words(self) -> Iterator[str]:
-        """Yields every valid word: commands, options and choices."""
+        """Yields every word that is valid on the command line: commands, options and choices."""
         yield from self.commands
         for action in self.declared:
             yield from action.option_strings

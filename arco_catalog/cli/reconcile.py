@@ -75,7 +75,8 @@ class Progress:
         self._next_ms = 0
 
     def report(self, stats: ReconcileStats) -> None:
-        """Prints one line, unless one was printed within the last `REPORT_MS`."""
+        """Prints a line with the tables walked and the receipts found missing so far on stderr, unless one was printed
+        within the last `REPORT_MS`."""
         now_ms = self._now_ms()
         if now_ms < self._next_ms:
             return

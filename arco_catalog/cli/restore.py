@@ -35,8 +35,8 @@ def run(
     dry: bool,
     as_json: bool,
 ) -> int:
-    """Restores a lost HEAD and lost pointers of a catalog, or HEAD of the realm's registry. With `dry` writes
-    nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0. Raises
+    """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. With `dry`
+    writes nothing. Prints what was found and done. Returns 1 if the operator has to choose a candidate, else 0. Raises
     `CliError`."""
     choices = Choices(head, pointers, replace)
 

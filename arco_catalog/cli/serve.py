@@ -128,7 +128,7 @@ class ServeOptions:
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
-        """Returns the options that the parser read."""
+        """Returns the options of `arco serve` that the parser read."""
         given = same_named(parsed, cls)
         given |= {
             "allowed_locations": parsed.allowed_location,

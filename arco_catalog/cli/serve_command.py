@@ -25,15 +25,15 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """Declares the options, and `--listener`, by which a supervisor gives a worker its socket."""
+    """Declares the options of `arco serve`, and `--listener`, by which a supervisor gives a worker its socket."""
     for option in SERVE:
         option.add_to(parser, environment)
     parser.add_argument("--listener", type=int, help=argparse.SUPPRESS)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves until a signal stops it, with `--workers` processes, or in this process alone for one; with `--listener`
-    as the worker of a supervisor. Returns the exit code."""
+    """Serves catalogs until a signal stops it, with `--workers` processes, or in this process alone for one; with
+    `--listener` as the worker of a supervisor. Returns the exit code."""
     if parsed.listener is not None:
         from arco_catalog.cli.parent import end_with_parent
 

@@ -32,12 +32,12 @@ class Changes:
 
     @property
     def of_keys(self) -> bool:
-        """Whether the rules for idempotency keys change."""
+        """Whether these changes set rules for idempotency keys."""
         return self.dialect is not None or self.enabled is not None
 
     @property
     def of_locations(self) -> bool:
-        """Whether the allowed locations change."""
+        """Whether these changes add or remove allowed locations."""
         return bool(self.added or self.removed)
 
 

@@ -44,7 +44,7 @@ class Report:
 
     @property
     def faults(self) -> list[str]:
-        """All errors, one on a line; one line if no client could be run."""
+        """All errors that the clients found on the store, one on a line; one line if no client could be run."""
         lines = [f"{name} cannot reach the store: {reason}" for name, reason in self.unreached.items()]
         lines += [
             f"{check.name}, by {name}: {_describe(finding)}"
@@ -57,7 +57,7 @@ class Report:
         return lines if self.examined or lines else ["no client could be run"]
 
     def as_json(self) -> JsonObject:
-        """Returns the report as JSON."""
+        """Returns the findings of all clients as JSON."""
         return {
             "ok": not self.faults,
             "clients": [*self.examined],

@@ -33,7 +33,8 @@ class Certificate:
     _seen: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Reads the files. Raises `CliError` if one can't be read, or the key is not the certificate's."""
+        """Reads the certificate, its key, and the authorities of client certificates from their files. Raises
+        `CliError` if one can't be read, or the key is not the certificate's."""
         try:
             self._seen = self._times()
             self.context = self._read()
@@ -43,15 +44,15 @@ class Certificate:
             raise CliError(f"{named}: {_reason(error)}") from error
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Checks the files every `LOOK_SECONDS`, and reads them again when they have changed. Runs until it is
-        cancelled."""
+        """Checks the files of the certificate every `LOOK_SECONDS`, and reads them again when they have changed. Runs
+        until it is cancelled."""
         while True:
             await sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Reads the files again if they have changed. If one can't be read, logs an error and keeps the old context;
-        the next call tries again."""
+        """Reads the files of the certificate again if they have changed. If one can't be read, logs an error and keeps
+        the old context; the next call tries again."""
         try:
             times = self._times()
             if times != self._seen:

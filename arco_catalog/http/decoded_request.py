@@ -66,7 +66,7 @@ class DecodedRequest:
 
     @property
     def fields(self) -> Fields:
-        """The fields of the body; none if the request has no body."""
+        """The fields of the request's body; none if the request has no body."""
         return Fields(self.body or {}, "request")
 
     def check_identifier(self, name: str, what: str) -> None:

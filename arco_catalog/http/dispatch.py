@@ -188,8 +188,8 @@ def _refuse_external(catalog: Catalog) -> None:
 
 def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitStateUnknown:
     """Returns the error for a body that did not arrive: `BadRequest`, or `CommitStateUnknown` if the route commits or
-    the request may be `resent`. Its first sending may have been applied, and without the body the marker of that one
-    cannot be found."""
+    the request may have been sent before (`resent`). The first sending may have been applied, and without the body its
+    marker cannot be found."""
     if resent or route.commits:
         message = f"{reason}: if the request was sent before, it may have been applied"
         return CommitStateUnknown(message, "request-lost")

@@ -46,23 +46,23 @@ class NoPrincipals:
     credentials, so that it does not reveal which realms exist."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """Returns None."""
+        """Returns None for every client id, because the realm does not exist."""
         return None
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """Returns None."""
+        """Returns None for every entity id, because the realm does not exist."""
         return None
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """Returns None."""
+        """Returns None for every name, because the realm does not exist."""
         return None
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
-        """Returns False."""
+        """Returns False for every principal, because the realm does not exist."""
         return False
 
     async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
-        """Returns False."""
+        """Returns False for every role, because the realm does not exist."""
         return False
 
 

@@ -54,7 +54,7 @@ def _key_policy(service: Service) -> KeyPolicy:
 def _served(
     endpoints: tuple[str, ...], base_path: str, dialect: Dialect | None, authenticated: bool
 ) -> tuple[bytes, str]:
-    """Returns the bytes of the document and its ETag."""
+    """Returns the bytes of the OpenAPI document for these endpoints, and its ETag."""
     body = dumps(served(endpoints, base_path, dialect, authenticated=authenticated))
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
@@ -112,8 +112,8 @@ def _whole() -> Mapping[str, Any]:
 
 
 def _nameless(endpoint: str) -> str:
-    """Returns an endpoint with `{}` for each parameter: the management specification names the parameters
-    differently."""
+    """Returns an endpoint (method and path template) with `{}` for each parameter of the path, because the management
+    specification names the parameters differently."""
     return _PARAMETER.sub("{}", endpoint)
 
 

@@ -28,5 +28,5 @@ def decode_form(encoded: bytes) -> str:
 
 
 def _shown(encoded: bytes) -> str:
-    """Returns the first hundred bytes in quotes, for an error message."""
+    """Returns the first hundred bytes as text in quotes, for an error message."""
     return repr(encoded[:100].decode("ascii", "backslashreplace"))

@@ -101,7 +101,7 @@ class Request:
 
     @property
     def head_bytes(self) -> int:
-        """The size of path, query and header values together."""
+        """The number of bytes of path, query and header values together."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:

@@ -83,7 +83,7 @@ class Route:
 
     @cached_property
     def reads(self) -> bool:
-        """Whether requests change nothing."""
+        """Whether requests of the route only read: they change nothing."""
         return self.effect is Effect.READS
 
     @cached_property

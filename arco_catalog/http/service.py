@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # importing it takes time, which a cold start without realms 
 
 
 class Endpoint(Protocol):
-    """The part of a `Route` that does not depend on the handler."""
+    """The fields and properties of a `Route` that do not depend on its handler."""
 
     @property
     def method(self) -> str: ...

@@ -185,7 +185,7 @@ class Sessions:
 
     @property
     def _identity(self) -> Identity:
-        """The identity that is checked. Raises `InternalError` without one: such a request has no rights."""
+        """The identity of the caller, whose rights are checked. Raises `InternalError` if the caller has none."""
         identity = self.request.caller.identity
         if identity is None:
             raise InternalError(f"The caller of {self.endpoint.endpoint} has no identity, and this realm checks access")

@@ -29,7 +29,7 @@ def location(metadata: JsonObject) -> str:
 
 
 def last_updated_ms(metadata: JsonObject) -> int:
-    """Returns the time of the document, in milliseconds since 1970."""
+    """Returns the time of the table's last update (`last-updated-ms`), in milliseconds since 1970."""
     return cast(int, metadata["last-updated-ms"])
 
 
@@ -66,7 +66,8 @@ def leading_files(metadata: JsonObject) -> tuple[str, ...]:
 
 
 def added_leading_files(commit: Commit) -> tuple[str, ...]:
-    """Returns the files of `leading_files` that a commit adds, each once."""
+    """Returns the manifest lists, the manifests of old snapshots without a list, and the statistics files that the
+    updates of a commit add, each once."""
     named: list[str | None] = []
     for update in commit.updates:
         if isinstance(update, AddSnapshot):

@@ -24,11 +24,12 @@ def apply_commit(
     new_uuid: str | None = None,
     checkpoint: Checkpoint = no_deadline,
 ) -> JsonObject | None:
-    """Returns the table's next metadata, None if the commit changes nothing. `base` is never changed.
+    """Returns the table's next metadata, None if the commit changes nothing. `base`, the present metadata, is never
+    changed.
 
-    `base` is None if the table `name` does not exist, `base_location` is the file that has it. `now_ms` is the time in
-    milliseconds since 1970; the time in the result is always later than the time in the base. A create that names no
-    location or uuid gets `default_location` or `new_uuid`. `checkpoint` is called between updates.
+    `base` is None if the table `name` does not exist; otherwise `base_location` is the location of its metadata file.
+    `now_ms` is the time in milliseconds since 1970; the time in the result is always later than the time in the base. A
+    create that names no location or uuid gets `default_location` or `new_uuid`. `checkpoint` is called between updates.
 
     Raises what `checkpoint` raises, `CommitFailed` if a requirement fails or the commit is based on too old a state of
     the table, `BadRequest` if an update is not allowed, and `NoSuchTable` if there is no table and the commit does not

@@ -45,7 +45,8 @@ class Commit:
 
     @property
     def creates(self) -> bool:
-        """Whether the commit ends a create transaction, so that the table must not exist yet."""
+        """Whether the commit creates its table: it has the requirement that the table does not exist
+        (`assert-create`)."""
         return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
 
 
@@ -53,8 +54,8 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
     """Reads a `CommitTableRequest`, except its identifier.
 
     Raises what `checkpoint` raises, and `BadRequest` for more requirements or updates than a commit may have; for
-    unknown actions and requirements, all of which it names, before any other check of them; for a value that the
-    specification does not allow, with its place; and for requirements beside `assert-create`.
+    unknown types of requirements or updates, which one error lists before any other check of them; for a value that the
+    specification does not allow, with its place; and for other requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
     requirements = NamedObjects.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
@@ -70,8 +71,8 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
 
 
 def check_counts(*changes: JsonObject) -> None:
-    """Counts the requirements and the updates of all changes of a request, before any of them is read. Raises
-    `BadRequest` if there are more than one commit may have."""
+    """Raises `BadRequest` if all changes of a request together have more requirements, or more updates, than one commit
+    may have. Reads none of them."""
     for field, limit in (("requirements", MAX_REQUIREMENTS), ("updates", MAX_UPDATES)):
         count = sum(len(entries) for change in changes if isinstance(entries := change.get(field), list))
         if count > limit:
@@ -133,7 +134,7 @@ class NamedObjects(Generic[T]):
 
     @property
     def unknown(self) -> Iterator[str]:
-        """Each name without a parser, once."""
+        """The names in the request that have no parser, each once."""
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
     def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:

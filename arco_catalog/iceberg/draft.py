@@ -58,7 +58,7 @@ class TableDraft:
 
     @cached_property
     def refs(self) -> Refs:
-        """The branches and tags. `finish` writes changes of this lookup back."""
+        """The table's branches and tags. `finish` writes changes of this lookup back."""
         return Refs(self.metadata["refs"])
 
     @cached_property

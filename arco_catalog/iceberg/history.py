@@ -52,8 +52,9 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
 
 
 def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
-    """Checks the row ids of a v3 snapshot, and moves the table's next row id behind them. They must not start before
-    that, on whatever branch the snapshot is. Raises `BadRequest`, and `CommitFailed` if they do."""
+    """Checks the row ids of a v3 snapshot, and sets the table's next row id to the one after them. Raises `BadRequest`
+    for missing or invalid row ids, and `CommitFailed` if the snapshot's first row id is lower than the table's next
+    one, on whatever branch the snapshot is."""
     first, added = snapshot.get("first-row-id"), snapshot.get("added-rows")
     if first is None:
         raise BadRequest("Cannot add a snapshot: first-row-id is null")
@@ -112,7 +113,7 @@ def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
 
 
 def set_statistics(files: dict[int, list[StatisticsFile]], file: StatisticsFile) -> None:
-    """Replaces the statistics files of a snapshot by one file. The snapshot need not exist."""
+    """Makes one file the only statistics file of its snapshot in `files`. The snapshot need not exist."""
     files[file["snapshot-id"]] = [file]
 
 

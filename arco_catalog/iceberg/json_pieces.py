@@ -22,8 +22,9 @@ ones."""
 
 
 def write_in_pieces(value: object, write: Write, piece_bytes: int = PIECE_BYTES, *, weigh: bool = True) -> bytes:
-    """Returns the result of `write` for the value, composed from the results for its parts. With `weigh` the strings of
-    each part are counted first, which takes a pass over all values. Raises what `write` raises."""
+    """Returns the bytes that `write` makes of the value, composed from the bytes that it makes of the value's parts.
+    With `weigh` the characters in the strings of each part are counted before it is written, which takes a pass over
+    all values. Raises what `write` raises."""
     return b"".join(_Writer(write, piece_bytes, weigh).written(value))
 
 
@@ -41,8 +42,8 @@ class _Container:
 
 
 class _Writer:
-    """Writes members in runs. Each run is twice as long as the one before as long as their bytes are few. If they are
-    many, it writes the members one by one, each in pieces."""
+    """Writes the JSON of a value: the members of arrays and objects in runs. Each run is twice as long as the one
+    before as long as their bytes are few. If they are many, it writes the members one by one, each in pieces."""
 
     def __init__(self, write: Write, piece_bytes: int, weigh: bool) -> None:
         self._write = write
@@ -52,7 +53,7 @@ class _Writer:
         self._open: list[_Container] = []
 
     def written(self, value: object) -> Iterator[bytes]:
-        """Yields the parts of the document, in order."""
+        """Yields the JSON of a value in parts, in order."""
         for part in self._parts(value):
             self._size += len(part)
             yield part
@@ -76,7 +77,8 @@ class _Writer:
             yield from self._run(run, container.is_object)
 
     def _adapt(self, container: _Container) -> None:
-        """Sets the length of the next run by the number of bytes that the last one had."""
+        """Sets how many members of a container are written next, by the number of bytes of those that were written
+        last."""
         if container.start is None:
             return
         size = self._size - container.start
@@ -86,7 +88,8 @@ class _Writer:
             container.number = min(2 * container.number, container.max_number)
 
     def _begin(self, value: object) -> Iterator[bytes]:
-        """Writes a value, or begins to write it if it has members."""
+        """Yields the JSON of a value without members, or only the opening bracket of an array or object that has
+        some."""
         if isinstance(value, list | dict) and value:
             members = iter(value) if isinstance(value, list) else iter(value.items())
             is_object = isinstance(value, dict)
@@ -118,7 +121,7 @@ class _Writer:
 
 
 def _is_heavy(run: list[object], budget: int) -> bool:
-    """Whether the strings in these members have more characters than the budget."""
+    """Whether the strings in these members, at every level, have more characters than the budget."""
     left = [*run]
     while left:
         value = left.pop()

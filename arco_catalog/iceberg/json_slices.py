@@ -49,8 +49,8 @@ def read_in_slices(data: bytes, parse: Parse, slice_bytes: int = SLICE_BYTES) ->
 
 @dataclass(slots=True)
 class _Container:
-    """An array or object that has not ended. `value` has its members that were parsed so far, None if none were. The
-    bytes from `parsed_to` to the present position are not parsed yet."""
+    """An array or object of the document whose closing bracket the reader has not met yet. `value` has its members that
+    were parsed so far, None if none were. The bytes from `parsed_to` to the present position are not parsed yet."""
 
     start: int
     parsed_to: int
@@ -100,7 +100,8 @@ class _Reader:
         self._open.append(_Container(start, start + 1))
 
     def _split_at(self, comma: int) -> None:
-        """Parses the members before a comma, if they have more bytes than a slice."""
+        """Parses the unparsed members of the innermost open container before a comma, if they have more bytes than a
+        slice."""
         if self._open and comma - self._open[-1].parsed_to > self._slice_bytes:
             self._parse_to(self._open[-1], comma)
 
@@ -138,8 +139,8 @@ class _Reader:
         container.parsed_to = end
 
     def _attach(self, outer: _Container, closed: _Container) -> None:
-        """Parses the members before a member that was parsed in slices, and adds these and that member to the outer
-        container."""
+        """Adds a container that was parsed in slices to the outer container that has it as a member, after the members
+        before it, which are parsed now."""
         text = self._data[outer.parsed_to : closed.start].strip(_BLANK)
         name = None
         if self._data[outer.start] == ord("{"):

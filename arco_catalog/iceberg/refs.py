@@ -54,7 +54,7 @@ class Refs:
         return [name for snapshot_id in snapshot_ids for name in self._names.get(snapshot_id, ())]
 
     def stored(self) -> dict[str, SnapshotRef]:
-        """Returns the refs in the form of metadata, with their unknown fields."""
+        """Returns all refs by name, as table metadata stores them: with the fields that this catalog does not know."""
         return {
             name: cast(SnapshotRef, {**unknown, **ref}) if (unknown := self._unknown.get(name)) else ref
             for name, ref in self._by_name.items()

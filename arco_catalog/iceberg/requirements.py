@@ -30,7 +30,7 @@ class AssertTableUuid:
     uuid: str
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` if the table has another uuid."""
+        """Raises `CommitFailed` if the table's uuid is not the required one."""
         if not same_uuid(self.uuid, table["table-uuid"]):
             raise requirement_failed(f"UUID does not match: expected {table['table-uuid'] or 'null'} != {self.uuid}")
 
@@ -48,7 +48,8 @@ class AssertRefSnapshotId:
         return (found["snapshot-id"] if isinstance(found, dict) else None) == self.snapshot_id
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` if the ref names another snapshot, exists against the requirement, or is missing."""
+        """Raises `CommitFailed` if the table's branch or tag names another snapshot than the required one, is missing,
+        or exists although the requirement is that it does not."""
         found = table["refs"].get(self.ref)
         if found is None:
             if self.snapshot_id is not None:
@@ -75,7 +76,7 @@ class AssertId:
     expected: int
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` if the id has another value."""
+        """Raises `CommitFailed` if the id in the table's field that the requirement names is not the expected one."""
         if table[self.field] != self.expected:
             raise requirement_failed(f"{self.what} changed: expected id {self.expected} != {table[self.field]}")
 

@@ -101,8 +101,8 @@ def type_text(written: JsonValue) -> str:
 
 
 def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
-    """Returns the counts in the summary of the current snapshot, null where it has none. A table without one is
-    empty."""
+    """Returns the counts in the summary of the snapshot with the id `current`, null for each that it does not have. All
+    counts are 0 if `current` is None, because a table without a snapshot is empty."""
     if current is None:
         return dict.fromkeys(_COUNTS, 0)
     summary = next((each.get("summary") for each in snapshots if each.get("snapshot-id") == current), None)

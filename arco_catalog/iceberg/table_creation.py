@@ -51,8 +51,8 @@ def parse_create_table(body: JsonValue) -> CreateTable:
 def new_table_metadata(
     request: CreateTable, *, location: str, table_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
-    """Returns the first metadata of a table at `location`, with ids of its own. Raises `BadRequest`, and what
-    `checkpoint` raises.
+    """Returns the first metadata of a table at `location`, with column ids that the table assigns. Raises `BadRequest`,
+    and what `checkpoint` raises.
 
     All columns are numbered anew, level by level; spec and order refer to the new ids. The properties of a staged table
     have the time of its creation, too.

@@ -64,7 +64,7 @@ class AssertViewUuid:
     uuid: str
 
     def check(self, view: ViewMetadata) -> None:
-        """Raises `CommitFailed` if the view has another uuid."""
+        """Raises `CommitFailed` if the view's uuid is not the required one."""
         if not same_uuid(self.uuid, view["view-uuid"]):
             raise requirement_failed(f"view UUID does not match: expected {view['view-uuid']} != {self.uuid}")
 
@@ -166,7 +166,7 @@ class ViewDraft:
         self.log_entry: VersionLogEntry | None = None
 
     def apply(self, update: ViewUpdate) -> None:
-        """Applies one update. Raises `BadRequest` if it is not allowed."""
+        """Applies one update of a commit to the view's next metadata. Raises `BadRequest` if it is not allowed."""
         match update:
             case AssignUuid(uuid):
                 if not same_uuid(uuid, self.base["view-uuid"]):

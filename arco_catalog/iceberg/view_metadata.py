@@ -91,7 +91,8 @@ _VIEW_METADATA = record(
 
 
 def complete_view(metadata: JsonObject) -> ViewMetadata:
-    """Returns the document with properties, which a writer may leave out. It shares its values with `metadata`."""
+    """Returns the view's metadata, with empty properties if the document has none. It shares its values with
+    `metadata`."""
     return cast(ViewMetadata, {**metadata, "properties": metadata.get("properties") or {}})
 
 

@@ -66,7 +66,8 @@ Made = Callable[[bytes], bool]
 
 
 def nothing_is_made(there: bytes) -> bool:
-    """Returns False: an object that never changes has no later state."""
+    """Returns False for every object: the answer for objects that never change, so that none is a later state of
+    another."""
     return False
 
 
@@ -198,7 +199,7 @@ class State:
                 return RegistryState.empty()
 
     def _view(self, head: RegistryState) -> RegistryState:
-        """Returns a HEAD whose index uses the segments that this request has loaded."""
+        """Returns `head` with an index that finds the segments which this request has loaded."""
         if self._viewed is None or self._viewed[0] is not head:
             self._viewed = head, head.with_segments(self.loaded_segment)
         return self._viewed[1]
@@ -289,7 +290,7 @@ class State:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
-        """Reads the properties of a namespace, given the id of the value."""
+        """Reads the properties of a namespace from its stored value with the id `value`."""
         return mapping(await self.namespace_value(value), "properties")
 
     async def namespace_value(self, value: str) -> JsonObject:
@@ -388,8 +389,9 @@ class State:
         rejects the write, the object there may be from an earlier sending of it, so it is read and compared
         (docs/design/store.md#rule-1).
 
-        Returns the object's version; None if the object there has changed since, as `made_from_ours` decides from its
-        bytes. Raises `KeyConflict` if it is another object, and `StoreError` if the write did not apply.
+        Returns the version of the object with these bytes; None if the object there has other bytes that are a later
+        state of it, which `made_from_ours` decides. Raises `KeyConflict` for any other object there, and `StoreError`
+        if the write did not apply.
         """
         where = store or self.store
         while True:
@@ -432,13 +434,14 @@ class State:
             await self.pause()
 
     async def pause(self) -> None:
-        """Waits a short random time, before a write is sent again."""
+        """Waits a short random time. Callers send a write again after it."""
         await self._runtime.sleep(pause_s(self._runtime.random(), 2 * RESEND_SECONDS))
 
 
 def encode_value(properties: JsonObject, answer: JsonObject | None = None, replaced: JsonObject | None = None) -> bytes:
-    """Returns the stored form of a namespace's properties, with the answer to their change if that is another document.
-    Fields of the `replaced` value that this version does not know are kept."""
+    """Returns the stored form of a namespace's properties, with the answer to the request that changed them if that is
+    another document. Fields of the value that it replaces (`replaced`) which this version of the program does not know
+    are kept."""
     own: JsonObject = {} if answer is None else {"answer": answer}
     later = {field: value for field, value in (replaced or {}).items() if field not in VALUE_FIELDS}
     return dumps({**later, "version": 1, "properties": properties, **own}, sort_keys=True)

@@ -22,7 +22,7 @@ MAX_QUOTED = 200
 
 
 def borrowed_key(path: str, entity: str) -> str:
-    """Returns the key of an entity's loan from a path, given by its normal form."""
+    """Returns the index key of the entry by which an entity borrows files from a path, given by its normal form."""
     return f"{_borrowed_in(path)}\n{entity}"
 
 
@@ -41,30 +41,31 @@ class Loans:
         return cls(paths, frozenset(paths) - {*texts(entry, "borrowed_files")})
 
     def to_json(self) -> JsonObject:
-        """Returns the fields of the entry; none for no loans."""
+        """Returns the fields by which an entry records these paths; empty if there are no paths."""
         direct: list[JsonValue] = [path for path in self.locations if path not in self.widened]
         return {"borrowed": [*self.locations], "borrowed_files": direct} if self.locations else {}
 
     def cover(self, path: Location) -> bool:
-        """Whether files directly in this path are known as borrowed."""
+        """Whether these borrowed paths include the files directly in a path."""
         return path.normal in self.locations or path.inside_any(self.widened)
 
 
 def borrowed_holds(entity: str, loans: Loans, transaction: str | None = None) -> Edits:
-    """Returns the index changes by which an entity borrows from these paths; with a transaction, only if that
-    commits."""
+    """Returns the index changes that record the paths from which an entity borrows files; with a transaction, they
+    count only if that commits."""
     hold: JsonObject = {"entity": entity} if transaction is None else {"entity": entity, "transaction": transaction}
     direct: JsonObject = {**hold, "direct": True}
     return {borrowed_key(path, entity): hold if path in loans.widened else direct for path in loans.locations}
 
 
 def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
-    """Returns the index changes that end an entity's loans from these paths."""
+    """Returns the index changes by which an entity no longer borrows files from these paths."""
     return {borrowed_key(path, entity): None for path in paths}
 
 
 def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans) -> Steps[Edits]:
-    """Returns the index changes that replace an entity's loans from the paths in `before` by `loans`."""
+    """Returns the index changes by which an entity borrows files from the paths of `loans`, in place of those in
+    `before`."""
     holds = borrowed_holds(entity, loans)
     yield Needs(keys=[*holds])
     edits: dict[str, JsonObject | None] = {**returned_loans(entity, before)}

@@ -16,18 +16,18 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """The entry; an empty one for a catalog that was never dropped."""
+    """The index entry that records whether the catalog was dropped; empty for a catalog that was never dropped."""
 
     json: JsonObject
 
     @classmethod
     def of(cls, index: Index) -> "CatalogState":
-        """Returns the state of the catalog with this index, in which the entry must be loaded."""
+        """Returns the state of the catalog that has this index. The entry of `CATALOG_STATE` must be loaded."""
         return cls(index.get(CATALOG_STATE) or {})
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing may be made in the catalog any more."""
+        """Whether a drop has closed the catalog, so that nothing may be made in it any more."""
         return self.json.get("state") == DROPPING
 
     @property
@@ -38,7 +38,7 @@ class CatalogState:
 
     @property
     def closed_by(self) -> str | None:
-        """The catalog's id when it was closed."""
+        """The entity id that the catalog had in its realm when a drop closed it; None if that is not recorded."""
         entry = self.catalog
         return None if entry is None else optional_text(entry, "entity")
 
@@ -69,5 +69,6 @@ class CatalogState:
 
 
 def is_dropping(index: Index) -> bool:
-    """Whether nothing may be made in the catalog any more. The entry of `CATALOG_STATE` must be loaded."""
+    """Whether the catalog is closed by a drop, so that nothing may be made in it any more. The entry of `CATALOG_STATE`
+    must be loaded."""
     return CatalogState.of(index).is_closed

@@ -74,7 +74,7 @@ class Checkpoints:
         return log
 
     def record(self, entity: str, walked: WalkCheckpoint, files: int = 0) -> None:
-        """Records the checkpoint of an entity after a walk over `files` files."""
+        """Records how far an entity was walked, after a walk over `files` files. `write` stores it."""
         self.by_entity[entity] = walked
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)
@@ -91,8 +91,8 @@ class Checkpoints:
         self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. Raises `StoreError`;
-        changes that were not saved are walked again."""
+        """Stores the changed checkpoints, merged with those that other runs stored meanwhile. Raises `StoreError`. An
+        entity whose change was not saved is walked again."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:

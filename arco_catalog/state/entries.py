@@ -62,7 +62,7 @@ class NamespaceEntry:
         return cls({"entity": entity, "value": value, "location": location})
 
     def with_value(self, value: str, location: str) -> "NamespaceEntry":
-        """Returns the entry after a change of properties."""
+        """Returns the namespace's entry after a change of its properties: `value` is the id of the new ones."""
         return NamespaceEntry({**self.json, "value": value, "location": location})
 
     @property
@@ -137,7 +137,7 @@ class RelationEntry:
         return text(self.json, "value")
 
     def with_value(self, value: str) -> "RelationEntry":
-        """Returns the entry with another description."""
+        """Returns the entry of a generic table or semantic model with another description, whose id is `value`."""
         return RelationEntry({**self.json, "value": value})
 
     @property
@@ -371,12 +371,12 @@ class FormerHolder:
 
     @property
     def namespace(self) -> Namespace:
-        """The namespace at the drop."""
+        """The namespace in which the entity was when it was dropped."""
         return self.name[:-1]
 
     @classmethod
     def of(cls, claim: JsonObject) -> Self:
-        """Reads the claim that a drop left on a location."""
+        """Reads a former holder from the claim that its drop left on a location."""
         return cls(text(claim, "entity"), texts(claim, "name"), optional_text(claim, "namespace_entity"))
 
 

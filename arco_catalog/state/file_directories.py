@@ -50,11 +50,11 @@ class UnreadFile:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "UnreadFile":
-        """Reads the stored form. Raises `InternalError`."""
+        """Reads the stored form of a file that could not be read. Raises `InternalError`."""
         return cls(text(entry, "location"), optional_text(entry, "version"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the stored form of a file that could not be read."""
         version: JsonObject = {} if self.version is None else {"version": self.version}
         return {"location": self.location, **version}
 
@@ -73,7 +73,7 @@ class FileDirectories:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "FileDirectories":
-        """Reads an entry. Raises `InternalError`."""
+        """Reads the stored form of the directories of one table's files. Raises `InternalError`."""
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
             raise InternalError("a stored record has 'widened' that is no boolean")
@@ -89,7 +89,7 @@ class FileDirectories:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form, without empty optional fields."""
+        """Returns the stored form of the directories of one table's files, without empty optional fields."""
         widened: JsonObject = {"widened": True} if self.widened else {}
         unread: JsonObject = {"unread": [each.to_json() for each in self.unread]} if self.unread else {}
         directories: JsonObject = {"locations": [*self.locations], "directories": [*self.directories]}
@@ -104,13 +104,13 @@ class DirectorySet:
         self._widened = False
 
     def add(self, directory: str) -> None:
-        """Adds a directory."""
+        """Adds a directory, given by its normal form."""
         self._directories.add(directory)
         if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories of an entry."""
+        """Adds the directories that the stored entry of a table has."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
 
@@ -129,8 +129,8 @@ class DirectorySet:
 
 
 async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
-    """Reads the entries of a shard, by their entities; empty if it does not exist or is corrupt. Raises
-    `StoreError`."""
+    """Reads the directories of tables' files that one shard stores, by entity id; empty if the shard does not exist or
+    is corrupt. Raises `StoreError`."""
     key = state.paths.file_directories(shard)
     found = await state.store.get(key)
     try:
@@ -143,8 +143,8 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
 async def write_shard(
     state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
 ) -> None:
-    """Adds entries to a shard, and removes entries of other entities than `entities`. A failure is logged, since it
-    only costs reading the tables again."""
+    """Adds the directories of tables' files in `entries` to a shard, and removes those of entities that are not in
+    `entities`. A failure is logged, since it only costs reading the tables again."""
 
     def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}
@@ -153,7 +153,7 @@ async def write_shard(
 
 
 async def read_entities(state: State) -> Collection[str]:
-    """Reads the ids of all entities that have an entry. Raises `StoreError`."""
+    """Reads the ids of all entities for which some shard stores the directories of their files. Raises `StoreError`."""
     found: set[str] = set()
     async with aclosing(list_pages(state, state.paths.all_file_directories)) as pages:
         async for page in pages:
@@ -165,7 +165,8 @@ async def read_entities(state: State) -> Collection[str]:
 
 
 async def forget_entities(state: State, entities: Collection[str]) -> None:
-    """Removes the entries of entities that no longer exist. A failure is logged: the next collection removes them."""
+    """Removes the stored directories of the files of entities that no longer exist. A failure is logged: the next
+    collection removes them."""
 
     def remove(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in stored.items() if entity not in entities}
@@ -190,13 +191,13 @@ async def _update(
 
 
 def shard_of(entity: str) -> int:
-    """Returns the number of the shard with an entity's entry."""
+    """Returns the number of the shard that stores the directories of an entity's files."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 
 def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """Reads the entries of a stored shard, by their entities; empty if it does not exist. Raises `InternalError` if it
-    is corrupt, or was written by a later version."""
+    """Reads the directories of tables' files from a stored shard, by entity id; empty if the shard does not exist.
+    Raises `InternalError` if it is corrupt, or was written by a later version."""
     if found is None:
         return {}
     document = _document(key, found)
@@ -208,8 +209,8 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
 
 
 def _replaceable(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
-    """Reads the entries of a shard that is to be written; empty if it does not exist or is corrupt. Raises
-    `InternalError` for a shard of a later version, which is not replaced."""
+    """Reads the directories of tables' files from a shard that is about to be written again; empty if the shard does
+    not exist or is corrupt. Raises `InternalError` for a shard of a later version, which is not replaced."""
     if found is None:
         return {}
     try:

@@ -74,7 +74,8 @@ class CachedFile:
 
     @property
     def size(self) -> int:
-        """The bytes of all its forms."""
+        """The bytes that the cached file takes: its body, its form without unreferenced snapshots, and the compressed
+        forms."""
         parts = (self.deflated, self.deflated_visible)
         return len(self.body) + len(self.visible or b"") + sum(len(part.data) for part in parts if part is not None)
 
@@ -87,7 +88,8 @@ class OtherObjects:
     examples: list[str] = field(default_factory=list)
 
     def add(self, location: str) -> None:
-        """Counts an object, and keeps its location if there are few."""
+        """Counts an object whose name is not a valid key, and keeps its location as an example while there are few
+        examples."""
         self.number += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(location)
@@ -255,7 +257,7 @@ class Files:
                 return
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
-        """Reads a file again that is larger than the first read."""
+        """Reads a file again, all of it, because it is larger than the first read."""
         now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):

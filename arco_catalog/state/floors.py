@@ -23,7 +23,8 @@ Floors = Mapping[str, int]
 
 
 async def read_floors(state: State) -> Floors:
-    """Reads all floors. Raises `InternalError` if a shard of them is corrupt."""
+    """Reads the floor of each entity: the time up to which its receipts may have been collected. Raises `InternalError`
+    if a shard of floors is corrupt."""
     floors: dict[str, int] = {}
     for shard in range(SHARDS):
         floors.update(await _read(state, shard))
@@ -31,19 +32,20 @@ async def read_floors(state: State) -> Floors:
 
 
 async def read_floor(state: State, entity: str) -> int | None:
-    """Reads the floor of one entity, None if it has none. Raises as `read_floors` does."""
+    """Reads the floor of one entity, the time up to which its receipts may have been collected; None if it has none.
+    Raises as `read_floors` does."""
     return (await _read(state, _shard_of(entity))).get(entity)
 
 
 async def raise_floors(state: State, raised: Floors) -> None:
-    """Stores these floors where they are higher than the stored ones, and returns when all are saved. Raises as
-    `read_floors` does, and `StoreError`."""
+    """Stores the floors of these entities, up to which receipts may be collected, where they are higher than the stored
+    ones. Returns when all are saved. Raises as `read_floors` does, and `StoreError`."""
     for shard, ours in _by_shard(raised).items():
         await _update(state, shard, partial(_raised, ours))
 
 
 async def forget_floors(state: State, entities: Collection[str]) -> None:
-    """Removes the floors of entities that no longer exist."""
+    """Removes the floors of collected receipts of entities that no longer exist."""
     for shard, gone in _by_shard(dict.fromkeys(entities, 0)).items():
         await _update(state, shard, partial(_without, gone))
 
@@ -70,7 +72,8 @@ async def _read(state: State, shard: int) -> Floors:
 
 
 def parse_floors(key: str, found: Found | None) -> Floors:
-    """Reads the floors of a shard; empty if it does not exist. Raises `InternalError`."""
+    """Reads the floors by entity from a stored shard: the times up to which receipts may have been collected. Empty if
+    the shard does not exist. Raises `InternalError`."""
     if found is None:
         return {}
     floors = mapping(parse_record(found.body, key), "floors")

@@ -24,7 +24,7 @@ class FollowedTable:
 
     @classmethod
     def of(cls, relation: JsonObject) -> "FollowedTable | None":
-        """Reads an entry or tombstone; None for a table that this catalog owns."""
+        """Reads the followed table from an entry or tombstone; None if that is of an entity that this catalog owns."""
         stored = relation.get(FIELD)
         if not stored or not isinstance(stored, dict):
             return None
@@ -32,7 +32,7 @@ class FollowedTable:
         return cls(file, integer(stored, "notified"))
 
     def written(self, relation: JsonObject) -> JsonObject:
-        """Returns the entry with this metadata file and time."""
+        """Returns the entry `relation` with this metadata file and the time of its notification."""
         stored: JsonObject = {
             **mapping(relation, FIELD),
             "metadata_location": self.metadata.location,

@@ -88,5 +88,5 @@ def reclaimed_holds(
 
 
 def _later_fields(stored: JsonObject | None) -> JsonObject:
-    """Returns the fields that this version does not know."""
+    """Returns the fields of a stored hold or claim that this version of the program does not know; empty for None."""
     return {field: value for field, value in (stored or {}).items() if field not in _OWN_FIELDS}

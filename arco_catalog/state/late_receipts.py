@@ -21,7 +21,8 @@ TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class LateMark:
-    """A mark as it was listed. `old`: it was written so long ago that the writes which it announced have ended."""
+    """The mark of a day to which receipts are added after its end, as it was listed. `old`: it was written so long ago
+    that the writes which it announced have ended."""
 
     day: date
     key: str
@@ -30,8 +31,9 @@ class LateMark:
 
 
 async def mark_late(state: State, day: date, mark: str) -> None:
-    """Marks a day, or replaces its mark, and returns when that is saved. `mark` must be a fresh id, so that no two
-    marks of a day have one version. Raises `StoreError`."""
+    """Marks a day, in the store, as one to which receipts are added after its end; replaces an earlier mark, and
+    returns when the mark is saved. `mark` must be a fresh id, so that no two marks of a day have one version. Raises
+    `StoreError`."""
     body = dumps({"version": 1, "id": mark})
     for _ in range(TRIES):
         if isinstance(await state.store.put(state.paths.late_mark(day), body, ANY), Applied):
@@ -41,7 +43,8 @@ async def mark_late(state: State, day: date, mark: str) -> None:
 
 
 async def late_marks(state: State) -> tuple[list[LateMark], int]:
-    """Lists all marks, and returns them with the store's time of the last answer. Raises `StoreError`."""
+    """Lists the marks of all days to which receipts are added after their end, and returns them with the store's time
+    of the last answer. Raises `StoreError`."""
     found: list[LateMark] = []
     now_ms = 0
     async with aclosing(list_pages(state, state.paths.late_marks)) as pages:
@@ -55,5 +58,6 @@ async def late_marks(state: State) -> tuple[list[LateMark], int]:
 
 
 async def unmark(state: State, mark: LateMark) -> None:
-    """Removes a mark, unless it was replaced since it was listed. If that fails, the next batch removes it."""
+    """Removes the mark of a day to which receipts were added after its end, unless it was replaced since it was listed.
+    If that fails, the next batch of the pipeline removes it."""
     await state.store.delete(mark.key, Matches(mark.version))

@@ -186,7 +186,8 @@ def _levels(path: str) -> tuple[str, ...]:
 
 
 def _is_collapsed(scheme: str, path: str) -> bool:
-    """Whether an object store has different objects at this path and at its levels joined by single slashes."""
+    """Whether the path of an object has an empty level, or the level `.` or `..`. False for a path in a file system,
+    and for an empty path."""
     if scheme == "file" or not path:
         return False
     levels = path.removeprefix("/").split("/")

@@ -64,7 +64,7 @@ class RequestIdentity:
     principal: str
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the form in which slot 0 of a marker stores the request's identity."""
         return {
             "method": self.method,
             "path": self.path,
@@ -106,7 +106,7 @@ class WriteSet:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the form in which a slot stores the write set of its attempt."""
         entity, location = self.creates or (None, None)
         return {
             "pointers": dict(self.pointers),
@@ -162,7 +162,7 @@ class Slot:
 
     @property
     def body(self) -> bytes:
-        """The bytes to store."""
+        """The bytes by which a slot of an idempotency key's marker is stored."""
         return dumps(
             {
                 "version": 1,
@@ -188,5 +188,5 @@ class Slot:
 
 
 def bound_to(slot: Slot, identity: RequestIdentity) -> bool:
-    """Whether slot 0 records this request."""
+    """Whether `slot`, the first slot of a marker, records the request with this identity."""
     return slot.identity == identity.to_json()

@@ -37,7 +37,8 @@ class MarkerLog:
         return self._state.paths.marker_slot(self._hash, slot)
 
     async def find_earlier(self) -> None:
-        """Switches to the log of an older version if that records this request, which may then have been applied."""
+        """Switches to the slot log in which an older version stored this request under its idempotency key, if there is
+        one: the request may then have been applied."""
         earlier, self._earlier_hash = self._earlier_hash, None
         if earlier is None:
             return
@@ -82,8 +83,9 @@ class MarkerLog:
                     await self._state.pause()
 
     async def _put_before(self, place: int, slot: Slot) -> bool:
-        """Whether an earlier sending of this write created the slot: its bytes are equal, with the write set, which is
-        what a takeover fences."""
+        """Whether the slot with the number `place` has the bytes of `slot`, because an earlier sending of this write
+        created it. If so, adds it to the slots that were read. The bytes include the write set, which is what a
+        takeover fences."""
         found = await self._state.store.get(self._key(place))
         if not isinstance(found, Found):
             return False

@@ -56,13 +56,13 @@ PARSED_WEIGHT = 8
 
 
 def max_metadata_values(max_bytes: int) -> int:
-    """Returns the limit of a metadata file's values, given the limit of its bytes."""
+    """Returns the limit of the number of JSON values in a metadata file, given the limit of its bytes."""
     return max(MIN_METADATA_VALUES, max_bytes // BYTES_A_VALUE)
 
 
 def parsed_bytes(size: int, values: int) -> int:
-    """Returns the memory in bytes that parsing and changing a metadata file needs, given the size in bytes and
-    values."""
+    """Returns the memory in bytes that parsing and changing a metadata file needs, given its size in bytes and the
+    number of its JSON values."""
     return max(PARSED_WEIGHT * size, VALUE_BYTES * values)
 
 
@@ -73,7 +73,7 @@ class OutOfMemory(StoreUnavailable):
 
 @dataclass(slots=True)
 class _Waiter:
-    """A request that waits for an amount. `starts`: it has no memory of the share yet."""
+    """A request that waits for an amount of memory. `starts`: it has no memory of the share yet."""
 
     size: int
     owner: str | None
@@ -82,8 +82,8 @@ class _Waiter:
 
 
 class _Share:
-    """A number of bytes that requests take in the order in which they came. A request whose owner's other requests
-    leave no room for it (`OWNER_SHARE`) waits without stopping those of other owners."""
+    """A part of the memory, from which requests take bytes in the order in which they came. A request whose owner's
+    other requests leave no room for it (`OWNER_SHARE`) waits without stopping those of other owners."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -92,7 +92,8 @@ class _Share:
         self._waiting: deque[_Waiter] = deque()
 
     def take_now(self, size: int, owner: str | None, *, starts: bool) -> bool:
-        """Takes the amount if it is free and no request waits. Returns whether it did."""
+        """Takes `size` bytes of memory for an owner if they are free, no request waits, and the owner's other requests
+        leave room. Returns whether it did. `starts`: the request has no memory of this share yet."""
         if self._waiting or self.used + size > self.limit:
             return False
         if self._of_owners and self._exceeds(size, owner, starts):
@@ -132,14 +133,14 @@ class _Share:
                 self._of_owners[owner] = held
 
     def _exceeds(self, size: int, owner: str | None, starts: bool) -> bool:
-        """Whether the owner's other requests leave no room for a request that starts. A request that has memory already
-        is never stopped, because others of its owner may wait for that."""
+        """Whether the other requests of an owner leave no room for `size` bytes for a request that starts. False for a
+        request that has memory already, because others of its owner may wait for that."""
         held = self._of_owners.get(owner, 0) if starts and owner is not None else 0
         return held > 0 and held + size > self.limit // OWNER_SHARE
 
     def _grant(self) -> None:
-        """Grants amounts to the waiters in their order, until one does not fit. Waiters that only their own owner's
-        requests stop are skipped, and keep their turn."""
+        """Grants memory to the waiting requests in their order, until an amount does not fit. Requests that only those
+        of their own owner stop are skipped, and keep their turn."""
         passed: list[_Waiter] = []
         while self._waiting:
             waiter = self._waiting[0]
@@ -173,12 +174,12 @@ class Memory:
 
     @property
     def max_bytes(self) -> int:
-        """The most memory that one request can take."""
+        """The largest number of bytes that a request can take at once."""
         return self._large.limit
 
     @property
     def used(self) -> int:
-        """The bytes that are taken now."""
+        """The bytes of memory that all requests have taken now."""
         return self._small.used + self._large.used
 
     def hold(self) -> "Hold":
@@ -186,11 +187,13 @@ class Memory:
         return Hold(self)
 
     def share_of(self, size: int) -> _Share:
-        """Returns the share from which an amount of this size is taken."""
+        """Returns the share of the memory from which an amount of `size` bytes is taken: one is for small amounts, the
+        other for all others."""
         return self._small if size <= min(SMALL_BYTES, self._small.limit) else self._large
 
     async def take(self, share: _Share, size: int, owner: str | None, *, starts: bool) -> None:
-        """Takes an amount from a share, after waiting for it if necessary. Raises `OutOfMemory` after the timeout."""
+        """Takes `size` bytes of memory from a share for a request of `owner`, after waiting for them if necessary.
+        `starts`: the request has no memory of this share yet. Raises `OutOfMemory` after the timeout."""
         await share.take(size, owner, self._timeout_seconds, starts=starts)
 
 
@@ -217,12 +220,12 @@ class Hold:
 
     @property
     def counts(self) -> bool:
-        """Whether the account has a memory and is not closed."""
+        """Whether the account takes memory: it was opened for one, and is not closed."""
         return self._memory is not None
 
     async def take(self, size: int) -> "Allocation":
-        """Takes `size` bytes, after waiting for them if necessary. A request that needs more than its share has takes
-        all of the share, and runs alone. Raises `OutOfMemory` after the timeout."""
+        """Takes `size` bytes of memory, after waiting for them if necessary. If the request would then have more than
+        the whole share, it takes the rest of the share, and runs alone. Raises `OutOfMemory` after the timeout."""
         if self._memory is None or size <= 0:
             return Allocation(None, 0)
         share = self._memory.share_of(size)

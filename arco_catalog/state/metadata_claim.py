@@ -19,7 +19,7 @@ from storage_backends import Found
 
 
 class Claim(StrEnum):
-    """The decision of a claim about the file."""
+    """The two decisions about a metadata file that a stored claim can record."""
 
     REGISTERED = "registered"
     """A table or view may have been registered from the file, so it is never removed."""
@@ -28,7 +28,8 @@ class Claim(StrEnum):
 
 
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
-    """Claims a metadata file, unless it is claimed already, and returns the stored claim, which never changes.
+    """Stores the decision `wanted` about a metadata file, unless the file is claimed already. Returns the stored
+    decision, which is that of the first claim and never changes.
 
     Raises `StoreError` if the store fails, and `InternalError` for a corrupt claim.
     """

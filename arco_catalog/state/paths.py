@@ -37,12 +37,12 @@ class Paths:
 
     @cached_property
     def manifest(self) -> str:
-        """HEAD of the registry."""
+        """The key of HEAD of the registry."""
         return f"{self.state}/core/manifest.json"
 
     @property
     def registry_commits(self) -> str:
-        """Prefix of all commits of the registry."""
+        """Prefix of the keys of all commits of the registry."""
         return f"{self.state}/core/commits/"
 
     def registry_commit(self, commit_id: str) -> str:
@@ -51,21 +51,21 @@ class Paths:
 
     @property
     def index_segments(self) -> str:
-        """Prefix of all segments of the registry's index."""
+        """Prefix of the keys of all segments of the registry's index."""
         return f"{self.state}/core/index/"
 
     def index_segment(self, segment: str) -> str:
-        """Returns the key of one immutable run of the registry's index."""
+        """Returns the key of one segment, an immutable run of entries of the registry's index."""
         return f"{self.index_segments}{segment}.json"
 
     @property
     def entity_values(self) -> str:
-        """Prefix of all values of entities."""
+        """Prefix of the keys of the values of all kinds of entities."""
         return f"{self.state}/core/entities/"
 
     @property
     def namespace_values(self) -> str:
-        """Prefix of all values of namespaces."""
+        """Prefix of the keys of the values of namespaces, which have their properties."""
         return f"{self.entity_values}namespace/"
 
     def entity_value(self, kind: str, value_id: str) -> str:
@@ -79,16 +79,16 @@ class Paths:
 
     @cached_property
     def pointers(self) -> str:
-        """Prefix of all pointers."""
+        """Prefix of the keys of all pointers of tables and views."""
         return f"{self.state}/iceberg_pointers/"
 
     def pointer(self, entity: str) -> str:
-        """Returns the key of the one mutable object of a table or view."""
+        """Returns the key of the pointer of a table or view, the one object that its commits change."""
         return f"{self.pointers}{entity}.json"
 
     @property
     def transactions(self) -> str:
-        """Prefix of all transactions."""
+        """Prefix of the keys of all transactions over several tables."""
         return f"{self.state}/transactions/"
 
     def transaction(self, transaction: str) -> str:
@@ -97,7 +97,7 @@ class Paths:
 
     @property
     def metadata_claims(self) -> str:
-        """Prefix of all claims on metadata files."""
+        """Prefix of the keys of all claims on metadata files."""
         return f"{self.state}/metadata_claims/"
 
     def metadata_claim(self, location: str) -> str:
@@ -108,33 +108,33 @@ class Paths:
 
     @property
     def markers(self) -> str:
-        """Prefix of all markers."""
+        """Prefix of the keys of all markers of idempotency keys."""
         return f"{self.state}/iceberg_idempotency/"
 
     def marker(self, key_hash: str) -> str:
-        """Returns the prefix of the slots of one idempotency key's marker."""
+        """Returns the prefix of the keys of the slots of one idempotency key's marker."""
         return f"{self.markers}{key_hash[:2]}/{key_hash}/"
 
     def marker_slot(self, key_hash: str, slot: int) -> str:
-        """Returns the key of one slot of a marker."""
+        """Returns the key of one slot of an idempotency key's marker."""
         return f"{self.marker(key_hash)}{slot}.json"
 
     @property
     def tasks(self) -> str:
-        """Prefix of all tasks, and of the hints that lead to them."""
+        """Prefix of the keys of all background tasks, and of the hints that lead to them."""
         return f"{self.state}/tasks/"
 
     def task(self, task: str) -> str:
-        """Returns the prefix of the versions of one task."""
+        """Returns the prefix of the keys of the versions of one background task."""
         return f"{self.tasks}{task}/"
 
     def task_version(self, task: str, number: int) -> str:
-        """Returns the key of one version of a task."""
+        """Returns the key of one version of a background task."""
         return f"{self.task(task)}{number}.json"
 
     @property
     def open_tasks(self) -> str:
-        """Prefix of the hints that lead to tasks which have not ended."""
+        """Prefix of the keys of the hints that lead to background tasks which have not ended."""
         return f"{self.tasks}open/"
 
     def open_task(self, task: str, not_before_ms: int) -> str:
@@ -144,7 +144,7 @@ class Paths:
         return f"{self.open_tasks}{time:%Y%m%dT%H%M%S}{not_before_ms % 1000:03}Z-{task}"
 
     def read_open_task(self, key: str) -> tuple[str, int] | None:
-        """Returns the task and the time of a hint's key; None for another key."""
+        """Returns the task's id and the time, in milliseconds, in the key of a hint; None for any other key."""
         match = _HINT.fullmatch(key.removeprefix(self.open_tasks))
         if match is None:
             return None
@@ -153,7 +153,7 @@ class Paths:
 
     @property
     def operational(self) -> str:
-        """Prefix of the records of jobs, such as checkpoints."""
+        """Prefix of the keys of the records of jobs, such as checkpoints."""
         return f"{self.state}/operational/"
 
     def checkpoints(self, shard: int) -> str:
@@ -162,11 +162,11 @@ class Paths:
 
     @property
     def all_purge_chunks(self) -> str:
-        """Prefix of the inventories of all purges."""
+        """Prefix of the keys of the inventories of all purges."""
         return f"{self.operational}purges/"
 
     def purge_chunks(self, task: str) -> str:
-        """Returns the prefix of the chunks of a purge's inventory."""
+        """Returns the prefix of the keys of the chunks of the inventory of a purge's task."""
         return f"{self.all_purge_chunks}{task}/"
 
     def purge_chunk(self, task: str, chunk: str) -> str:
@@ -175,16 +175,16 @@ class Paths:
 
     @property
     def all_file_directories(self) -> str:
-        """Prefix of the directories of tables' files, which purges record."""
+        """Prefix of the keys of the records in which purges store the directories of tables' files."""
         return f"{self.operational}file-directories/"
 
     def file_directories(self, shard: int) -> str:
-        """Returns the key of one shard of the directories of tables' files."""
+        """Returns the key of one shard of the records in which purges store the directories of tables' files."""
         return f"{self.all_file_directories}{shard:02d}.json"
 
     @property
     def collector(self) -> str:
-        """Prefix of the floors up to which collections may have deleted records."""
+        """Prefix of the keys of the floors up to which collections may have deleted records."""
         return f"{self.operational}collector/"
 
     def floors(self, shard: int) -> str:
@@ -193,7 +193,7 @@ class Paths:
 
     @property
     def registry_floor(self) -> str:
-        """The floor up to which commits of the registry may have been collected."""
+        """The key of the floor up to which commits of the registry may have been collected."""
         return f"{self.collector}registry.json"
 
     def kept_aside(self, keeping: str, key: str) -> str:
@@ -203,7 +203,7 @@ class Paths:
 
     @property
     def events(self) -> str:
-        """Prefix of all receipts, and of OpenLineage events."""
+        """Prefix of the keys of all receipts, and of OpenLineage events."""
         return f"{self.state}/events/"
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
@@ -213,16 +213,16 @@ class Paths:
         return f"{self.receipts_of_day(stage, day_of(metadata_ms))}{commit_key}.json"
 
     def receipts_of_day(self, stage: str, day: date) -> str:
-        """Returns the prefix of the receipts of one day."""
+        """Returns the prefix of the keys of a day's receipts of the `stage` `pending` or `committed`."""
         return f"{self.events}{day.isoformat()}/iceberg/{stage}/"
 
     def read_receipt_day(self, key: str) -> date | None:
-        """Returns the day of a receipt's key; None for another key."""
+        """Returns the day in the key of a receipt; None for any other key."""
         return _day(key.removeprefix(self.events).partition("/iceberg/")[0])
 
     @property
     def late_marks(self) -> str:
-        """Prefix of the marks on days to which receipts were added later."""
+        """Prefix of the keys of the marks on days to which receipts are added after their end."""
         return f"{self.events}late/"
 
     def late_mark(self, day: date) -> str:
@@ -230,7 +230,8 @@ class Paths:
         return f"{self.late_marks}{day.isoformat()}"
 
     def read_late_mark(self, key: str) -> date | None:
-        """Returns the day of a mark's key; None for another key."""
+        """Returns the marked day in the key of a mark on a day to which receipts are added late; None for any other
+        key."""
         return _day(key.removeprefix(self.late_marks)) if key.startswith(self.late_marks) else None
 
     def lineage_event(self, name: str, received_ms: int) -> str:
@@ -238,7 +239,7 @@ class Paths:
         return f"{self.lineage_events_of_day(day_of(received_ms))}{name}.json"
 
     def lineage_events_of_day(self, day: date) -> str:
-        """Returns the prefix of the OpenLineage events that came on a day."""
+        """Returns the prefix of the keys of the OpenLineage events that came on a day."""
         return f"{self.events}{day.isoformat()}/{_LINEAGE}/"
 
     def read_lineage_day(self, key: str) -> date | None:
@@ -256,7 +257,7 @@ class Paths:
 
     @property
     def reports(self) -> str:
-        """Prefix of all reports of scans and commits."""
+        """Prefix of the keys of all engines' reports of scans and commits."""
         return f"{self.state}/reports/"
 
     def report(self, day: date, report: str) -> str:
@@ -264,7 +265,7 @@ class Paths:
         return f"{self.reports_of_day(day)}{report}.json"
 
     def reports_of_day(self, day: date) -> str:
-        """Returns the prefix of the reports that came on a day."""
+        """Returns the prefix of the keys of the engines' reports that came on a day."""
         return f"{self.reports}{day.isoformat()}/"
 
     def read_report_day(self, key: str) -> date | None:

@@ -64,22 +64,22 @@ class Pointer:
 
     @property
     def body(self) -> bytes:
-        """The bytes to store."""
+        """The bytes by which the pointer is stored."""
         return dumps(self.document, sort_keys=True)
 
     @cached_property
     def entity(self) -> str:
-        """The entity's id."""
+        """The id of the table or view that has this pointer."""
         return text(self.document, "entity")
 
     @cached_property
     def sequence(self) -> int:
-        """The number of moves so far, the first write included."""
+        """The number of times that the pointer was written, the first write included."""
         return integer(self.document, "sequence")
 
     @cached_property
     def metadata(self) -> MetadataFile:
-        """The current metadata file."""
+        """The current metadata file of the table or view."""
         return MetadataFile(text(self.document, "metadata_location"), integer(self.document, "metadata_ms"))
 
     @property
@@ -101,24 +101,24 @@ class Pointer:
 
     @property
     def named_locations(self) -> tuple[str, ...]:
-        """Those normalised locations, of the ones reserved for commits, that a commit has put into the metadata since,
+        """The normalised locations that were reserved for a commit and that a commit has since put into the metadata,
         so that files may be there."""
         return texts(self.document, "named_locations")
 
     @property
     def recent(self) -> tuple[str, ...]:
-        """The ids of the last moves, newest first."""
+        """The ids of the last moves, which are the applied writes of the pointer, newest first."""
         return texts(self.document, "recent")
 
     @property
     def dropped_by(self) -> str | None:
-        """The last drop that marked this pointer; None if there is none."""
+        """The id of the last drop that marked this pointer since its last commit; None if there is none."""
         return next(iter(self.drops), None)
 
     @property
     def drops(self) -> tuple[str, ...]:
-        """The drops that marked this pointer since its last commit, the last first. While the entity has a live name
-        they have no effect (docs/design/registry.md#rule-4)."""
+        """The ids of the drops that marked this pointer since its last commit, the last first. While the entity has a
+        live name they have no effect (docs/design/registry.md#rule-4)."""
         marks = mapping(self.document, "dropped")
         last = optional_text(marks, "operation")
         return () if last is None else (last, *texts(marks, "previous"))

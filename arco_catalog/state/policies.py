@@ -54,7 +54,7 @@ class PolicyEntry:
         )
 
     def with_value(self, value: str) -> "PolicyEntry":
-        """Returns the next version of the entry, with another value."""
+        """Returns the policy's entry with its next version, and with the id of another value."""
         return PolicyEntry({**self.json, "version": self.version + 1, "value": value})
 
     @property
@@ -117,7 +117,8 @@ class Target:
 
     @property
     def key(self) -> str | None:
-        """The key of the target's own entry; None for the catalog, which has none."""
+        """The index key of the entry of the namespace, table or view that is the target; None for the catalog, which
+        has none."""
         if self.name is not None:
             return relation_key(self.namespace, self.name)
         return namespace_key(self.namespace) if self.namespace else None

@@ -31,9 +31,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far an inventory is. In the log: the next metadata file, the last one that was read, and the files that
-    metadata logs name and that were not met. `folders` may have files of lost tries. In the manifests: the chunk
-    whose manifest lists are read, how many of them were, and which were the last."""
+    """How far an inventory is: its `stage`, and what is left of it. Of the metadata log: the metadata file to read
+    `next`, and the one read last (`newer`); then the files that only metadata logs name (`logged`), and the `folders`
+    that may have metadata files which never became current. Of the manifests: the `chunk` whose manifest lists are
+    read, the number of those read (`lists`), and the last of them, with which the next are `compared`."""
 
     stage: Stage = Stage.LOG
     next: MetadataFile | None = None
@@ -46,7 +47,7 @@ class Position:
 
     @classmethod
     def parse(cls, document: JsonObject) -> "Position":
-        """Reads a position. Raises `InternalError`."""
+        """Reads a position in an inventory from its stored form. Raises `InternalError`."""
         name = text(document, "stage")
         if name not in set(Stage):
             raise InternalError(f"a stored record has the unknown stage {name!r}")
@@ -63,7 +64,7 @@ class Position:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form, which is a part of a chunk."""
+        """Returns the stored form of a position in an inventory, which is a part of a chunk."""
         following = self.next
         return {
             "stage": self.stage.value,
@@ -103,7 +104,7 @@ class Chunk:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> "Chunk":
-        """Reads a stored chunk. Raises `InternalError`."""
+        """Reads a chunk of an inventory that is stored under `key`. Raises `InternalError`."""
         document = parse_record(body, key)
         return cls(
             text(document, "current"),
@@ -119,7 +120,7 @@ class Chunk:
 
     @property
     def body(self) -> bytes:
-        """The stored form."""
+        """The bytes by which the chunk of an inventory is stored."""
         return dumps(
             {
                 "version": 1,
@@ -153,7 +154,8 @@ async def write_chunk(state: State, task: str, chunk: Chunk) -> None:
 
 
 def links_to(chunk: Chunk | None) -> tuple[str, ...]:
-    """Returns the ids of the chunks before it that the chunk after this one names; empty if this is None."""
+    """Returns the ids that the chunk written after `chunk` stores in its field `before`: those of `chunk` and of the
+    chunks before it, the last first. Empty for None."""
     return () if chunk is None else (chunk.id, *chunk.before)[:MAX_LINKS]
 
 

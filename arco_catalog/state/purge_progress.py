@@ -102,18 +102,19 @@ class Progress:
         )
 
     def without(self, files: Sequence[str]) -> "Progress":
-        """Returns the progress with these missing files added; unchanged if the table was handed over."""
+        """Returns the progress with these files counted as missing; unchanged if the table was handed over to a
+        delegation service."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
         return replace(self, gone=self.gone + len(files), gone_examples=examples)
 
     def at(self, chunk: str, done: int) -> "Progress":
-        """Returns the progress with `done` names of a chunk done."""
+        """Returns the progress after the first `done` names in the chunk with the id `chunk` are done."""
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
-        """Returns the progress at the beginning of a phase."""
+        """Returns the progress at the beginning of a phase of the purge."""
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
@@ -126,7 +127,7 @@ class Progress:
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
-        """Returns the progress with `count` files without keys added; `files` are examples of them."""
+        """Returns the progress with `count` more files that no object key can name; `files` are examples of them."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]

@@ -15,7 +15,7 @@ class RefusedFiles:
         self._refused: dict[str, tuple[Version, str]] = {}
 
     def reason(self, location: str, version: Version) -> str | None:
-        """Returns why this version of a file was refused; None if it was not."""
+        """Returns the reason why this version of a file could not be read before; None if it was not refused."""
         refused, reason = self._refused.get(location, (None, None))
         return reason if refused == version else None
 

@@ -41,7 +41,7 @@ class Operation:
     answer: JsonObject | None
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the form in which a registry commit stores the operation."""
         return {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
 
 
@@ -66,7 +66,7 @@ class RegistryState:
 
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
-        """Reads a stored commit. Raises `InternalError`."""
+        """Reads a stored commit of the registry. Raises `InternalError`."""
         document = parse_record(body, where)
         return cls(document, Index.parse(mapping(document, "index")), version)
 
@@ -78,12 +78,12 @@ class RegistryState:
 
     @property
     def id(self) -> str | None:
-        """The commit's id, None for the empty registry."""
+        """The id of the registry's commit, None before the first one."""
         return optional_text(self.document, "id")
 
     @property
     def sequence(self) -> int:
-        """The number of commits up to this one."""
+        """The number of commits of the registry up to this one."""
         return integer(self.document, "sequence")
 
     @property
@@ -144,8 +144,8 @@ class RegistryState:
 
     @cached_property
     def _made_by(self) -> Mapping[str, str]:
-        """The ids of the last commits by their operations. It is computed once, because a request may search for
-        several attempts."""
+        """The ids of the recent commits by the ids of their operations. It is computed once, because a request may
+        search for several attempts."""
         return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
 
     def remembers(self, since: int) -> bool:
@@ -198,7 +198,7 @@ class RegistryState:
 
     @cached_property
     def body(self) -> bytes:
-        """The bytes to store, as commit and as manifest."""
+        """The bytes by which the registry's commit is stored, under its own key and as HEAD."""
         return dumps(self.document, sort_keys=True)
 
     @property
@@ -208,7 +208,8 @@ class RegistryState:
 
 
 def _listed(commits: Sequence[JsonValue]) -> int:
-    """Returns how many of these commits, in the stored form, a new one lists, itself included."""
+    """Returns how many of these commits, in their stored form and with the newest first, the newest one lists: itself
+    and earlier ones, up to the limits of commits and of their operations."""
     operations = 0
     for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0
@@ -218,5 +219,6 @@ def _listed(commits: Sequence[JsonValue]) -> int:
 
 
 def _commit_id(item: JsonValue) -> str | None:
-    """Returns the id in the stored form of a commit and its operations."""
+    """Returns the id of a commit, given the stored form of its id and those of its operations; None for another
+    form."""
     return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None

@@ -18,8 +18,8 @@ async def read_registry_floor(state: State) -> int:
 
 
 async def raise_registry_floor(state: State, sequence: int) -> None:
-    """Raises the number to `sequence` unless it is higher, and returns when that is saved. Raises `InternalError`, and
-    `StoreError`."""
+    """Raises the stored sequence number before which commits of the registry may have been deleted to `sequence`,
+    unless it is higher, and returns when that is saved. Raises `InternalError`, and `StoreError`."""
     key = state.paths.registry_floor
     await update_until_applied(
         state,
@@ -31,5 +31,6 @@ async def raise_registry_floor(state: State, sequence: int) -> None:
 
 
 def parse_registry_floor(key: str, found: Found | None) -> int:
-    """Reads the stored number, 0 if it does not exist. Raises `InternalError`."""
+    """Reads the sequence number before which commits of the registry may have been deleted, from the object stored
+    under `key`; 0 if that does not exist. Raises `InternalError`."""
     return 0 if found is None else integer(parse_record(found.body, key), "sequence")

@@ -19,11 +19,11 @@ class Restoration:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads the stored form. Raises `InternalError`."""
+        """Reads a restore from a backup from its stored form. Raises `InternalError`."""
         return cls(integer(stored, "at_ms"), optional_text(stored, "copy_of"), mapping(stored, "adopted"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the stored form of a restore from a backup."""
         return {"at_ms": self.at_ms, "copy_of": self.copy_of, "adopted": {**self.adoption}}
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":
@@ -31,8 +31,8 @@ class Restoration:
         return replace(self, copy_of=None, adoption={"by": by, "at_ms": at_ms, "copy_of": self.copy_of})
 
     def is_of_the_backup(self, written_ms: int) -> bool:
-        """Whether an object with this time may have come from the backup. If so, commits that the backup does not
-        contain may refer to it."""
+        """Whether an object that was written at this time of the store's clock may have come from the backup. If so,
+        commits that the backup does not contain may refer to it."""
         return written_ms <= self.at_ms
 
 

@@ -81,7 +81,7 @@ class DescribedEntry:
     @classmethod
     def new(cls, *, entity: str, name: str, properties: Mapping[str, str], at_ms: int, **additional: JsonValue) -> Self:
         """Returns the entry of a new principal, role or catalog, with its first version. `additional` has further
-        fields."""
+        fields of the entry."""
         return cls(
             {
                 "entity": entity,
@@ -95,7 +95,8 @@ class DescribedEntry:
         )
 
     def updated(self, at_ms: int, **changed: JsonValue) -> Self:
-        """Returns the entry after a change, with the next version unless `changed` gives another."""
+        """Returns the entry of a principal, role or catalog with `changed` fields, the time of the change, and the next
+        version unless `changed` gives another."""
         return type(self)({**self.json, "version": self.version + 1, **changed, "updated_ms": at_ms})
 
     @property

@@ -45,7 +45,7 @@ class Runtime(Protocol):
         ...
 
     def clocks(self) -> tuple[int, int]:
-        """Returns `now_ms` and `boot_ms`, read one after the other."""
+        """Returns the wall clock and the clock since boot, read one after the other, in milliseconds."""
         ...
 
     def ulid(self) -> str:
@@ -61,7 +61,7 @@ class Runtime(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits for this time, and returns."""
+        """Waits for this number of seconds, and returns."""
         ...
 
 
@@ -74,12 +74,13 @@ class ClockReading:
 
     @classmethod
     def take(cls, runtime: Runtime) -> Self:
-        """Reads both clocks."""
+        """Reads the wall clock and the clock since boot."""
         return cls(*runtime.clocks())
 
     def is_younger(self, limit_ms: int, runtime: Runtime) -> bool:
-        """Whether less than `limit_ms` has passed since, by both clocks: the clock since boot may stop while a function
-        is frozen. False if the wall clock was set back, since by how much is unknown."""
+        """Whether less than `limit_ms` milliseconds have passed since the clocks were read, by both clocks: the clock
+        since boot may stop while a function is frozen. False if the wall clock was set back, since by how much is
+        unknown."""
         wall_ms, boot_ms = runtime.clocks()
         return 0 <= wall_ms - self.wall_ms < limit_ms and boot_ms - self.boot_ms < limit_ms
 
@@ -95,7 +96,8 @@ class Deadline:
 
     @classmethod
     def at(cls, runtime: Runtime, wall_ms: int) -> Self:
-        """Returns the deadline at a time of the wall clock, as far ahead by the clock since boot as it is now."""
+        """Returns the deadline at a time of the wall clock, and at the time of the clock since boot that is as many
+        milliseconds ahead."""
         now_ms, boot_ms = runtime.clocks()
         return cls(runtime, wall_ms, boot_ms + wall_ms - now_ms)
 

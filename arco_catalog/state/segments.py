@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
 
 
 def range_of(key: str) -> str:
-    """Returns the range that a key lies in, given by the range's beginning."""
+    """Returns the first string of the range of index keys that `key` is in, which stands for the range."""
     return RANGES[bisect_right(RANGES, key) - 1]
 
 
@@ -81,7 +81,7 @@ class Segment:
 
     @property
     def body(self) -> bytes:
-        """The bytes to store."""
+        """The bytes by which the segment of index entries is stored."""
         return b"%b\n%b\n]}" % (_HEADER, b",\n".join(self.lines))
 
     @cached_property
@@ -90,7 +90,7 @@ class Segment:
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:
-        """Returns the entry of a key, None if there is none."""
+        """Returns the entry of a key in this segment, None if there is none."""
         place = bisect_left(self.lines, key, key=key_of)
         if place == len(self.lines):
             return None
@@ -130,16 +130,16 @@ class Ref:
 
     @classmethod
     def of(cls, segment: Segment, first: str) -> "Ref":
-        """Returns the item for a new segment."""
+        """Returns the directory's item for a new segment that covers the keys from `first` on."""
         return cls(segment.id, first, segment.size, shallowest(segment))
 
     def to_json(self) -> list[JsonValue]:
-        """Returns the stored form."""
+        """Returns the stored form of the directory's item for a segment."""
         return [self.id, self.first, self.size, self.shallowest]
 
     @classmethod
     def parse(cls, item: JsonValue) -> "Ref":
-        """Reads the stored form. Raises `InternalError`."""
+        """Reads the directory's item for a segment from its stored form. Raises `InternalError`."""
         match item:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
@@ -147,7 +147,7 @@ class Ref:
 
 
 def depth(key: str) -> int:
-    """Returns the depth of the location in the key of a hold."""
+    """Returns the number of slashes in the key of a hold, by which the depths of locations are compared."""
     return key.count("/")
 
 
@@ -157,7 +157,8 @@ def numbered(place: str) -> bool:
 
 
 def shallowest(segment: Segment) -> int | None:
-    """Returns the least depth of a segment's locations that do not end in an entity's id; None if there are none."""
+    """Returns the least depth of the locations in a segment whose last level does not end in an entity's id; None if
+    there are none."""
     keys = [key for key in map(key_of, segment.lines) if key.startswith("location\n")]
     return min((depth(key) for key in keys if not numbered(key.rpartition("\n")[0])), default=None)
 

@@ -115,7 +115,8 @@ def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, li
 
 
 def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> Steps[_Flush]:
-    """Merges a group into its segment. If the result is small, it is merged with a neighbour that is not `busy`."""
+    """Returns the segments that replace the one to which a group of edits belongs, after the edits are merged into it.
+    If the result is small, it is merged with a neighbour that is not `busy`."""
     lines = _merged(index.loaded(group.ref), group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)
@@ -159,7 +160,8 @@ def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterato
 
 
 def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], limit: int) -> list[_Group]:
-    """Returns the groups to flush, at most `limit`: of each range the largest, until the rest is within its buffer."""
+    """Returns the groups of edits to flush, the largest first and at most `limit` of them: from each range the largest
+    groups, until the edits that stay fit into the range's buffer."""
     chosen: list[_Group] = []
     by_range = sorted(
         groups, key=lambda group: (group.range, -group.size, "" if group.ref is None else group.ref.first)
@@ -185,7 +187,8 @@ def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> 
 
 
 def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], limit: int) -> Ref | None:
-    """Returns a segment next to one that became small, if both together have at most three quarters of the limit."""
+    """Returns the segment next to that of `ref` with which it can be merged because it became small: both together have
+    at most three quarters of the limit. None if there is none. `lines` are the contents of the segment now."""
     size = sum(map(len, lines.values()))
     if ref is None or not lines or size > limit // 4:
         return None

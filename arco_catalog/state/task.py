@@ -82,14 +82,14 @@ class Task:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads a stored version. Raises `InternalError`."""
+        """Reads a stored version of a task. Raises `InternalError`."""
         task = cls(parse_record(body, where))
         _ = task.status, task.number  # raises if one is missing
         return task
 
     @property
     def body(self) -> bytes:
-        """The bytes to store."""
+        """The bytes by which this version of the task is stored."""
         return dumps(self.document, sort_keys=True)
 
     @property
@@ -99,7 +99,7 @@ class Task:
 
     @property
     def number(self) -> int:
-        """The number of this version; the first has 1."""
+        """The number of this version of the task; the first has 1."""
         return integer(self.document, "task_version")
 
     @property
@@ -117,7 +117,7 @@ class Task:
 
     @property
     def status(self) -> Status:
-        """The status. Raises `InternalError` for an unknown one."""
+        """The status of the task. Raises `InternalError` for an unknown one."""
         name = text(self.document, "status")
         try:
             return Status(name)
@@ -131,17 +131,17 @@ class Task:
 
     @property
     def lease(self) -> str | None:
-        """The id of the present lease, None if there is none."""
+        """The id of the worker's present lease on the task, None if there is none."""
         return optional_text(self.document, "lease_id")
 
     @property
     def lease_number(self) -> int:
-        """The number of the version with which the present lease began."""
+        """The number of the task's version with which the present lease began."""
         return integer(self.document, "lease_version")
 
     @property
     def lease_ms(self) -> int:
-        """The duration of the lease, from the store's time of this version."""
+        """The milliseconds for which a worker's lease on the task lasts, from the store's time of this version."""
         return integer(self.document, "lease_ms")
 
     @property
@@ -167,17 +167,18 @@ class Task:
 
     @property
     def summary(self) -> str | None:
-        """The last result or error in one sentence, None if there is none."""
+        """The task's last result or error in one sentence, None if there is none."""
         return optional_text(self.document, "result_summary")
 
     def quiet(self, quiet_ms: int) -> "Task":
-        """Returns this version with another `quiet_ms`; the field stays out if neither version needs it."""
+        """Returns this version of the task with another `quiet_ms`, the time for which the worker of an earlier lease
+        may still act; the same version if both times are 0."""
         return Task({**self.document, "quiet_ms": quiet_ms}) if quiet_ms or self.quiet_ms else self
 
     def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
-        """Returns the version by which a worker takes a lease on the task, or takes it over from a lost worker. The
-        lost attempt counts as failed; if it advanced, the count starts again at 0. The
-        failure of an earlier attempt stays in the earlier versions."""
+        """Returns the version of a task by which a worker takes a lease on it, or takes it over from a lost worker. The
+        lost attempt counts as failed; if it changed the checkpoint, the count starts again at 0. The result of an
+        earlier attempt stays in the earlier versions."""
         lost = self.status in LEASED
         return self._next(
             record,
@@ -256,7 +257,7 @@ class Task:
 
 
 def may_follow(before: Task, after: Task) -> bool:
-    """Whether the statuses of two versions allow the second to follow the first."""
+    """Whether the status of the version `after` of a task is allowed after that of the version `before`."""
     change = before.status, after.status
     return before.status is after.status or after.status in TRANSITIONS[before.status] or change == RESUBMITTED
 

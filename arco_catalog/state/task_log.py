@@ -56,8 +56,9 @@ class Hint:
         return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
 
     def is_of_the_past(self, ended: Task) -> bool:
-        """Whether the hint belongs to a version up to the `ended` one. Otherwise it may announce one to come, because a
-        failed task is submitted again by writing its hint first (docs/design/tasks.md#rule-2)."""
+        """Whether the hint belongs to a version up to the `ended` one of its task, so that it is no longer needed.
+        Otherwise it may announce one to come, because a failed task is submitted again by writing its hint first
+        (docs/design/tasks.md#rule-2)."""
         return ended.status is Status.SUCCESS or self.not_before_ms <= ended.next_run_ms or self.is_old
 
 

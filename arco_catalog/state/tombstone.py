@@ -34,7 +34,8 @@ class Tombstone:
 
     @property
     def namespace_entity(self) -> str | None:
-        """The id of the namespace at the drop; None in a tombstone older than this field."""
+        """The id that the table's namespace had when the table was dropped; None in a tombstone older than this
+        field."""
         return optional_text(self.json, "namespace_entity")
 
     @property
@@ -47,7 +48,7 @@ class Tombstone:
 
     @property
     def operation(self) -> str:
-        """The id of the drop, whose mark is on the pointer."""
+        """The id of the drop that made this tombstone, which the pointer has as a mark."""
         return text(self.json, "operation")
 
     @property
@@ -88,12 +89,12 @@ class Tombstone:
 
     @property
     def fence(self) -> int:
-        """The number of the task's version whose lease has written the tombstone last."""
+        """The number of the version of the purge's task whose lease has written the tombstone last."""
         return integer(self.json, "task_version")
 
     @property
     def begun_version(self) -> int | None:
-        """The number of the task's version whose lease began the purge; None if an earlier version of this program
+        """The number of the version of the task whose lease began the purge; None if an earlier version of this program
         did."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
@@ -104,8 +105,8 @@ class Tombstone:
         return tombstone_key(self.namespace, self.name, self.entity)
 
     def begun(self, index: Index, fence: int) -> Steps[Edits]:
-        """Returns the index changes by which the purge begins, and the table holds its locations again. `fence` is the
-        number of the task's version that has the lease."""
+        """Returns the index changes by which the purge of the dropped table begins: the table holds its locations
+        again. `fence` is the number of the task's version that has the lease."""
         held = yield from reclaimed_holds(
             index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
         )

@@ -54,7 +54,7 @@ class Decision:
 
     @property
     def status(self) -> str:
-        """`pending`, `committed` or `aborted`."""
+        """The status of the transaction: `pending`, `committed` or `aborted`."""
         return text(self.document, "status")
 
     @property
@@ -94,5 +94,5 @@ def committed(decision: Decision | None) -> bool | None:
 
 
 def encode(document: JsonObject) -> bytes:
-    """Returns the bytes to store."""
+    """Returns the bytes by which the document of a transaction is stored."""
     return dumps(document, sort_keys=True)

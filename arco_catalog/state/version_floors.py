@@ -15,13 +15,15 @@ FLOORS = 1_024
 
 
 def floor_key(key: str) -> str:
-    """Returns the key of the entry with the least version for an entity's key. Several entities share one."""
+    """Returns the index key of the entry that has the highest version of dropped entities, for the key of an entity.
+    Several keys of entities share one."""
     number = int.from_bytes(sha256(key.encode()).digest()[:4]) % FLOORS
     return f"{level('version-floor', ())}{number:03x}"
 
 
 def first_version(index: Index, key: str, lowest: int) -> Steps[int]:
-    """Returns the first version of a new entity: `lowest`, or one more than the floor if that is higher."""
+    """Returns the first version of a new entity with this key: `lowest`, or one more than the highest version of
+    dropped entities that is recorded for the key, if that is higher."""
     floor = floor_key(key)
     yield Needs(keys=[floor])
     entry = index.get(floor)
@@ -29,8 +31,8 @@ def first_version(index: Index, key: str, lowest: int) -> Steps[int]:
 
 
 def raised_floor(index: Index, key: str, version: int) -> Steps[Edits]:
-    """Returns the index changes that raise the floor for the drop of an entity with this version; empty if it is as
-    high."""
+    """Returns the index changes that record the version of an entity which is dropped, so that a new entity with its
+    key starts higher; empty if as high a version is recorded."""
     floor = floor_key(key)
     yield Needs(keys=[floor])
     entry = index.get(floor) or {}

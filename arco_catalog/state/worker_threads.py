@@ -83,7 +83,8 @@ async def wait_for_threads() -> None:
 
 
 def _run(size: int, work: Callable[[], T]) -> T:
-    """Runs work in a thread without garbage collections, and large work without other large work."""
+    """Runs work and returns its result, in a thread. No garbage collection runs meanwhile; and work with large input,
+    of `size` bytes, waits for other large work."""
     with _COLLECTION_PAUSE, _LARGE_WORK if size >= LARGE_BYTES else nullcontext():
         return work()
 

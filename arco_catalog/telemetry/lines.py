@@ -12,7 +12,7 @@ Write = Callable[[str], object]
 
 
 def utc_time(ms: int) -> str:
-    """Returns a time as logs have it, in UTC with milliseconds."""
+    """Returns a time in milliseconds since 1970 as text, as logs have it: in UTC with milliseconds."""
     return f"{_second(ms // 1000)}.{ms % 1000:03d}Z"
 
 
@@ -29,7 +29,7 @@ class JsonLines:
         self._line = MetricLine(namespace, REQUESTS)
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the line of a request."""
+        """Writes the log of a request that is over as one line of JSON."""
         self._write(
             self._line.encode(request_log.ended_ms, {"time": utc_time(request_log.ended_ms), **request_log.facts()})
         )
@@ -42,7 +42,7 @@ class TextLines:
         self._write = write
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the line of a request."""
+        """Writes the log of a request that is over as one short line of text."""
         store, error = request_log.store, request_log.error_type
         request, status = request_log.request, request_log.status
         self._write(

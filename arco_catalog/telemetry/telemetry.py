@@ -16,7 +16,7 @@ class Exporter(Protocol):
     """Writes the log of each request elsewhere: as a line, or as spans of a trace."""
 
     async def export(self, request_log: RequestLog) -> None:
-        """Exports the log of a request that is over."""
+        """Writes the log of a request that is over elsewhere, as a line or as a trace."""
         ...
 
 
@@ -44,8 +44,8 @@ class Telemetry:
         return f"{self._process}-{next(self._numbers)}"
 
     async def export(self, request_log: RequestLog) -> None:
-        """Exports the log of a request that is over. An exporter that fails is logged, increments `dropped`, and
-        changes nothing for the client."""
+        """Gives the log of a request that is over to all exporters. The failure of one is logged, increments `dropped`,
+        and changes nothing for the client."""
         request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
         for exporter in self._exporters:
             try:

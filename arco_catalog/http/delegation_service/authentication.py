@@ -23,8 +23,9 @@ class TaskAuthenticator:
     realms: Mapping[str, Realm]
 
     async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
-        """See `Authenticator.authenticate`. Raises `Forbidden` for a token without the scope, and for a principal
-        without the role."""
+        """Authenticates a request to the delegation service by its token. Raises `NotAuthorized` for a missing or
+        invalid token, `Unavailable` if the keys that verify it can't be had, and `Forbidden` for a token without the
+        scope `execute_tasks`, and for a principal of a realm without the role of that name."""
         found = await self.tokens.authenticate(presented)
         if EXECUTE_TASKS not in found.scopes:
             raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}")

@@ -21,8 +21,8 @@ class Wrapper:
     beside: frozenset[str] = frozenset()
 
     def value(self, body: Fields) -> Fields:
-        """Returns the fields of the value from either form. Raises `BadRequest` for a mixture of both, and for
-        neither."""
+        """Returns the fields of the value in a body, which has them either in one field or directly. Raises
+        `BadRequest` for a mixture of both forms, and for neither."""
         sent = {name for name, value in body.values.items() if value is not None}
         bare = self.fields & sent
         if self.name in sent:

@@ -83,8 +83,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def _judged_entity(context: RequestContext) -> str:
-    """Checks the caller's rights on the catalog in the path and returns its entity id. Raises the errors of
-    `Session.head`."""
+    """Returns the entity id of the catalog in the path, if the caller has the rights on it that the route requires.
+    Raises the errors of `Session.head`."""
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()
     return _entity_of(session)

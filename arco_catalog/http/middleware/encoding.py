@@ -58,8 +58,8 @@ def _too_large(
 
 
 def _smaller(template: str) -> list[str]:
-    """Returns the ways in which a client gets a smaller answer from the route of a template, as parts of an error
-    message."""
+    """Returns ways in which a client gets a smaller answer from the route with this path template, as parts of an error
+    message; empty if there is none."""
     if template.endswith("/tables/{table}"):
         return ["load the table with snapshots=refs", "expire its snapshots"]
     if template.endswith(("/namespaces", "/tables", "/views")):

@@ -47,8 +47,8 @@ def _request_summary(request: Request) -> RequestSummary:
 
 
 def _fill(log: RequestLog, request: Request) -> None:
-    """Copies the result of each step that the request reached into its log. A request that failed early has none of the
-    later ones."""
+    """Copies the error, warehouse, route and response of a request into its log, as far as they are known. A request
+    that failed early has no route or no response."""
     log.error = request.error
     if request.warehouse is not None:
         log.warehouse = request.warehouse
