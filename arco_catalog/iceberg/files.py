@@ -14,8 +14,10 @@ _OURS = re.compile(rf"[0-9]{{5,10}}-(?:{_UUID}|{_ATTEMPT_AND_TRY})(?:\.gz)?\.met
 
 
 def metadata_file_name(version_number: int, file_id: str, codec: str) -> str:
-    """Returns `00012-<uuid>.metadata.json`, or `00012-<uuid>.gz.metadata.json` if `codec` is `gzip`, as Iceberg's own
-    libraries name their files (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools search a UUID there.
+    """Returns the name of a metadata file: the version number in five digits, the `file_id`, and the ending for the
+    codec, as `00012-<uuid>.metadata.json`, or `00012-<uuid>.gz.metadata.json` if `codec` is `gzip`. Iceberg's own
+    libraries name their files like this (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools search a UUID
+    there.
 
     `file_id` is a UUID in canonical spelling, fresh for each table and attempt, because tables may share a folder.
     """

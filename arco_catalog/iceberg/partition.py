@@ -33,7 +33,7 @@ UNPARTITIONED_LAST_ID = FIRST_FIELD_ID - 1
 
 
 def unpartitioned() -> PartitionSpec:
-    """Returns the spec without fields."""
+    """Returns the partition spec without fields."""
     return {"fields": []}
 
 

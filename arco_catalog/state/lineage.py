@@ -50,7 +50,8 @@ class Dataset:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The Iceberg snapshot that was read or written, None if the version is not the id of one."""
+        """The id of the Iceberg snapshot that was read or written, which is the dataset's version; None if that is not
+        a number."""
         version = self.version
         return int(version) if version is not None and re.fullmatch(r"[0-9]{1,19}", version) else None
 
