@@ -90,7 +90,7 @@ def parse(body: bytes, where: str) -> JsonObject:
 
 
 def encode(receipt: JsonObject) -> bytes:
-    """Returns the bytes to store."""
+    """Returns the bytes by which a receipt is stored."""
     return dumps(receipt, sort_keys=True)
 
 

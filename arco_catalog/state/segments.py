@@ -35,7 +35,7 @@ def separator(before: str, key: str) -> str:
 
 
 def encode_line(key: str, entry: JsonObject) -> bytes:
-    """Returns the line of an entry in a segment."""
+    """Returns the line of a segment that has a key and its entry."""
     return dumps([key, entry], sort_keys=True)
 
 

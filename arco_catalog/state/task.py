@@ -59,7 +59,8 @@ class Task:
     def submitted(
         cls, *, record: str, task: str, kind: str, payload: JsonObject, at_ms: int, not_before_ms: int
     ) -> Self:
-        """Returns the first version of a task. `record` is a fresh id."""
+        """Returns the first version of a task with the id `task`, which a worker may run from `not_before_ms` on.
+        `record` is a fresh id of this version."""
         return cls(
             {
                 "version": 1,
@@ -202,11 +203,12 @@ class Task:
         return self._next(record, self.status, 0, {"checkpoint": checkpoint, "advanced": advanced})
 
     def running(self, *, record: str, at_ms: int) -> "Task":
-        """Returns the version by which the worker starts the work."""
+        """Returns the version of the task by which the worker that has the lease starts the work."""
         return self._next(record, Status.RUNNING, at_ms, {})
 
     def failed_attempts(self) -> int:
-        """Returns the number of consecutive failed attempts after the present one fails: 0 if it advanced."""
+        """Returns the number of consecutive failed attempts at the task after the present one fails: 0 if that one
+        changed the checkpoint."""
         return 0 if self.advanced else self.attempts + 1
 
     def scheduled(
