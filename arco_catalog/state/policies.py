@@ -79,7 +79,7 @@ class PolicyEntry:
 
 
 def find_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry | None:
-    """Returns the policy of a name, None if there is none."""
+    """Returns the entry of the policy that has a name in a namespace, None if there is none."""
     entry = index.get(policy_key(namespace, name))
     return None if entry is None else PolicyEntry(entry)
 

@@ -172,7 +172,7 @@ class GrantEntry:
         return texts(self.json, "privileges")
 
     def with_privileges(self, privileges: Iterable[str]) -> "GrantEntry":
-        """Returns the grant with other privileges."""
+        """Returns the grant with these privileges in place of its own."""
         return GrantEntry({**self.json, "privileges": [*sorted(set(privileges))]})
 
     def renamed(self, namespace: Namespace, name: str) -> "GrantEntry":

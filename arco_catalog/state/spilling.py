@@ -93,8 +93,8 @@ class _Flush:
 
 
 def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
-    """Flushes groups of edits for a commit of `edits` edits. Returns the index after it, and the segments to write
-    before the commit becomes HEAD. It needs the segments that it rewrites."""
+    """Moves groups of edits of the index into segments, for a commit of `edits` edits. Returns the index after it, and
+    the segments to write before the commit becomes HEAD. It needs the segments that it rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
