@@ -176,7 +176,7 @@ class IssuerKeys:
         return self._now_ms() - self._attempted_ms
 
     async def _wait_for_refresh(self) -> None:
-        """Waits until the issuer's keys are fetched again. Raises `Unavailable` if that fails, or if an earlier fetch
+        """Waits until the issuer's keys are fetched again. Raises `Unavailable` if that fails, or if another fetch
         failed just now."""
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(f"The keys of {self._issuer} are not available now")

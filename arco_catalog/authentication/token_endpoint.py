@@ -117,8 +117,8 @@ class TokenEndpoint:
     secrets: Secrets
 
     async def answer(self, body: bytes, headers: Mapping[str, str], realm: str, principals: Principals) -> TokenAnswer:
-        """Answers one request for a token, whose form is in `body` and whose headers have lower-case names. The answer
-        has a token or an OAuth error. Raises `TooManyRequests` and `Unavailable`."""
+        """Answers one request for a token, with the form in `body` and the headers under names in lower case. The
+        answer has a token or an OAuth error. Raises `TooManyRequests` and `Unavailable`."""
         try:
             form = parse_form(body)
             token_claims = await self._decide(form, headers, realm, principals)

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Prints the completion script of a shell for all commands, whose grammar `build_parser` makes. Returns 0."""
+    """Prints the completion script of a shell for all commands of the parser that `build_parser` makes. Returns 0."""
     from arco_catalog.cli.completion import script
 
     print(script(parsed.shell, parsed.build_parser({})), end="")

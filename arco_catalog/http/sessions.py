@@ -185,7 +185,8 @@ class Sessions:
 
     @property
     def _identity(self) -> Identity:
-        """The identity of the caller, whose rights are checked. Raises `InternalError` if the caller has none."""
+        """The identity of the caller, by which its rights are checked. Raises `InternalError` if the caller has
+        none."""
         identity = self.request.caller.identity
         if identity is None:
             raise InternalError(f"The caller of {self.endpoint.endpoint} has no identity, and this realm checks access")

@@ -77,8 +77,7 @@ class _Writer:
             yield from self._run(run, container.is_object)
 
     def _adapt(self, container: _Container) -> None:
-        """Sets how many members of a container are written next, by the number of bytes of those that were written
-        last."""
+        """Sets how many members of a container are written next, by the number of bytes of the last run."""
         if container.start is None:
             return
         size = self._size - container.start

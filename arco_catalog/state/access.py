@@ -290,7 +290,7 @@ class State:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
-        """Reads the properties of a namespace from its stored value with the id `value`."""
+        """Reads the properties of a namespace, which are saved as the value with the id `value`."""
         return mapping(await self.namespace_value(value), "properties")
 
     async def namespace_value(self, value: str) -> JsonObject:

@@ -64,8 +64,8 @@ def returned_loans(entity: str, paths: Iterable[str]) -> Edits:
 
 
 def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans) -> Steps[Edits]:
-    """Returns the index changes by which an entity borrows files from the paths of `loans`, in place of those in
-    `before`."""
+    """Returns the index changes by which an entity borrows files from the paths of `loans`, and no longer from the
+    others in `before`."""
     holds = borrowed_holds(entity, loans)
     yield Needs(keys=[*holds])
     edits: dict[str, JsonObject | None] = {**returned_loans(entity, before)}

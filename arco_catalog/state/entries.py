@@ -137,7 +137,8 @@ class RelationEntry:
         return text(self.json, "value")
 
     def with_value(self, value: str) -> "RelationEntry":
-        """Returns the entry of a generic table or semantic model with another description, whose id is `value`."""
+        """Returns the entry of a generic table or semantic model with another description, the one with the id
+        `value`."""
         return RelationEntry({**self.json, "value": value})
 
     @property

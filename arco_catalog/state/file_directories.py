@@ -50,11 +50,11 @@ class UnreadFile:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "UnreadFile":
-        """Reads the stored form of a file that could not be read. Raises `InternalError`."""
+        """Reads a file that could not be read, and its version, from their JSON. Raises `InternalError`."""
         return cls(text(entry, "location"), optional_text(entry, "version"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of a file that could not be read."""
+        """Returns the JSON of a file that could not be read, and of its version."""
         version: JsonObject = {} if self.version is None else {"version": self.version}
         return {"location": self.location, **version}
 
@@ -73,7 +73,7 @@ class FileDirectories:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "FileDirectories":
-        """Reads the stored form of the directories of one table's files. Raises `InternalError`."""
+        """Reads the directories of one table's files from their JSON. Raises `InternalError`."""
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
             raise InternalError("a stored record has 'widened' that is no boolean")
@@ -89,7 +89,7 @@ class FileDirectories:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of the directories of one table's files, without empty optional fields."""
+        """Returns the JSON of the directories of one table's files, without empty optional fields."""
         widened: JsonObject = {"widened": True} if self.widened else {}
         unread: JsonObject = {"unread": [each.to_json() for each in self.unread]} if self.unread else {}
         directories: JsonObject = {"locations": [*self.locations], "directories": [*self.directories]}
@@ -110,7 +110,7 @@ class DirectorySet:
             self._widen()
 
     def add_all(self, entry: FileDirectories) -> None:
-        """Adds the directories that the stored entry of a table has."""
+        """Adds the directories of one table's files."""
         self._directories.update(entry.directories)
         self._widened = self._widened or entry.widened
 
@@ -143,8 +143,8 @@ async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
 async def write_shard(
     state: State, shard: int, entries: Mapping[str, FileDirectories], entities: Collection[str]
 ) -> None:
-    """Adds the directories of tables' files in `entries` to a shard, and removes those of entities that are not in
-    `entities`. A failure is logged, since it only costs reading the tables again."""
+    """Adds the directories of tables' files in `entries` to a shard, and removes the directories of entities that are
+    not in `entities`. A failure is logged, since it only costs reading the tables again."""
 
     def merge(stored: Mapping[str, FileDirectories]) -> Mapping[str, FileDirectories]:
         return {entity: entry for entity, entry in {**stored, **entries}.items() if entity in entities}

@@ -88,8 +88,8 @@ class OtherObjects:
     examples: list[str] = field(default_factory=list)
 
     def add(self, location: str) -> None:
-        """Counts an object whose name is not a valid key, and keeps its location as an example while there are few
-        examples."""
+        """Counts an object with a name that is not a valid key, and keeps its location as an example while there are
+        few examples."""
         self.number += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(location)

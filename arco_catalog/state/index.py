@@ -236,7 +236,7 @@ class Index:
         return Index(after.edits, self.directory, self.segment_lookup, after._order)
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of the index: its edits, and the directory of segments if it has any."""
+        """Returns the JSON of the index: its edits, and the directory of segments if it has any."""
         stored: JsonObject = {"embedded": dict(self.edits)}
         if self.directory.refs:
             stored["segments"] = [ref.to_json() for ref in self.directory.refs]
@@ -244,7 +244,7 @@ class Index:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> "Index":
-        """Reads an index from its stored form. Raises `InternalError`."""
+        """Reads an index from its JSON. Raises `InternalError`."""
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
         return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))

@@ -34,14 +34,14 @@ class KeyPolicy:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a policy of idempotency keys from its stored form. Raises `InternalError`."""
+        """Reads a policy of idempotency keys from its JSON. Raises `InternalError`."""
         name = text(stored, "dialect")
         if name not in Dialect.__members__.values():
             raise InternalError(f"This version does not know the dialect {name!r} of the catalog's idempotency keys")
         return cls(Dialect(name), stored.get("enabled") is not False)
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of the policy of idempotency keys."""
+        """Returns the JSON of the policy of idempotency keys."""
         return {"dialect": self.dialect.value, "enabled": self.enabled}
 
     def __str__(self) -> str:
@@ -57,12 +57,12 @@ class ReplacedPolicy:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a replaced policy of idempotency keys, with the end of its time, from its stored form. Raises
+        """Reads a replaced policy of idempotency keys, with the end of its time, from its JSON. Raises
         `InternalError`."""
         return cls(KeyPolicy.parse(stored), integer(stored, "until_ms"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of the replaced policy of idempotency keys, with the end of its time."""
+        """Returns the JSON of the replaced policy of idempotency keys, with the end of its time."""
         return {**self.policy.to_json(), "until_ms": self.until_ms}
 
 
@@ -83,12 +83,12 @@ class KeySettings:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a catalog's settings of idempotency keys from their stored form. Raises `InternalError`."""
+        """Reads a catalog's settings of idempotency keys from their JSON. Raises `InternalError`."""
         replaced = (each for each in sequence(stored, "replaced") if isinstance(each, dict))
         return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of the catalog's settings of idempotency keys."""
+        """Returns the JSON of the catalog's settings of idempotency keys."""
         return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":

@@ -31,8 +31,8 @@ class LateMark:
 
 
 async def mark_late(state: State, day: date, mark: str) -> None:
-    """Marks a day, in the store, as one to which receipts are added after its end; replaces an earlier mark, and
-    returns when the mark is saved. `mark` must be a fresh id, so that no two marks of a day have one version. Raises
+    """Marks a day, in the store, as one to which receipts are added after its end; replaces the mark that it has, and
+    returns when the new one is saved. `mark` must be a fresh id, so that no two marks of a day have one version. Raises
     `StoreError`."""
     body = dumps({"version": 1, "id": mark})
     for _ in range(TRIES):

@@ -33,8 +33,8 @@ class Stage(StrEnum):
 class Position:
     """How far an inventory is: its `stage`, and what is left of it. Of the metadata log: the metadata file to read
     `next`, and the one read last (`newer`); then the files that only metadata logs name (`logged`), and the `folders`
-    that may have metadata files which never became current. Of the manifests: the `chunk` whose manifest lists are
-    read, the number of those read (`lists`), and the last of them, with which the next are `compared`."""
+    that may have metadata files which never became current. Of the manifest lists: the `chunk` that has them, how many
+    of its `lists` were read, and the last of them, with which the next are `compared`."""
 
     stage: Stage = Stage.LOG
     next: MetadataFile | None = None
@@ -47,7 +47,7 @@ class Position:
 
     @classmethod
     def parse(cls, document: JsonObject) -> "Position":
-        """Reads a position in an inventory from its stored form. Raises `InternalError`."""
+        """Reads a position in an inventory from its JSON. Raises `InternalError`."""
         name = text(document, "stage")
         if name not in set(Stage):
             raise InternalError(f"a stored record has the unknown stage {name!r}")
@@ -64,7 +64,7 @@ class Position:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of a position in an inventory, which is a part of a chunk."""
+        """Returns the JSON of a position in an inventory, which is a part of a chunk."""
         following = self.next
         return {
             "stage": self.stage.value,

@@ -208,8 +208,8 @@ class RegistryState:
 
 
 def _listed(commits: Sequence[JsonValue]) -> int:
-    """Returns how many of these commits, in their stored form and with the newest first, the newest one lists: itself
-    and earlier ones, up to the limits of commits and of their operations."""
+    """Returns how many of these commits, the newest first and each with its operations, the newest one lists: itself
+    and others before it, up to the limits of commits and of their operations."""
     operations = 0
     for place, item in enumerate(commits):
         operations += len(item) - 1 if isinstance(item, list) else 0
@@ -219,6 +219,5 @@ def _listed(commits: Sequence[JsonValue]) -> int:
 
 
 def _commit_id(item: JsonValue) -> str | None:
-    """Returns the id of a commit, given the stored form of its id and those of its operations; None for another
-    form."""
+    """Returns the id of a commit, given the array of its id and the ids of its operations; None for any other value."""
     return item[0] if isinstance(item, list) and item and isinstance(item[0], str) else None

@@ -19,11 +19,11 @@ class Restoration:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a restore from a backup from its stored form. Raises `InternalError`."""
+        """Reads a restore from a backup from its JSON. Raises `InternalError`."""
         return cls(integer(stored, "at_ms"), optional_text(stored, "copy_of"), mapping(stored, "adopted"))
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form of a restore from a backup."""
+        """Returns the JSON of a restore from a backup."""
         return {"at_ms": self.at_ms, "copy_of": self.copy_of, "adopted": {**self.adoption}}
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":

@@ -134,12 +134,12 @@ class Ref:
         return cls(segment.id, first, segment.size, shallowest(segment))
 
     def to_json(self) -> list[JsonValue]:
-        """Returns the stored form of the directory's item for a segment."""
+        """Returns the JSON of the directory's item for a segment."""
         return [self.id, self.first, self.size, self.shallowest]
 
     @classmethod
     def parse(cls, item: JsonValue) -> "Ref":
-        """Reads the directory's item for a segment from its stored form. Raises `InternalError`."""
+        """Reads the directory's item for a segment from its JSON. Raises `InternalError`."""
         match item:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
@@ -157,8 +157,8 @@ def numbered(place: str) -> bool:
 
 
 def shallowest(segment: Segment) -> int | None:
-    """Returns the least depth of the locations in a segment whose last level does not end in an entity's id; None if
-    there are none."""
+    """Returns the least depth of the locations in a segment, except for locations that end in an entity's id; None if
+    there are no others."""
     keys = [key for key in map(key_of, segment.lines) if key.startswith("location\n")]
     return min((depth(key) for key in keys if not numbered(key.rpartition("\n")[0])), default=None)
 

@@ -94,8 +94,8 @@ class Tombstone:
 
     @property
     def begun_version(self) -> int | None:
-        """The number of the version of the task whose lease began the purge; None if an earlier version of this program
-        did."""
+        """The number of the version of the task that had the lease when the purge began; None if an earlier version of
+        this program began it."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
 
