@@ -109,7 +109,7 @@ class TableDraft:
         wanted = self.metadata["current-schema-id"]
         schema = self.schemas.by_id.get(wanted)
         if schema is None:
-            raise BadRequest(f"Cannot find the current schema: {wanted}")
+            raise BadRequest(f"Cannot find the current schema: {wanted} is the id of no schema of the table")
         known = self._columns.get(wanted)
         if known is None or known[0] is not schema:
             known = self._columns[wanted] = schema, columns_by_id(schema, self.names)
@@ -161,7 +161,7 @@ class TableDraft:
 
     def _check(self) -> None:
         if not self.metadata["location"]:
-            raise BadRequest("Cannot write metadata without a location")
+            raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]
         if version > 1 and not self.metadata["table-uuid"]:
             raise BadRequest(f"UUID is required in format v{version}")

@@ -41,7 +41,7 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
     check_summary(snapshot)
     sequence, last = snapshot.get("sequence-number", 0), metadata["last-sequence-number"]
     if sequence < 0:
-        raise BadRequest(f"Invalid sequence number (cannot be negative): {sequence}")
+        raise BadRequest(f"Invalid sequence number of snapshot {snapshot_id} (cannot be negative): {sequence}")
     if metadata["format-version"] > 1 and sequence <= last and "parent-snapshot-id" in snapshot:
         raise _stale(f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}")
     metadata["last-sequence-number"] = max(last, sequence)

@@ -89,14 +89,16 @@ class _Reader:
             else:  # a comma, which ends a member that is longer than the pattern
                 position = end + 1
         if self._open:
-            raise ValueError("unexpected end of data")
+            raise ValueError("the JSON document ends inside an array or object")
         return self._parse_part(data)
 
     def _begin(self, start: int) -> None:
         if not self._open and self._data[:start].strip(_BLANK):
-            raise ValueError(f"unexpected content before position {start}")
+            raise ValueError(f"unexpected content before the first bracket of the JSON document, at position {start}")
         if len(self._open) == MAX_DEPTH:
-            raise ValueError(f"arrays and objects nest more than {MAX_DEPTH:,} levels deep (recursion limit)")
+            raise ValueError(
+                f"the JSON document nests arrays and objects more than {MAX_DEPTH:,} levels deep (recursion limit)"
+            )
         self._open.append(_Container(start, start + 1))
 
     def _split_at(self, comma: int) -> None:
@@ -108,7 +110,7 @@ class _Reader:
     def _end(self, position: int) -> _Container:
         """Ends the innermost container at its closing bracket."""
         if not self._open or self._data[self._open[-1].start] != _CLOSING[self._data[position]]:
-            raise ValueError(f"unexpected bracket at position {position}")
+            raise ValueError(f"the closing bracket at position {position} of the JSON document matches no open one")
         closed = self._open.pop()
         if closed.value is not None:
             self._parse_to(closed, position)
@@ -125,14 +127,14 @@ class _Reader:
         if root.value is None:
             return self._parse_part(self._data)
         if self._data[end:].strip(_BLANK):
-            raise ValueError(f"unexpected content after the document, at position {end}")
+            raise ValueError(f"unexpected content after the end of the JSON document, at position {end}")
         return root.value
 
     def _parse_to(self, container: _Container, end: int) -> None:
         """Parses the unparsed members of a container, up to `end`, where a member ends."""
         text = self._data[container.parsed_to : end].strip(_BLANK)
         if container.value is None and not text:
-            raise ValueError(f"unexpected comma at position {end}")
+            raise ValueError(f"no value precedes the comma at position {end} of the JSON document")
         if container.value is not None and text:
             text = _without(text, text[:1], container.parsed_to, first=True)
         self._add(container, text)
@@ -148,7 +150,7 @@ class _Reader:
         if text or outer.value is not None:
             text = _without(text, text[-1:], closed.start, first=False)
             if outer.value is None and not text:
-                raise ValueError(f"unexpected comma before position {closed.start}")
+                raise ValueError(f"no value precedes the comma before position {closed.start} of the JSON document")
             if outer.value is not None and text:
                 text = _without(text, text[:1], outer.parsed_to, first=True)
         self._add(outer, text)
@@ -171,7 +173,10 @@ class _Reader:
 
     def _parse_part(self, text: bytes) -> object:
         if len(text) > MAX_PART_BYTES:
-            raise ValueError(f"{len(text):,} bytes without a comma or bracket, which no document needs")
+            raise ValueError(
+                f"the JSON document has {len(text):,} bytes without a bracket or a comma between values, "
+                f"and at most {MAX_PART_BYTES:,} are allowed"
+            )
         return self._parse(text)
 
     def _split_name(self, text: bytes) -> tuple[bytes, str]:
@@ -179,13 +184,13 @@ class _Reader:
         `ValueError` if the text does not end with a name."""
         quoted = text[:-1].rstrip(_BLANK)
         if text[-1:] != b":" or quoted[-1:] != b'"':
-            raise ValueError("an object has a member without a name")
+            raise ValueError("an object in the JSON document has a value without a name")
         start = quoted.rfind(b'"', 0, len(quoted) - 1)
         while start > 0 and _is_escaped(quoted, start):
             start = quoted.rfind(b'"', 0, start)
         name = self._parse_part(quoted[start:]) if start >= 0 else None
         if not isinstance(name, str):
-            raise ValueError("an object has a member without a name")
+            raise ValueError("an object in the JSON document has a value without a name")
         return quoted[:start].strip(_BLANK), name
 
     def _after_string(self, start: int) -> int:
@@ -195,7 +200,7 @@ class _Reader:
             assert found is not None
             end = found.end()
             if end == len(self._data) or (end == position and self._data[end] != _QUOTE):
-                raise ValueError("unexpected end of data in a string")
+                raise ValueError("the JSON document ends inside a string")
             if end - start > MAX_STRING_BYTES:
                 raise ValueError(f"the string at position {start} is longer than {MAX_STRING_BYTES:,} bytes")
             if self._data[end] == _QUOTE:
@@ -208,7 +213,7 @@ def _without(text: bytes, comma: bytes, position: int, *, first: bool) -> bytes:
     missing, or if nothing follows the comma with which it begins."""
     rest = (text[1:] if first else text[:-1]).strip(_BLANK)
     if comma != b"," or (first and not rest):
-        raise ValueError(f"expected a member and a comma near position {position}")
+        raise ValueError(f"a value or a comma is missing in the JSON document near position {position}")
     return rest
 
 

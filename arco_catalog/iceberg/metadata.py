@@ -159,7 +159,7 @@ def current_schema(metadata: TableMetadata) -> Schema:
     for schema in metadata["schemas"]:
         if schema.get("schema-id", 0) == wanted:
             return schema
-    raise BadRequest(f"Cannot find the current schema: {wanted}")
+    raise BadRequest(f"Cannot find the current schema: {wanted} is the id of no schema of the table")
 
 
 def default_spec(metadata: TableMetadata) -> PartitionSpec:
@@ -168,7 +168,7 @@ def default_spec(metadata: TableMetadata) -> PartitionSpec:
     for spec in metadata["partition-specs"]:
         if spec.get("spec-id", 0) == wanted:
             return spec
-    raise BadRequest(f"Cannot find the default partition spec: {wanted}")
+    raise BadRequest(f"Cannot find the default partition spec: {wanted} is the id of no partition spec of the table")
 
 
 def default_order(metadata: TableMetadata) -> SortOrder:
@@ -180,4 +180,4 @@ def default_order(metadata: TableMetadata) -> SortOrder:
             return order
     if wanted == UNSORTED_ID and metadata["sort-orders"]:
         return unsorted()  # some writers do not list it
-    raise BadRequest(f"Cannot find the default sort order: {wanted}")
+    raise BadRequest(f"Cannot find the default sort order: {wanted} is the id of no sort order of the table")

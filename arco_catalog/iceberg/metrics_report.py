@@ -67,7 +67,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
 def _columns(value: JsonValue) -> JsonValue:
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
-        raise ShapeError("missing required field 'id' or 'name'")
+        raise ShapeError("a reference to a column lacks the field 'id' or 'name'")
     return value
 
 

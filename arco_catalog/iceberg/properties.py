@@ -71,14 +71,17 @@ def refuse_reserved(names: Iterable[str]) -> None:
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
     if invalid:
-        raise BadRequest(f"Properties with the reserved prefix {_POLARIS_PREFIX!r} are not taken: {', '.join(invalid)}")
+        raise BadRequest(f"Properties that start with {_POLARIS_PREFIX!r} are reserved: {', '.join(invalid)}")
 
 
 def refuse_too_many(properties: object) -> None:
     """Raises `BadRequest` if a request has more properties than `MAX_PROPERTIES`, before any of them is checked."""
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
-        raise BadRequest(f"Too many properties: {count:,}, and at most {MAX_PROPERTIES:,} are taken at a time")
+        raise BadRequest(
+            f"Too many properties in one request: {count:,}, and at most {MAX_PROPERTIES:,} are allowed: send several "
+            "requests"
+        )
 
 
 def refuse_empty_paths(properties: Properties) -> None:

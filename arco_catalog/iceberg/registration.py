@@ -61,7 +61,7 @@ def _calendar_ms(value: JsonValue) -> int:
     value."""
     ms = LONG(value)
     if not 0 <= ms < LAST_MS:
-        raise ShapeError(f"expected milliseconds since 1970, before the year 10000, found {ms}")
+        raise ShapeError(f"expected a time in milliseconds since 1970, before 9999-12-31, found {ms}")
     return ms
 
 
@@ -205,4 +205,6 @@ def _check_logs(table: TableMetadata) -> None:
     check_log_times(table["snapshot-log"], table["last-updated-ms"])
     times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):
-        raise BadRequest("Invalid metadata: the metadata log is not in order of time")
+        raise BadRequest(
+            "Invalid metadata: 'metadata-log' is not in order of time, or has times after 'last-updated-ms'"
+        )

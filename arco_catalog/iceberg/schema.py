@@ -191,8 +191,8 @@ class NameBudget:
         self._left -= characters
         if self._left < 0:
             raise BadRequest(
-                f"Invalid schemas: the full names of their columns repeat more than {MAX_REPEATED_NAMES:,} characters "
-                "of what they are nested in, in one request"
+                "Invalid schemas: the full names of nested columns repeat the names of their parents, with more than "
+                f"{MAX_REPEATED_NAMES:,} characters in one request: add fewer schemas, or use shorter names"
             )
 
 

@@ -83,7 +83,7 @@ def STRING(value: JsonValue) -> str:  # noqa: N802
 def NAME(value: JsonValue) -> str:  # noqa: N802
     """Returns the value if it is a string of at least one character. Raises `ShapeError`."""
     if value == "":
-        raise ShapeError("must not be empty")
+        raise ShapeError("the string must not be empty")
     return STRING(value)
 
 

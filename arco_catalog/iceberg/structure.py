@@ -166,7 +166,7 @@ def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
     """Sets properties. Raises `BadRequest` for a codec of metadata files that readers do not know."""
     codec = properties.get(METADATA_COMPRESSION, "none")
     if codec.lower() not in ("none", "gzip"):
-        raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} is none or gzip)")
+        raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} must be none or gzip)")
     draft.metadata["properties"].update(properties)
 
 

@@ -323,7 +323,7 @@ async def test_no_property_is_set_that_polaris_would_refuse(views: HttpService) 
 
     for answer in answers:
         assert (answer.status, answer.error_type) == (400, "BadRequestException")
-        assert "reserved prefix 'polaris.' are not taken: polaris.reserved" in answer.message
+        assert "Properties that start with 'polaris.' are reserved: polaris.reserved" in answer.message
 
 
 async def test_a_generic_table_takes_no_name_that_is_reserved(client: Client) -> None:

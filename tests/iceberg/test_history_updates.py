@@ -72,7 +72,7 @@ def test_a_snapshot_that_does_not_say_what_was_done_is_refused(summary: Json) ->
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_negative_sequence_number_is_refused(version: int) -> None:
-    with pytest.raises(BadRequest, match=r"Invalid sequence number \(cannot be negative\): -1"):
+    with pytest.raises(BadRequest, match=r"Invalid sequence number of snapshot \d+ \(cannot be negative\): -1"):
         try_commit(new_table(version), add_snapshot(1, -1, first_row_id=0, added_rows=0))
 
 

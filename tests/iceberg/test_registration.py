@@ -126,7 +126,7 @@ REFUSED: list[tuple[Object, str]] = [
     ({"format-version": 4}, "Cannot read unsupported version 4"),
     ({"format-version": "2"}, "Invalid metadata.format-version: expected an integer"),
     ({"location": MISSING}, "missing required field 'location'"),
-    ({"location": ""}, "Invalid metadata.location: must not be empty"),
+    ({"location": ""}, "Invalid metadata.location: the string must not be empty"),
     ({"table-uuid": MISSING}, "missing required field 'table-uuid'"),
     ({"last-updated-ms": "now"}, "Invalid metadata.last-updated-ms: expected an integer"),
     ({"last-sequence-number": MISSING}, "missing required field 'last-sequence-number'"),
@@ -162,7 +162,7 @@ REFUSED: list[tuple[Object, str]] = [
         {"snapshot-log": [{"snapshot-id": 1, "timestamp-ms": NOW}, {"snapshot-id": 2, "timestamp-ms": NOW - 60_001}]},
         "Expected sorted snapshot log entries",
     ),
-    ({"metadata-log": [{"metadata-file": "f", "timestamp-ms": NOW * 2}]}, "metadata log is not in order of time"),
+    ({"metadata-log": [{"metadata-file": "f", "timestamp-ms": NOW * 2}]}, "'metadata-log' is not in order of time"),
     (
         {"metadata-log": [{"metadata-file": 1, "timestamp-ms": 1}]},
         r"metadata-log\[0\].metadata-file: expected a string",

@@ -142,7 +142,7 @@ def test_two_queries_of_one_dialect_are_refused_by_the_type_that_clients_expect(
         ({"schema": schema(column(1, "a"), column(1, "b"))}, "same id 1"),
         ({"schema": None}, "missing required field 'schema'"),
         ({"properties": {"arco.owner": "x"}}, "reserved: arco.owner"),
-        ({"name": ""}, "name: must not be empty"),
+        ({"name": ""}, "name: the string must not be empty"),
     ],
 )
 def test_what_a_view_cannot_be_is_refused(fields: Object, message: str) -> None:
