@@ -278,7 +278,7 @@ class State:
         key = self.paths.index_segment(segment)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise SegmentGone(f"{key} is gone")
+            raise SegmentGone(f"The segment {key} of the registry's index is gone")
         return Segment.parse(segment, found.body, key)
 
     async def write_segment(self, segment: Segment) -> None:
@@ -309,7 +309,7 @@ class State:
         key = self.paths.entity_value(kind, value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise InternalError(f"{key} is gone")
+            raise InternalError(f"The record {key}, which the entry of a {kind} in the registry names, is gone")
         return parse_record(found.body, key)
 
     async def description(self, kind: str, value: str) -> JsonObject:
@@ -405,7 +405,7 @@ class State:
                         case Found(there) if made_from_ours(there):
                             return None
                         case Found():
-                            raise KeyConflict(f"{key} already exists with other content")
+                            raise KeyConflict(f"Cannot create the object {key}: it already exists with other content")
                 case Unknown():
                     pass
             await self.pause()

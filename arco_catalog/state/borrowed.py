@@ -106,8 +106,8 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
         wider = None if within is None else _widened(merged_loans, within)
         if wider is None:
             raise BadRequest(
-                f"The metadata takes manifest lists or statistics from more than {MAX_BORROWED} folders outside of the "
-                "table's locations: write them to the table's own location"
+                f"The table's metadata names manifest lists or statistics in more than {MAX_BORROWED} folders outside "
+                "of the table's locations: write them below the table's own location"
             )
         merged_loans = wider
     return merged_loans

@@ -62,4 +62,6 @@ async def update_until_applied(
             return StoredValue(value, outcome.version)
         stored = None
         await state.pause()
-    raise UpdateContention(f"{key} was changed by others in each of {tries} attempts: try again")
+    raise UpdateContention(
+        f"The object {key} was not written: other requests changed it in each of {tries} attempts: try again"
+    )

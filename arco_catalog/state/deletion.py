@@ -27,4 +27,6 @@ async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Calla
             return
         items = [*left]
         await pause()
-    raise StoreUnavailable(f"whether {len(items)} objects were deleted is unknown: {items[0]}")
+    raise StoreUnavailable(
+        f"The store did not confirm in {TRIES} attempts that {len(items)} objects were deleted, such as {items[0]}"
+    )

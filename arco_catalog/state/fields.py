@@ -10,9 +10,9 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
     try:
         document = loads(body)
     except MalformedJson as error:
-        raise InternalError(f"{where} is not JSON") from error
+        raise InternalError(f"The record {where} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
-        raise InternalError(f"{where} has a format that this version cannot read")
+        raise InternalError(f"The record {where} has a format that this version of the program cannot read")
     return document
 
 
@@ -20,7 +20,7 @@ def text(document: JsonObject, name: str) -> str:
     """Returns a required string. Raises `InternalError` if it is missing."""
     value = document.get(name)
     if not isinstance(value, str):
-        raise InternalError(f"a stored record lacks {name!r}")
+        raise InternalError(f"a stored record lacks the field {name!r}, or it is not a string")
     return value
 
 
@@ -28,7 +28,7 @@ def integer(document: JsonObject, name: str) -> int:
     """Returns a required integer. Raises `InternalError` if it is missing."""
     value = document.get(name)
     if not isinstance(value, int):
-        raise InternalError(f"a stored record lacks {name!r}")
+        raise InternalError(f"a stored record lacks the field {name!r}, or it is not an integer")
     return value
 
 
@@ -62,8 +62,8 @@ def string_map(document: JsonObject, name: str) -> dict[str, str]:
     if value == {}:
         return {}
     if not isinstance(value, dict):
-        raise InternalError(f"{name!r} of a stored record is not an object")
+        raise InternalError(f"the field {name!r} of a stored record is not a JSON object")
     strings = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(strings) != len(value):
-        raise InternalError(f"{name!r} of a stored record has a value that is not a string")
+        raise InternalError(f"the object in the field {name!r} of a stored record has a value that is not a string")
     return strings

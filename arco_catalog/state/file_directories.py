@@ -76,7 +76,7 @@ class FileDirectories:
         """Reads the directories of one table's files from their JSON. Raises `InternalError`."""
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
-            raise InternalError("a stored record has 'widened' that is no boolean")
+            raise InternalError("the field 'widened' of a stored record is not a boolean")
         unread = tuple(UnreadFile.parse(each) for each in sequence(entry, "unread") if isinstance(each, dict))
         return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
@@ -204,7 +204,7 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     entries = {**mapping(document, INCOMPLETE), **mapping(document, WHOLE)}
     parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
     if any(not parsed[entity].unread for entity in mapping(document, INCOMPLETE) if entity in parsed):
-        raise InternalError(f"{key} has an incomplete table without an unread file")
+        raise InternalError(f"The record {key} has a table among 'incomplete' that has no 'unread' files")
     return parsed
 
 
@@ -225,9 +225,9 @@ def _document(key: str, found: Found) -> JsonObject:
     try:
         document = loads(found.body)
     except MalformedJson as error:
-        raise InternalError(f"{key} is not JSON") from error
+        raise InternalError(f"The record {key} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") != FORMAT:
-        raise InternalError(f"{key} has a format that this version cannot read")
+        raise InternalError(f"The record {key} has a format that this version of the program cannot read")
     return document
 
 
@@ -250,7 +250,7 @@ def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
     """Returns a required array of strings. Raises `InternalError` if it is missing or has another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
-        raise InternalError(f"a stored record lacks {name!r}")
+        raise InternalError(f"a stored record lacks the field {name!r}, or it is not an array of strings")
     return values
 
 

@@ -132,8 +132,8 @@ class Files:
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
         if wanted.collapsed:
             raise BadRequest(
-                f"The catalog has no key for an object with an empty level, '.' or '..': without it the name is "
-                f"{wanted.uri}, which is another object"
+                "The location has an empty level, '.' or '..', and the catalog reads no such object: without that "
+                f"level, the location is {wanted.uri}, which is another object"
             )
         for mount in self._mounts:
             if wanted.written_below(mount.root):
@@ -391,7 +391,9 @@ class Files:
                 if body is not None:
                     return body, taken
         except (zlib.error, EOFError) as error:
-            raise UnreadableMetadata(f"{location} is not a metadata file: it can't be unpacked: {error}") from None
+            raise UnreadableMetadata(
+                f"{location} is not a metadata file: its gzip data can't be unpacked: {error}"
+            ) from None
         raise self._too_large(location)
 
     def _too_large(self, location: str) -> MetadataTooLarge:

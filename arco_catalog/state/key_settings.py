@@ -37,7 +37,10 @@ class KeyPolicy:
         """Reads a policy of idempotency keys from its JSON. Raises `InternalError`."""
         name = text(stored, "dialect")
         if name not in Dialect.__members__.values():
-            raise InternalError(f"This version does not know the dialect {name!r} of the catalog's idempotency keys")
+            raise InternalError(
+                f"This version of the program does not know the dialect {name!r} of the catalog's idempotency "
+                "keys: run the version that set it"
+            )
         return cls(Dialect(name), stored.get("enabled") is not False)
 
     def to_json(self) -> JsonObject:

@@ -39,7 +39,9 @@ async def mark_late(state: State, day: date, mark: str) -> None:
         if isinstance(await state.store.put(state.paths.late_mark(day), body, ANY), Applied):
             return
         await state.pause()
-    raise StoreUnavailable(f"the mark on {day} could not be written in {TRIES} attempts")
+    raise StoreUnavailable(
+        f"the mark that announces a late receipt of the day {day} could not be written in {TRIES} attempts"
+    )
 
 
 async def late_marks(state: State) -> tuple[list[LateMark], int]:

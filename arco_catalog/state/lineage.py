@@ -149,12 +149,12 @@ def _facet(fields: Fields, name: str) -> Fields:
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
     if count > limit:
-        raise BadRequest(f"Invalid {at}: it has {count:,} items, and at most {limit:,} are allowed")
+        raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 
 
 def _text(value: JsonValue) -> str:
     if len(NAME(value)) > MAX_NAME:
-        raise ShapeError(f"it has {len(NAME(value)):,} characters, and at most {MAX_NAME:,} are allowed")
+        raise ShapeError(f"the string has {len(NAME(value)):,} characters, and at most {MAX_NAME:,} are allowed")
     return NAME(value)
 
 

@@ -73,10 +73,13 @@ class Location:
         for segment in segments:
             decoded = fully_decoded(segment) if is_encoded else segment
             if decoded in (".", "..") or "/" in decoded or "\\" in decoded or _CONTROL.search(decoded):
-                raise BadRequest(f"Not a valid location: {text!r}: the segment {segment!r} is not allowed")
+                raise BadRequest(
+                    f"Not a valid location: {text!r}: the segment {segment!r} is not allowed: it is or decodes to '.', "
+                    "'..' or a name with a slash, backslash or control character"
+                )
         authority = match[3] or ""
         if scheme == "file" and authority not in ("", "localhost"):
-            raise BadRequest(f"Not a valid location: {text!r}: a file location has no host")
+            raise BadRequest(f"Not a valid location: {text!r}: a file location must not name a host")
         scheme = _SAME_STORE.get(scheme, scheme)
         if scheme == "abfss":
             authority = authority.lower()  # a container and a host, both of which ignore case
@@ -225,7 +228,9 @@ def refuse_reserved_path(path: str) -> None:
     write into metadata logs."""
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
-            raise BadRequest(f"Not allowed: {path[:MAX_BYTES]}: folders named {segment} hold a catalog's own state")
+            raise BadRequest(
+                f"Location {path[:MAX_BYTES]} is not allowed: folders named {segment} hold a catalog's own state"
+            )
 
 
 def is_reserved(segment: str) -> bool:

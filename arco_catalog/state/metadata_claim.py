@@ -54,4 +54,4 @@ def _parsed(key: str, found: Found | None) -> Claim | None:
     try:
         return Claim(name)
     except ValueError:
-        raise InternalError(f"{key} has an unknown claim {name!r}") from None
+        raise InternalError(f"The record {key}, which claims a metadata file, has the unknown claim {name!r}") from None

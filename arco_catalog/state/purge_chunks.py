@@ -50,7 +50,7 @@ class Position:
         """Reads a position in an inventory from its JSON. Raises `InternalError`."""
         name = text(document, "stage")
         if name not in set(Stage):
-            raise InternalError(f"a stored record has the unknown stage {name!r}")
+            raise InternalError(f"a stored record of a purge's inventory has the unknown stage {name!r}")
         following = mapping(document, "next")
         return cls(
             Stage(name),
@@ -163,4 +163,4 @@ def _manifest(entry: object, key: str) -> ReachedFile:
     match entry:
         case [str(location), int(size)]:
             return ReachedFile(location, size)
-    raise InternalError(f"{key} has an entry that is no manifest")
+    raise InternalError(f"The record {key} of a purge's inventory has a manifest that is not a location and a size")

@@ -46,8 +46,8 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
             case [str(key), dict(entry)]:
                 return key, entry
     except MalformedJson as error:
-        raise InternalError("a line of an index segment is not JSON") from error
-    raise InternalError("a line of an index segment is not an entry")
+        raise InternalError("a line in a segment of the registry's index is not JSON") from error
+    raise InternalError("a line in a segment of the registry's index is not a pair of a key and an entry")
 
 
 def key_of(line: bytes) -> str:
@@ -58,9 +58,9 @@ def key_of(line: bytes) -> str:
     try:
         key = loads_short(line[1 : end + 1])
     except MalformedJson as error:
-        raise InternalError("a line of an index segment is not JSON") from error
+        raise InternalError("a line in a segment of the registry's index is not JSON") from error
     if not isinstance(key, str):
-        raise InternalError("a line of an index segment is not an entry")
+        raise InternalError("a line in a segment of the registry's index is not a pair of a key and an entry")
     return key
 
 
@@ -76,7 +76,10 @@ class Segment:
         """Reads a stored segment. Raises `InternalError`."""
         header, *lines = body.split(b"\n")
         if header != _HEADER or not lines or not lines.pop().startswith(b"]"):
-            raise InternalError(f"{where} has a format that this version cannot read")
+            raise InternalError(
+                f"The segment {where} of the registry's index is damaged, or has a format that this version of the "
+                "program cannot read"
+            )
         return cls(segment, [line.removesuffix(b",") for line in lines])
 
     @property
@@ -143,7 +146,9 @@ class Ref:
         match item:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
-        raise InternalError("the registry's index has a directory that this version cannot read")
+        raise InternalError(
+            "an item in the directory of the registry's index has a format that this version of the program cannot read"
+        )
 
 
 def depth(key: str) -> int:

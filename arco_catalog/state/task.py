@@ -123,7 +123,7 @@ class Task:
         try:
             return Status(name)
         except ValueError:
-            raise InternalError(f"a stored task has an unknown status {name!r}") from None
+            raise InternalError(f"task {self.id} has the unknown status {name!r}") from None
 
     @property
     def attempts(self) -> int:

@@ -70,5 +70,5 @@ def test_old_receipts_are_returned_with_current_names(stage: Stage, name: str) -
 
 @pytest.mark.parametrize("version", [0, 3, None, "2", [1]])
 def test_a_receipt_of_an_unknown_version_is_not_read(version: object) -> None:
-    with pytest.raises(InternalError, match="there has a format that this version cannot read"):
+    with pytest.raises(InternalError, match="there has a format that this version of the program cannot read"):
         parse(dumps({**OLD, "version": version}), "there")  # type: ignore[dict-item]
