@@ -57,7 +57,7 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
                 if found.at_ms <= at_ms:
                     return found
         state = None if listing.before is None else await _commit(session, listing, listing.before)
-    raise NotFound("The catalog had no commit yet at that time")
+    raise NotFound("The catalog had no commit yet at the requested time: give a later one")
 
 
 async def _commit(session: Session, listing: RegistryState, commit: str) -> RegistryState:
@@ -67,7 +67,7 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as error:
         raise HistoryCollected(
-            "The registry's history of that time no longer exists: "
+            "The registry's history of the requested time no longer exists: "
             f"{session.state.paths.registry_commit(commit)} was collected"
         ) from error
 
@@ -87,7 +87,9 @@ class Listing:
         try:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))
             if namespace and index.get(namespace_key(namespace)) is None:
-                raise NoSuchNamespace(f"Namespace did not exist: {dotted(namespace[:-1], namespace[-1])}")
+                raise NoSuchNamespace(
+                    f"Namespace did not exist at the requested time: {dotted(namespace[:-1], namespace[-1])}"
+                )
             for prefix in (relations_in(namespace), namespaces_in(namespace)):
                 async for key, entry in entries_in(self.session.state, index, prefix):
                     if await _is_committed(self.session, entry, self.at_ms):
@@ -113,11 +115,11 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
     tombstone = newest_tombstone(tombstone for _, tombstone in index.scan(dropped)) if entry is None else None
     meant = entry or tombstone
     if meant is None:
-        raise NoSuchTable(f"Table did not exist: {dotted(namespace, name)}")
+        raise NoSuchTable(f"Table did not exist at the requested time: {dotted(namespace, name)}")
     if described_kind(meant) is not None:
         raise NoSuchTable(
-            f"Table did not exist: {dotted(namespace, name)} was a {called(text(meant, 'type'))}, and the catalog "
-            "stores no earlier states of these"
+            f"Table did not exist at the requested time: {dotted(namespace, name)} was a "
+            f"{called(text(meant, 'type'))}, and the catalog stores no earlier states of those"
         )
     entity, followed = text(meant, "entity"), FollowedTable.of(meant)
     if followed is not None:
@@ -161,7 +163,10 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
     registry had the entity by then, so if all files are later than the instant, the first is the one."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise HistoryCollected(f"Entity {entity} was dropped and purged since, and has no records any more")
+        raise HistoryCollected(
+            f"The table or view with the entity id {entity} was dropped and purged after the requested time, and the "
+            "catalog has no records of it any more"
+        )
     file = (await resolve_for_read(session.state, pointer)).metadata
     while True:
         if file.location == pointer.registered_from:
@@ -172,11 +177,11 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
             return file, record
         if base is None:
             raise HistoryCollected(
-                f"The state of entity {entity} at that time is unknown: the receipt of {file.location} was collected, "
-                "or was not written yet (run `arco reconcile`)"
+                f"The state of the table or view with the entity id {entity} at the requested time is unknown: the "
+                f"receipt of {file.location} was deleted by a cleanup, or was not written yet (run `arco reconcile`)"
             )
         file = base
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
-    return HistoryCollected(f"The registry's history of that time no longer exists: {gone.message}")
+    return HistoryCollected(f"The registry's history of the requested time no longer exists: {gone.message}")

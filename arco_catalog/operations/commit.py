@@ -136,7 +136,7 @@ class CommitRelation(Mutation[RelationReadSet]):
             current = await current_file(self.session, entity)
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)
-        raise InternalError(f"attempt {attempt} committed, but no entity has its commit")
+        raise InternalError(f"Attempt {attempt} committed, but the pointer of its table or view no longer exists")
 
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:

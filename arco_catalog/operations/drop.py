@@ -78,7 +78,7 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
-        raise InternalError("the answer to an unregistration has no entity")
+        raise InternalError("The answer to the unregistration of a table has no entity id")
     entity = text(answer.body, "entity")
     try:
         last = await current_file(session, entity)

@@ -26,5 +26,7 @@ async def receive_event(session: Session, event: JsonObject, principal: str) -> 
 
     name, body = await off_loop(session.request.body_bytes, checked)
     if len(body) > MAX_EVENT_BYTES:
-        raise PayloadTooLarge(f"The event is {len(body):,} bytes long, and at most {MAX_EVENT_BYTES:,} are allowed")
+        raise PayloadTooLarge(
+            f"The OpenLineage event is {len(body):,} bytes long, and at most {MAX_EVENT_BYTES:,} are allowed"
+        )
     await session.state.create(session.state.paths.lineage_event(name, session.now_ms()), body)

@@ -133,7 +133,7 @@ async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, 
     match _decoded(await _unsealed(session, token)):
         case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
             return await _head_as_of(session, commit), start
-    raise BadRequest("The page token belongs to another listing")
+    raise BadRequest("The page token belongs to another listing: list again from the start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def _decoded(token: str) -> JsonValue:
     try:
         return loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (MalformedJson, binascii.Error, ValueError) as error:
-        raise BadRequest("The page token is invalid") from error
+        raise BadRequest("The page token is invalid: list again from the start") from error
 
 
 async def _sealed(session: Session, token: str) -> str:
@@ -347,4 +347,4 @@ def _decode(token: str, prefix: str) -> tuple[str, str, int]:
                     return commit, start, 0
                 case [str(bits)] if _BITS.fullmatch(bits):
                     return commit, start, int(bits, 16)
-    raise BadRequest("The page token belongs to another listing")
+    raise BadRequest("The page token belongs to another listing: list again from the start")

@@ -133,6 +133,9 @@ def mounts_of(
     for prefix in allowed:
         if not prefix.inside(base):
             if open_store is None:
-                raise ValueError(f"{prefix.uri} lies in another store than the catalog, which can't be opened here")
+                raise ValueError(
+                    f"Allowed location {prefix.uri} lies in another store than the catalog, and this process opens no "
+                    "other store"
+                )
             mounts.append(Mount(prefix, open_store(prefix.uri)))
     return mounts

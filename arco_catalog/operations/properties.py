@@ -23,7 +23,7 @@ def check_properties(
     `after` them are together. An entity that was too large `before` (bytes) may stay so, but not grow."""
     if len(updates) > MAX_PROPERTIES and before <= MAX_PROPERTIES_BYTES:  # first, as it needs no loop
         raise BadRequest(
-            f"{whose} would have {len(after):,} properties, which take more than {MAX_PROPERTIES_BYTES:,} bytes"
+            f"The {len(after):,} properties of {whose} would take more than the allowed {MAX_PROPERTIES_BYTES:,} bytes"
         )
     for name, value in updates.items():
         invalid = f"Invalid property {quoted(name)} of {whose}"

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # a server whose catalogs vend nothing must not import it
 
 MAX_OPEN = 256
 """Maximum number of open catalogs of a realm in a process; one more replaces the one that was opened first."""
+_ALLOWING = "the operator allows others by --allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,7 @@ class Realm:
         check_storage(locations, storage)
         for location in locations:
             if not self.deployment.reaches(location):
-                raise BadRequest(
-                    f"{location.uri} is outside the locations that this server may use: the operator allows others by "
-                    "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
-                )
+                raise BadRequest(f"{location.uri} is outside the locations that this server may use: {_ALLOWING}")
             if not self.may_use(location):
                 folders = " or ".join(folder.uri for folder in self._folders())
                 raise BadRequest(
@@ -169,7 +167,9 @@ class Realm:
             return known[1]
         allowed = [each for each in locations_of(entry.properties, entry.storage) if self.may_use(each)]
         if not allowed:
-            raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
+            raise BadRequest(
+                f"The locations of catalog {entry.name} are outside those that this server may use: {_ALLOWING}"
+            )
         external = entry.kind == EXTERNAL
         settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True, external=external)
         opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version), entry.storage)

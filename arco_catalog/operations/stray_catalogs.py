@@ -71,7 +71,9 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
     `BadRequest` for a root that no catalog of the realm can have."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
-        raise BadRequest(f"{place} can't be the state of a catalog of this realm: that begins with {parent}")
+        raise BadRequest(
+            f"{place} can't be the state of a catalog of this realm: the folders of those begin with {parent}"
+        )
     roots = [whole] if "/" in whole else [realm.root_of(whole), f"{realm.prefix}/{whole}".strip("/")]
     for root in roots:
         found = await read_catalog(session, root)

@@ -93,7 +93,9 @@ class TransactionReadSet(ReadSet):
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
-        raise InternalError("A transaction has no evidence in its read set: read the transaction object")
+        raise InternalError(
+            "The read set of a transaction does not show whether it committed: read the transaction object"
+        )
 
 
 class Transaction(Mutation[TransactionReadSet]):

@@ -41,9 +41,14 @@ class _Bootstrap(EntityChange):
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[principal_key(ROOT_PRINCIPAL), REALM_STATE])
         if is_dropped(index) and not self.reopen:
-            raise CommitFailed("This realm was dropped: --reopen makes it anew, with a new root principal")
+            raise CommitFailed(
+                "This realm was dropped: `arco bootstrap --reopen` makes it anew, with a new root principal"
+            )
         if index.get(principal_key(ROOT_PRINCIPAL)) is not None:
-            raise AlreadyExists("This realm was bootstrapped already: --reset-root replaces the root's credentials")
+            raise AlreadyExists(
+                "This realm was bootstrapped already: `arco bootstrap --reset-root` replaces the credentials of its "
+                "root principal"
+            )
         root = PrincipalEntry.new(
             entity=attempt.entity,
             name=ROOT_PRINCIPAL,

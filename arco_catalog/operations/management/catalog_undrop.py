@@ -88,9 +88,9 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
     drop."""
     for ours, theirs in overlaps(locations_of(entry.properties, entry.storage), other):
         raise BadRequest(
-            f"{ours.uri} overlaps {theirs.uri}, a location of catalog {other.name}. Drop that catalog, or take the "
-            "location from it (arco catalogs update), or undrop with other locations (--default-base-location, "
-            "--catalog-location)"
+            f"{ours.uri}, a location of the dropped catalog, overlaps {theirs.uri}, a location of catalog "
+            f"{other.name}. Drop {other.name}, or take the location from it (arco catalogs update), or undrop with "
+            "other locations (--default-base-location, --catalog-location)"
         )
 
 
@@ -110,9 +110,9 @@ class ReopenCatalog(PurgeCancellation):
         yield Needs(keys=[CATALOG_STATE, catalog_role_key(CATALOG_ADMIN)], scans=[TOMBSTONES])
         state = CatalogState.of(index)
         if self.entity in state.former:
-            raise CommitFailed("Another command undid the drop meanwhile")
+            raise CommitFailed("Another command undid the drop of this catalog meanwhile")
         if state.is_closed and self.entity is not None and state.closed_by == self.entity:
-            raise CommitFailed("The catalog was dropped again meanwhile")
+            raise CommitFailed("This catalog was dropped again while its drop was being undone: undrop it again")
         unfinished = unfinished_purges(index)
         entries = {
             **(yield from admin_entries(index, attempt, self.admin)),

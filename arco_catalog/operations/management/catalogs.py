@@ -283,7 +283,10 @@ def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> No
         if other.name == name:
             continue
         for ours, theirs in overlaps(locations, other):
-            raise BadRequest(f"{ours.uri} overlaps {theirs.uri}, a location of another catalog of this realm")
+            raise BadRequest(
+                f"Location {ours.uri} of the catalog overlaps {theirs.uri}, a location of another catalog of this "
+                "realm: choose another"
+            )
 
 
 def overlaps(locations: Sequence[Location], other: CatalogEntry) -> Iterator[tuple[Location, Location]]:

@@ -72,7 +72,10 @@ def check_entity_name(name: str, what: str) -> str:
     if _RESERVED.match(name):
         raise BadRequest(f"Invalid value: the name of a {what} must not begin with 'system$': {name!r}")
     if not name.isprintable() or name != name.strip() or name in (".", ".."):
-        raise BadRequest(f"Invalid value: the name of a {what} must be printable, without spaces around it: {name!r}")
+        raise BadRequest(
+            f"Invalid value: the name of a {what} must be printable, without spaces around it, and not '.' or '..': "
+            f"{name!r}"
+        )
     return name
 
 
@@ -135,7 +138,7 @@ async def found(session: Session, steps: Callable[[Index], Steps[T]]) -> T:
 def body_of(answer: Answer) -> JsonObject:
     """Returns the document of a change's answer. Raises `InternalError` if it has none."""
     if not isinstance(answer, Document) or answer.body is None:
-        raise InternalError("The answer to a change of an entity has no document")
+        raise InternalError("The answer to a change of a catalog, principal, role or grant has no document")
     return answer.body
 
 

@@ -43,6 +43,8 @@ from arco_catalog.state.version_floors import first_version, raised_floor
 
 SUBJECT = "arco.subject"
 """Property that registers a principal for tokens of another issuer. Its value is the issuer, a space, the subject."""
+MAX_SUBJECT = 1_024
+"""Maximum number of characters of `SUBJECT`."""
 ROOT_PRINCIPAL = "root"
 
 
@@ -133,7 +135,7 @@ class _Create(EntityChange):
         if find_principal(index, self.name) is not None:
             raise AlreadyExists(f"Principal already exists: {self.name}")
         if index.get(client_key(self.credentials.client_id)) is not None:
-            raise AlreadyExists(f"Another principal has the client id {self.credentials.client_id}")
+            raise AlreadyExists(f"Another principal has the client id {self.credentials.client_id}: choose another")
         _check_subject(index, subject, self.name)
         principal = PrincipalEntry.new(
             entity=attempt.entity,
@@ -152,8 +154,11 @@ class _Create(EntityChange):
 def _check_subject(index: Index, subject: str | None, name: str) -> None:
     if subject is None:
         return
-    if len(subject) > 1024 or subject.count(" ") < 1 or not subject.isprintable():
-        raise BadRequest(f"The property {SUBJECT} must be an issuer, a space and a subject, not {subject[:256]!r}")
+    if len(subject) > MAX_SUBJECT or subject.count(" ") < 1 or not subject.isprintable():
+        raise BadRequest(
+            f"The property {SUBJECT} must be an issuer, a space and a subject, in at most {MAX_SUBJECT:,} printable "
+            f"characters, not {subject[:256]!r}"
+        )
     owner = name_under(index, subject_key(subject))
     if owner is not None and owner != name:
         raise AlreadyExists(f"Principal {owner} is already registered as {subject}")
@@ -197,7 +202,7 @@ class _ChangeCredentials(EntityChange):
         yield Needs(keys=[client_key(new.client_id)])
         owner = name_under(index, client_key(new.client_id))
         if owner is not None and owner != self.name:
-            raise AlreadyExists(f"Another principal has the client id {new.client_id}")
+            raise AlreadyExists(f"Another principal has the client id {new.client_id}: choose another")
         kept = before.secrets[:1] if self.rotate else ()
         after = before.with_secrets((new.secret, *kept), attempt.now_ms, client_id=new.client_id, must_rotate=False)
         edits = dict(principal_edits(after))

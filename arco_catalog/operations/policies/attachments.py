@@ -109,7 +109,10 @@ class _Attach(_Mapping):
             )
         others = [other for entity, other in attachments(index, target.entity) if entity != policy.entity]
         if len(others) >= MAX_ATTACHED:
-            raise BadRequest(f"{self.target} has {len(others):,} policies attached, and more are not allowed")
+            raise BadRequest(
+                f"{self.target} has {len(others):,} policies attached, and at most {MAX_ATTACHED:,} are allowed: "
+                "detach one first"
+            )
         for other in others if policy.inheritable else ():
             if other.policy_type == policy.policy_type:
                 raise ConflictPolicyAttachment(
