@@ -37,7 +37,9 @@ def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
     for path in paths:
         where = f"Manifest lists and statistics in {path.uri} are outside of the table's locations"
         if path.collapsed or path.has_dots:
-            raise BadRequest(f"{where}, by a name with an empty level ('//'), '.' or '..': write single slashes")
+            raise BadRequest(
+                f"{where}, and their path has an empty level ('//'), '.' or '..': write them to a path without these"
+            )
         try:
             allowed.check(path.uri)
         except BadRequest as error:

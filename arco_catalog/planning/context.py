@@ -58,8 +58,8 @@ class Context:
         values = max_metadata_values(limit)
         if len(metadata) > values and count_values(metadata) > values:
             raise MetadataTooLarge(
-                f"The metadata of {name} would have more values than this catalog accepts ({values:,}). Nothing was "
-                "changed: expire snapshots and commit again"
+                f"The metadata of {name} would have more JSON values than this catalog accepts ({values:,}). Nothing "
+                "was changed: expire snapshots and commit again"
             )
         if self.answer_limit is not None:
             self.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")

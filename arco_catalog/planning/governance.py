@@ -89,10 +89,12 @@ def _check_tag(name: str, tag: str) -> None:
 
 def _checked_text(name: str, value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise BadRequest(f"Invalid request: {quoted(name)}: expected a string, or null to remove it: {kind_of(value)}")
+        raise BadRequest(
+            f"Invalid request: {quoted(name)}: expected a string, or null to remove it, found {kind_of(value)}"
+        )
     if len(value) > MAX_TEXT or not _NO_CONTROLS.fullmatch(value):
         raise BadRequest(
-            f"Invalid request: {quoted(name)}: it may have {MAX_TEXT:,} characters, and no control characters"
+            f"Invalid request: {quoted(name)}: it may have at most {MAX_TEXT:,} characters, and no control characters"
         )
     if not value and name in (OWNER, QUALITY):
         raise BadRequest(f"Invalid request: {quoted(name)}: it must not be empty; null removes it")

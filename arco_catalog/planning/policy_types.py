@@ -42,7 +42,7 @@ def _days(value: JsonValue) -> JsonValue:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ShapeError(f"expected a number, found {kind_of(value)}")
     if value < 0:
-        raise ShapeError(f"{value} is less than 0")
+        raise ShapeError(f"expected a number of at least 0, found {value}")
     return value
 
 
@@ -94,7 +94,7 @@ def check_content(policy_type: str, content: str | None) -> None:
         shape = fields.get(name)
         if shape is None:
             raise BadRequest(
-                f"Invalid content.{name}: no field of a policy of type {policy_type}, which has {', '.join(fields)}"
+                f"Invalid content.{name}: a policy of type {policy_type} has only the fields {', '.join(fields)}"
             )
         check(shape, value, f"content.{name}")
 

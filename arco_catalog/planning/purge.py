@@ -171,7 +171,7 @@ def begin(
     tombstone = yield from _current_tombstone(index, planned)
     if tombstone.state == PURGING:
         if tombstone.fence > fence:
-            raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
+            raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
         return None if tombstone.fence == fence else tombstone.fenced(fence)
     if tombstone.purge_after_ms > store_ms:
         raise TooEarly("the time to undo the drop has not passed")
@@ -189,7 +189,7 @@ def give_up(index: Index, planned: Tombstone, fence: int) -> Steps[Edits | None]
     if tombstone.state != PURGING:
         return None
     if tombstone.fence > fence:
-        raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
+        raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
     return tombstone.returned(fence)
 
 
@@ -210,7 +210,7 @@ def require_open(index: Index) -> Steps[None]:
     """Raises `ClosedCatalog` for a closed catalog (docs/design/purge.md#rule-25)."""
     yield Needs(keys=[CATALOG_STATE])
     if is_dropping(index):
-        raise ClosedCatalog("the catalog is closed, and its locations may belong to another catalog now")
+        raise ClosedCatalog("the catalog was dropped, and its locations may belong to another catalog now")
 
 
 def require_fence(tombstone: Tombstone | None, fence: int) -> None:
@@ -218,7 +218,7 @@ def require_fence(tombstone: Tombstone | None, fence: int) -> None:
     if tombstone is None or tombstone.state != PURGING:
         raise LeaseFenced("the table is not being purged any more")
     if tombstone.fence != fence:
-        raise LeaseFenced(f"version {tombstone.fence} of the task continues the purge")
+        raise LeaseFenced(f"a later lease, of version {tombstone.fence} of the task, continues the purge")
 
 
 def _current_tombstone(index: Index, planned: Tombstone) -> Steps[Tombstone]:
@@ -240,7 +240,10 @@ def _wait_for_purges(index: Index, tombstone: Tombstone) -> Steps[None]:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity], purging_only=True)
         if holder is not None:
-            raise TooEarly(f"{location.uri} overlaps the location of entity {holder.entity}, which is being purged")
+            raise TooEarly(
+                f"{location.uri}, a location of the dropped table, overlaps the location of entity {holder.entity}, "
+                "which is being purged"
+            )
 
 
 def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:

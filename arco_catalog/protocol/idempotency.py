@@ -28,7 +28,8 @@ def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
     `CommitStateUnknown` then."""
     if not log.slots and log.keyless - own:
         raise CommitStateUnknown(
-            "This request was sent before while the catalog read no idempotency keys: it may have been applied then",
+            "This request was sent before while the catalog read no idempotency keys: it may have been applied then. "
+            "Look whether the change is there before you make it again",
             "key-settings",
         )
 
@@ -130,7 +131,7 @@ class IdempotencyGuard:
             await self.put(attempt, write_set, answer)
         except StoreError as error:
             raise KeyInProgress(
-                f"Nothing was changed, but the idempotency record could not be written: {error}"
+                f"Nothing was changed, but the record of this Idempotency-Key could not be written: {error}"
             ) from error
 
     async def check_not_superseded(self) -> None:
@@ -167,7 +168,10 @@ class IdempotencyGuard:
         collected."""
         slots = await self.read()
         if not slots:
-            raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists", "key-expired")
+            raise CommitStateUnknown(
+                "The record of this Idempotency-Key no longer exists: whether its request was carried out is unknown",
+                "key-expired",
+            )
         return slots
 
     def check_not_expired(self) -> None:

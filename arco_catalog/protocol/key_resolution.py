@@ -38,7 +38,10 @@ async def resolve_key(session: Session) -> None:
         request.key_settings = settings
         request.key = await _find_previous_key(session, request.key_text, settings)
     except StoreError as error:
-        raise CommitStateUnknown(f"Whether the request was made before could not be read: {error}") from error
+        raise CommitStateUnknown(
+            "Whether this request was carried out before is unknown, because the settings or the record of its "
+            f"Idempotency-Key could not be read: {error}"
+        ) from error
     if request.key is None and settings.policy.enabled:
         request.key = IdempotencyKey.parse(request.key_text, settings.policy.dialect, settings.enabled_ms)
 

@@ -81,7 +81,7 @@ class RelationCommitter:
         if read_set.entry is None:
             raise wanted.semantics.no_such(read_set.head.index, wanted.namespace, wanted.name)
         if read_set.pointer is None or read_set.base is None:
-            raise InternalError(f"{wanted.dotted_name} was planned before its base was loaded")
+            raise InternalError(f"A commit to {wanted.dotted_name} was planned before its current metadata was loaded")
         if not has_pointer(read_set.entry.json):
             raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)

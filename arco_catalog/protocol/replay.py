@@ -27,7 +27,10 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
             try:
                 return await rebuilt(session, answer)
             except (Refusal, InternalError) as lost:
-                raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}", "result-lost") from lost
+                raise CommitStateUnknown(
+                    f"This request was carried out before, but its answer cannot be given again: {lost.message}",
+                    "result-lost",
+                ) from lost
 
 
 async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:

@@ -86,8 +86,9 @@ class Reservation:
             held = [*entry.locations, *added]
             if len(set(held)) > MAX_HELD:
                 raise BadRequest(
-                    f"{dotted(self.namespace, self.name)} has {len(entry.locations)} locations for its files "
-                    f"and may have at most {MAX_HELD}: write to one of those, or create another table"
+                    f"{dotted(self.namespace, self.name)} would have {len(set(held))} locations for its files, and may "
+                    f"have at most {MAX_HELD}: write to one of the {len(entry.locations)} that it has, or create "
+                    "another table"
                 )
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in added}

@@ -120,7 +120,7 @@ class Execution:
         """Returns a session whose calls end with the lease. Raises `LeaseLost`."""
         left_ms = self._lease.left_ms()
         if left_ms <= 0:
-            raise LeaseLost("the lease has run out")
+            raise LeaseLost("the lease of the task has run out")
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
@@ -176,7 +176,7 @@ class Execution:
                     raise LeaseLost("another worker has taken the task over")
                 # The lease is ours, so this process has written the version, in a write whose outcome was unknown.
                 if stored.task.status not in LEASED:
-                    raise LeaseLost(f"the task is {stored.task.status}")
+                    raise LeaseLost(f"the lease of the task has ended: the status of the task is {stored.task.status}")
                 self.task = stored.task
 
     async def heartbeat(self) -> None:

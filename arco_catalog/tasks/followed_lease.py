@@ -50,7 +50,7 @@ class FollowedLease:
     def _require(self) -> int:
         left_ms = self._left_ms()
         if left_ms <= 0:
-            raise LeaseLost("the lease has run out, or the last read of its task is too old")
+            raise LeaseLost("the lease of the task has run out, or the task was last read too long ago")
         return left_ms
 
     def _left_ms(self) -> int:

@@ -48,4 +48,4 @@ class Lease:
     def check(self) -> None:
         """Raises `LeaseLost` once the lease is over."""
         if self.left_ms() <= 0:
-            raise LeaseLost("the lease has run out")
+            raise LeaseLost("the lease of the task has run out")

@@ -38,7 +38,10 @@ def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
             return replace(policy, multiplier=_at_least(1.0, float(text)))
         case "max-backoff-duration":
             return replace(policy, max_backoff_ms=parse_duration(text))
-    raise ValueError("no such property")
+    raise ValueError(
+        "no such property of a retry policy: use max-attempts, initial-backoff-duration, backoff-multiplier or "
+        "max-backoff-duration"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class TaskPolicies:
             return replace(self, lease_ms=_at_least(1_000, parse_duration(text)))
         kind, _, what = name.removeprefix(POLICIES).rpartition(".")
         if not name.startswith(POLICIES) or not kind:
-            raise ValueError("no such property")
+            raise ValueError(f"no such property of tasks: use {LEASE}, or {POLICIES}TYPE.NAME")
         policy = _changed(self.of(kind), what, text)
         if kind == DEFAULT:
             return replace(self, default=policy)
@@ -89,5 +92,5 @@ class TaskPolicies:
 
 def _at_least(least: Number, value: Number) -> Number:
     if not value >= least:
-        raise ValueError(f"must be at least {least}, not {value}")
+        raise ValueError(f"the value must be at least {least}, not {value}")
     return value
