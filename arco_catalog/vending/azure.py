@@ -154,7 +154,9 @@ class AzureIssuer:
         key = read_key(await self._outbound.send("POST", url, headers, body.encode()), endpoint.account)
         if key.tenant_id.lower() != config.tenant_id.lower():
             raise CredentialsRefused(
-                f"the catalog's identity is of another tenant than {config.tenant_id}", "WrongTenant"
+                f"the catalog's Azure identity is of another tenant than {config.tenant_id}, the tenantId of the "
+                "storage configuration",
+                "WrongTenant",
             )
         return key
 
@@ -174,9 +176,13 @@ def read_key(response: Response, account: str) -> DelegationKey:
         root = ElementTree.Element("")
     found = {child.tag: (child.text or "").strip() for child in root}
     if root.tag != "UserDelegationKey" or not all(found.get(name) for name in _KEY_FIELDS):
-        raise CredentialsRefused("Azure answered with something else than a user delegation key", "InvalidAnswer")
+        raise CredentialsRefused(
+            f"Azure answered with something else than a user delegation key for the account {account}", "InvalidAnswer"
+        )
     oid, tid, start, expiry, service, version, value = (found[name] for name in _KEY_FIELDS)
     try:
         return DelegationKey(oid, tid, start, expiry, service, version, value, iso_date_ms(expiry))
     except ValueError as error:
-        raise CredentialsRefused("Azure does not state when its key expires", "InvalidAnswer") from error
+        raise CredentialsRefused(
+            "Azure's answer does not state when its user delegation key expires", "InvalidAnswer"
+        ) from error

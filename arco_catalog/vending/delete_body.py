@@ -25,30 +25,35 @@ def keys_to_delete(body: str) -> list[str]:
     except UnicodeEncodeError as error:
         raise Forbidden("Not signed: the body of DeleteObjects is not UTF-8") from error
     if len(raw) > MAX_BYTES:
-        raise Forbidden("Not signed: the body of DeleteObjects is too long")
+        raise Forbidden(f"Not signed: the body of DeleteObjects is longer than {MAX_BYTES:,} bytes")
     declaration = _DECLARATION.match(body)
     rest = body[declaration.end() :] if declaration else body
     if "<!" in rest or "<?" in rest:
-        raise Forbidden("Not signed: the body of DeleteObjects must have elements and text only")
+        raise Forbidden("Not signed: the XML in the body of DeleteObjects must have elements and text only")
     try:
         root = ElementTree.fromstring(raw)
     except (ElementTree.ParseError, ValueError) as error:
         raise Forbidden("Not signed: the body of DeleteObjects is not XML") from error
     if _name(root) != "Delete" or root.attrib:
-        raise Forbidden("Not signed: the body of DeleteObjects is not a Delete")
+        raise Forbidden(
+            "Not signed: the root of the body of DeleteObjects must be the element Delete, without attributes"
+        )
     keys = [_key(child) for child in root if _name(child) == "Object"]
     if (
         any(_name(child) not in ("Object", "Quiet") or child.attrib for child in root)
         or not 0 < len(keys) <= MAX_OBJECTS
     ):
-        raise Forbidden(f"Not signed: DeleteObjects must have 1 to {MAX_OBJECTS} objects")
+        raise Forbidden(
+            f"Not signed: the body of DeleteObjects must have 1 to {MAX_OBJECTS:,} elements Object, and no other than "
+            "these and Quiet"
+        )
     return keys
 
 
 def _key(element: ElementTree.Element) -> str:
     children = list(element)
     if len(children) != 1 or _name(children[0]) != "Key" or children[0].attrib or len(children[0]):
-        raise Forbidden("Not signed: each object of DeleteObjects must have a key and nothing else")
+        raise Forbidden("Not signed: each Object in the body of DeleteObjects must have a Key and nothing else")
     return children[0].text or ""
 
 

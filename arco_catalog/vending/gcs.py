@@ -142,7 +142,7 @@ def _error_of(document: JsonObject) -> tuple[str, str]:
 def _token(document: JsonObject, name: str) -> str:
     token = document.get(name)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise CredentialsRefused("Google answered with something else than a token", "InvalidAnswer")
+        raise CredentialsRefused("Google answered with something else than an access token", "InvalidAnswer")
     return token
 
 

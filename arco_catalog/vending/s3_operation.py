@@ -96,11 +96,11 @@ def decoded(text: str) -> str:
     """Returns a part of a URL, decoded once. Raises `Forbidden` for broken escapes, for bytes that are not UTF-8, and
     for control characters."""
     if not _ESCAPES.fullmatch(text):
-        raise Forbidden("Not signed: an escape in the URI is broken")
+        raise Forbidden("Not signed: the URI has a % without two hexadecimal digits after it")
     try:
         plain = unquote_to_bytes(text).decode()
     except UnicodeDecodeError as error:
-        raise Forbidden("Not signed: the URI is not UTF-8") from error
+        raise Forbidden("Not signed: the URI, without its escapes, is not UTF-8") from error
     if _CONTROL.search(plain):
         raise Forbidden("Not signed: the URI has a control character")
     return plain
@@ -110,13 +110,13 @@ def parameters_of(query: str) -> dict[str, str]:
     """Reads the parameters in a query string. Raises `Forbidden` for a parameter that is there twice or has no name,
     and for a query that servers read differently."""
     if "+" in query or ";" in query:  # a space or a plus; a separator or a semicolon
-        raise Forbidden("Not signed: + and ; must be escaped in the query")
+        raise Forbidden("Not signed: + and ; must be escaped in the query of the URI")
     read: dict[str, str] = {}
     for part in query.split("&") if query else ():
         name, _, value = part.partition("=")
         name, value = decoded(name), decoded(value)
         if not name or name in read:
-            raise Forbidden("Not signed: a parameter is there twice, or has no name")
+            raise Forbidden("Not signed: a parameter in the query of the URI is there twice, or has no name")
         read[name] = value
     return read
 
@@ -126,7 +126,7 @@ def check_key(key: str) -> None:
     another one (with empty segments, backslashes, control characters, `.` or `..`, however often it is decoded), or
     that is in the state of a catalog."""
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise Forbidden("Not signed: the key is too long")
+        raise Forbidden(f"Not signed: the key or prefix of the objects is longer than {MAX_KEY_BYTES:,} bytes")
     segments = key.removesuffix("/").split("/")
     for segment in segments:
         plain = fully_decoded(segment)
@@ -134,4 +134,4 @@ def check_key(key: str) -> None:
         if not segment or "\\" in segment or _CONTROL.search(plain) or any(part in (".", "..") for part in parts):
             raise Forbidden(f"Not signed: the key has the segment {segment!r}"[:1_000])
         if any(is_reserved(part) for part in parts):
-            raise Forbidden("Not signed: this is a catalog's own state")
+            raise Forbidden("Not signed: the key lies in a catalog's own state, which no client may access")

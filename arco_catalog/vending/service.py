@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from arco_catalog.config.variables import VENDING_STRICT_SIGNATURES
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, Unavailable
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.azure import AzureIssuer
@@ -111,7 +112,10 @@ class Vending:
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
-            raise Forbidden("Not signed: this server may not be used with the catalog's storage configuration")
+            raise Forbidden(
+                "Not signed: this server may not be used with the catalog's storage configuration: its log gives the "
+                "reason"
+            )
         checked = check_request(config, scope, request)
         keys = await self._narrow_keys(config, scope, entity, principal, checked)
         return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
@@ -147,23 +151,29 @@ class Vending:
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)
             issued = await self._issued(config, scope, entity, principal)
         if len(issued) > 1:
-            raise Forbidden("Not signed: one location at a time")
+            raise Forbidden("Not signed: the request is for files in more than one location: send one request for each")
         return session_keys(issued[0]) if issued else None
 
     async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
         if self._issuers.signer is None:
-            raise Forbidden("Not signed: this catalog has no key to sign with")
+            raise Forbidden("Not signed: this server has no AWS credentials to sign with")
         # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can
         # send the request to any host of the key's owner.
         if config.is_amazon and not self._issuers.signer_of_amazon:
-            raise Forbidden("Not signed: this catalog has no key to sign with at Amazon")
+            raise Forbidden(
+                "Not signed: the store of this catalog is Amazon's S3, and the credentials of this server are for "
+                "another store"
+            )
         if checked.bucket_in_host and not config.is_amazon:
             raise Forbidden(
                 "Not signed: the bucket is in the host name, which a store that is not Amazon's may read otherwise: "
                 "set pathStyleAccess"
             )
         if checked.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
-            raise Forbidden("Not signed: the store may take headers and bodies which are not signed")
+            raise Forbidden(
+                f"Not signed: for {checked.operation} the store might take headers and bodies that are not signed: "
+                f"where it refuses them, the operator sets {VENDING_STRICT_SIGNATURES.name}=true"
+            )
         try:
             return await self._issuers.signer.current()
         except StoreUnavailable as error:

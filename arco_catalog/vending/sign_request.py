@@ -33,10 +33,10 @@ class SignRequest:
             raise BadRequest("Only requests to S3 are signed: provider must be s3")
         body = document.get("body")
         if body is not None and not isinstance(body, str):
-            raise BadRequest("body must be a string")
+            raise BadRequest("body of a request to sign must be a string")
         method = _text(document, "method").upper()
         if method not in _METHODS:
-            raise BadRequest(f"method must be one of {', '.join(_METHODS)}")
+            raise BadRequest(f"method of a request to sign must be one of {', '.join(_METHODS)}")
         return cls(_text(document, "region"), _text(document, "uri"), method, _headers(document), body)
 
 
@@ -57,14 +57,14 @@ class SignedRequest:
 def _text(document: JsonObject, name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str) or not value:
-        raise BadRequest(f"{name} must be a string that is not empty")
+        raise BadRequest(f"{name} of a request to sign must be a string that is not empty")
     return value
 
 
 def _headers(document: JsonObject) -> dict[str, tuple[str, ...]]:
     given = document.get("headers")
     if not isinstance(given, dict):
-        raise BadRequest("headers must be an object")
+        raise BadRequest("headers of a request to sign must be an object")
     read: dict[str, tuple[str, ...]] = {}
     for name, values in given.items():
         if name.lower() in read:

@@ -18,6 +18,7 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.iceberg.shapes import quoted
 from arco_catalog.state.locations import Location
 from arco_catalog.vending.delete_body import keys_to_delete
 from arco_catalog.vending.s3_operation import check_key, decoded, operation_of, parameters_of
@@ -91,7 +92,7 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     """Returns the request to sign, if the scope allows it. Raises `Forbidden` otherwise."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
-        raise Forbidden(f"Not signed: the region is {region}")
+        raise Forbidden(f"Not signed: the region must be {region}, that of the catalog, not {quoted(request.region)}")
     locations = scope.in_store("s3")
     place, query = _understood(config, locations, request.uri)
     operation = operation_of(request.method, place.key, query)
@@ -142,7 +143,7 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
     bucket of the scope."""
     match = _URI.fullmatch(uri)
     if match is None:
-        raise Forbidden("Not signed: the URI is not one of S3")
+        raise Forbidden("Not signed: the URI of a request to S3 must have the form http(s)://host[:port]/path[?query]")
     scheme, authority, path, query = match[1], match[2].lower(), match[3] or "/", match[4] or ""
     authority = authority.removesuffix(":443" if scheme == "https" else ":80")
     plain = decoded(path[1:])
@@ -156,7 +157,7 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
                 key = plain[len(bucket) + 1 :]
                 base = f"/{bucket}/" if key or plain.endswith("/") else f"/{bucket}"
                 return _Place(scheme, authority, base, bucket, key), parameters_of(query)
-    raise Forbidden("Not signed: this is not a bucket of the table at the endpoint of the catalog")
+    raise Forbidden("Not signed: the URI is not that of a bucket of the table at the endpoint of the catalog")
 
 
 def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:
@@ -188,7 +189,9 @@ def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location
     for location in locations:
         if location.authority == bucket and key.startswith(f"{location.path}/"):
             return location
-    raise Forbidden("Not signed: outside of the table (the prefix of a LIST must begin with its folder and a slash)")
+    raise Forbidden(
+        "Not signed: the key is outside of the table's folders (the prefix of a LIST must begin with one and a slash)"
+    )
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
@@ -199,25 +202,32 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
         if not re.fullmatch(r"[a-z0-9-]+", name) or not _PRINTABLE.fullmatch(value):
             raise Forbidden(f"Not signed: the header {name!r} is not printable ASCII"[:1_000])
         if name == "host" and value.lower().removesuffix(":443").removesuffix(":80") != authority:
-            raise Forbidden("Not signed: the header host is another than the host of the URI")
+            raise Forbidden("Not signed: the header host differs from the host of the URI")
         if name in _ALSO_SIGNED:
             kept[name] = value
         elif name.startswith("x-amz-"):
             if name not in _ALLOWED and not name.startswith(_ALLOWED_FAMILIES):
-                raise Forbidden(f"Not signed: the header {name}")
+                raise Forbidden(
+                    f"Not signed: the header {name} is not allowed, as it could change what the request does"
+                )
             kept[name] = value
         elif (name.startswith("x-") and name not in _TRACING) or name.startswith(_NEVER_MEANT):
-            raise Forbidden(f"Not signed: the header {name}")
+            raise Forbidden(f"Not signed: the header {name} is not allowed, as it could change what the request does")
     body_hash = kept.get("x-amz-content-sha256", UNSIGNED)
     if body_hash not in _HASHES and not _HASH.fullmatch(body_hash):
-        raise Forbidden("Not signed: parts of a body that are signed one by one")
+        raise Forbidden(
+            "Not signed: the header x-amz-content-sha256 must be the SHA-256 of the body or one of "
+            f"{', '.join(sorted(_HASHES))}: the parts of a body are not signed one by one"
+        )
     return kept
 
 
 def _keys_of(body: str | None) -> list[str]:
     """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and as `keys_to_delete` does."""
     if body is None:
-        raise Forbidden("Not signed: DeleteObjects is only signed with its body")
+        raise Forbidden(
+            "Not signed: DeleteObjects is only signed with its body: send it as body of the request to sign"
+        )
     return keys_to_delete(body)
 
 
@@ -229,5 +239,7 @@ def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
     given = headers.get("x-amz-content-sha256", digest.hexdigest())
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()
     if given != digest.hexdigest() and not (given == UNSIGNED and bound):
-        raise Forbidden("Not signed: the hash of DeleteObjects is not that of the body shown")
+        raise Forbidden(
+            "Not signed: the SHA-256 in the headers of DeleteObjects is not that of the body in the request to sign"
+        )
     return given

@@ -49,10 +49,10 @@ def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
     except MalformedJson:
         raise ValueError("the file of keys is not valid JSON") from None  # the error may quote it
     if not isinstance(document, list):
-        raise ValueError("the file of keys must hold an array")
+        raise ValueError("the file of keys must hold a JSON array of entries")
     keys = tuple(_entry(entry, f"entry {number}") for number, entry in enumerate(document, 1))
     if len({each.prefix.normal for each in keys}) < len(keys):
-        raise ValueError("the file of keys has a prefix twice")
+        raise ValueError("the file of keys has two entries with the same prefix")
     return keys
 
 

@@ -116,7 +116,7 @@ def parse_storage_config(document: JsonObject) -> StorageConfig:
         case "AZURE":
             tenant = _text(document, "tenantId")
             if tenant is None:
-                raise BadRequest("storageConfigInfo: tenantId is required")
+                raise BadRequest("storageConfigInfo: storageType AZURE requires a tenantId")
             return AzureStorage(tenant, _flag(document, "hierarchical") or False)
         case "FILE":
             return FileStorage()
@@ -147,7 +147,7 @@ def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE)
     if value is None or value == "":
         return None
     if not isinstance(value, str) or not form.fullmatch(value):
-        raise BadRequest(f"storageConfigInfo: {name} is not valid")
+        raise BadRequest(f"storageConfigInfo: {name} must be a string that matches {form.pattern}")
     return value
 
 

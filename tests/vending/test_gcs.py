@@ -157,8 +157,8 @@ async def test_more_folders_than_a_boundary_has_rules_get_several_credentials(ru
         ('{"error":{"code":403,"status":"PERMISSION_DENIED","message":"denied"}}', 403, "PERMISSION_DENIED denied"),
         ("<html>", 404, "InvalidAnswer"),
         ("[]", 200, "InvalidAnswer"),
-        ("{}", 200, "something else than a token"),
-        ('{"access_token":"a b"}', 200, "something else than a token"),
+        ("{}", 200, "something else than an access token"),
+        ('{"access_token":"a b"}', 200, "something else than an access token"),
     ],
 )
 async def test_a_refusal_is_told_with_its_reason(runtime: FakeRuntime, body: str, status: int, told: str) -> None:

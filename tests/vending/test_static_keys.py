@@ -191,7 +191,7 @@ def test_no_text_of_keys_shows_a_secret() -> None:
 @pytest.mark.parametrize(
     ("document", "told"),
     [
-        ({}, "must hold an array"),
+        ({}, "must hold a JSON array"),
         ([1], "nothing else"),
         ([{**ENTRIES[0], "extra": 1}], "nothing else"),
         ([{**ENTRIES[0], "opens-whole-prefix": False}], "opens all of it"),
