@@ -209,7 +209,7 @@ def test_no_text_of_keys_shows_a_secret() -> None:
         ([{**entry("s3://sales"), "reader": {**key("a"), "x": "y"}}], "reader must have"),
         ([{**entry("s3://sales"), "writer": {**key("a"), "secret-access-key": ""}}], "writer must have"),
         ([{**entry("s3://sales"), "writer": {**key("a"), "secret-access-key": 1}}], "writer must have"),
-        ([entry("s3://sales/a", reader="a"), entry("s3a://sales/a/", reader="b")], "twice"),
+        ([entry("s3://sales/a", reader="a"), entry("s3a://sales/a/", reader="b")], "two entries with the same prefix"),
         ([entry("s3://sales//a", reader="a")], "empty level"),
     ],
 )

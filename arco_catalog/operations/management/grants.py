@@ -35,7 +35,7 @@ class Grant:
         granted on that kind."""
         grantable = GRANTABLE.get(kind)
         if grantable is None:
-            raise BadRequest(f"Nothing of type {kind!r} can be granted: use {', '.join(GRANTABLE)}")
+            raise BadRequest(f"No privilege can be granted on the type {kind!r}: use {', '.join(GRANTABLE)}")
         if privilege not in grantable:
             raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
         return cls(kind, securable, Privilege(privilege))
