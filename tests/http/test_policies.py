@@ -117,7 +117,10 @@ class TestContent:
             ('{"enable": true, "version": "2024-01-01"}', "content.version"),
             ('{"enable": true, "extra": 1}', "content.extra"),
             ('{"enable": true, "config": {"a": []}}', "content.config['a']"),
-            ('{"enable": true, "max_orphan_file_age_in_days": -1}', "content.max_orphan_file_age_in_days: -1"),
+            (
+                '{"enable": true, "max_orphan_file_age_in_days": -1}',
+                "content.max_orphan_file_age_in_days: expected a number of at least 0, found -1",
+            ),
             ('{"enable": true, "max_orphan_file_age_in_days": "3"}', "content.max_orphan_file_age_in_days"),
             ('{"enable": true, "locations": ["a", 1]}', "content.locations[1]: expected a string"),
         ],

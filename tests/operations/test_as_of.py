@@ -231,7 +231,7 @@ class CollectedCase:
     [
         CollectedCase("core/commits/", "core/commits/.* was collected"),
         CollectedCase("core/index/", "core/index/.* is gone"),
-        CollectedCase("events/", "the receipt of .* was collected"),
+        CollectedCase("events/", "the receipt of .* was deleted by a cleanup"),
         CollectedCase("iceberg_pointers/", "dropped and purged"),
     ],
     ids=lambda gone: gone.folder,

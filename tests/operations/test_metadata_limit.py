@@ -82,7 +82,7 @@ async def test_a_commit_that_would_have_too_many_values_changes_nothing(
     schema: JsonObject = {"type": "struct", "fields": columns}
     commit: JsonObject = {"requirements": [], "updates": [{"action": "add-schema", "schema": schema}]}
 
-    with pytest.raises(MetadataTooLarge, match=r"The metadata of db\.t would have more values .* \(3,125\)"):
+    with pytest.raises(MetadataTooLarge, match=r"The metadata of db\.t would have more JSON values .* \(3,125\)"):
         await commit_table(fixture.session(), NS, "t", commit)
 
     assert await load_table(fixture.another().session(), NS, "t") == before

@@ -89,7 +89,7 @@ def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
     for ours, theirs in overlaps(locations_of(entry.properties, entry.storage), other):
         raise BadRequest(
             f"{ours.uri}, a location of the dropped catalog, overlaps {theirs.uri}, a location of catalog "
-            f"{other.name}. Drop {other.name}, or take the location from it (arco catalogs update), or undrop with "
+            f"{other.name}. Drop that catalog, or take the location from it (arco catalogs update), or undrop with "
             "other locations (--default-base-location, --catalog-location)"
         )
 
