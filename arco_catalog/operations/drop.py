@@ -83,7 +83,11 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     try:
         last = await current_file(session, entity)
         if last is None:
-            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists", "result-lost")
+            raise CommitStateUnknown(
+                f"The table was unregistered, but its last metadata is unknown: the pointer of entity {entity} "
+                "no longer exists",
+                "result-lost",
+            )
         return TableState(entity, last[0].location, last[1], created=False)
     except (StoreError, Refusal) as error:  # unchanged, the error would mean that the table was not dropped
         message = f"The table was unregistered, but its last metadata can't be read: {error}"
