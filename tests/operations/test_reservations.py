@@ -100,7 +100,7 @@ async def test_what_a_table_may_hold_is_bounded(fixture: CatalogFixture) -> None
         number += 1
     key = fixture.key()
     for _ in range(2):
-        with pytest.raises(BadRequest, match=rf"db\.t has {MAX_HELD} locations .*at most {MAX_HELD}"):
+        with pytest.raises(BadRequest, match=rf"db\.t would have {MAX_HELD + 1} locations .*at most {MAX_HELD}"):
             await fixture.another().commit(data_in("one-more"), key=key)
     await fixture.commit(data_in("data0/inside"))
     await fixture.commit(set_property("a", "1"))
