@@ -146,8 +146,8 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
 
 
 async def _app() -> App:
-    """Returns the app, which the first request opens: opening awaits, and nothing can be awaited when the module is
-    imported."""
+    """Returns the app that serves the API. The first request opens it: opening awaits, and nothing can be awaited when
+    the module is imported."""
     global _catalog, _served
     async with _opening:
         if _served is None:

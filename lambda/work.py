@@ -45,7 +45,8 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
 
 
 async def _one(body: str, context: Context) -> None:
-    """Runs a job of a schedule. A job that ran out of time is continued by the schedule's next run."""
+    """Runs the job of one message that a schedule sent. A job that ran out of time is continued by the schedule's next
+    run."""
     async with _workplace(context, "SCHEDULE") as workplace:
         try:
             await run_job(body, workplace)
@@ -54,7 +55,7 @@ async def _one(body: str, context: Context) -> None:
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:
-    """Runs the job of each record, and returns the ids of the messages of failed jobs."""
+    """Runs the job of each SQS record, and returns the ids of the messages of failed jobs."""
     queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
     async with _workplace(context, "QUEUE") as workplace:
         for record in records:
@@ -102,8 +103,8 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Runs one job. If it ran out of time, the message is sent again as a new one: a return of the old one would count
-    as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
+    """Runs the job of one message. If it ran out of time, the message is sent again as a new one: a return of the old
+    one would count as a failure, and wait for the visibility timeout. Without a queue, `Unfinished` is raised."""
     try:
         await run_job(body, workplace)
     except Unfinished:

@@ -1,2 +1,2 @@
-"""What runs on Spark, beside the catalog and never needed for a commit to be correct
+"""Jobs on Spark that assist the catalog. No commit needs them to be correct
 (docs/design/README.md#rooms-and-imports)."""

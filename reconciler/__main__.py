@@ -1,4 +1,5 @@
-"""The jobs: `spark-submit reconciler/job.py JOB`, or `python -m reconciler JOB` (docs/pipeline.md)."""
+"""Runs the job that the command line names: `spark-submit reconciler/job.py JOB`, or `python -m reconciler JOB`
+(docs/pipeline.md)."""
 
 import argparse
 import json
@@ -21,8 +22,9 @@ DEFAULT = "reconcile"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the job that the first argument names. The job writes its progress to stderr; the last line on stdout has
-    the counts as JSON. Returns the job's exit status, which is 1 if something could not be read."""
+    """Runs the job that the first argument names, or else the default job, `reconcile`. The job writes its progress to
+    stderr; the last line on stdout has the counts as JSON. Returns the job's exit status, which is 1 if something could
+    not be read."""
     left = [*(sys.argv[1:] if arguments is None else arguments)]
     name = left.pop(0) if left and left[0] in JOBS else DEFAULT
     module, description = JOBS[name]

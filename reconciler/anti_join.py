@@ -68,7 +68,7 @@ OTHERS = "others"
 
 @dataclass(frozen=True, slots=True)
 class SparkAntiJoin:
-    """An `AntiJoin` on the executors of a Spark application."""
+    """Executes the anti-join of a purge on the executors of a Spark application."""
 
     spark: SparkContext
     config: CatalogConfig
@@ -107,7 +107,7 @@ class SharedFiles:
 
     @property
     def rows(self) -> "RDD[Row]":
-        """The rows of shared files: a file occurs once for each table that refers to it."""
+        """The rows about files that other tables refer to: a file occurs once for each such table."""
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
@@ -146,14 +146,15 @@ class SharedFiles:
                 self.unread.setdefault(name, self.missing[name])
 
     async def find(self, keys: Iterable[str]) -> Mapping[str, set[str]]:
-        """Returns the shared files among `keys` (normal forms), with the names of the tables that refer to them."""
+        """Returns for each of these files (normal forms of locations) to which other tables refer the names of these
+        tables."""
         searched, found = frozenset(keys), dict[str, set[str]]()
         for key, name in await self.jobs.run(self.rows.mapPartitions(partial(_shared_among, searched)).collect):
             found.setdefault(key, set()).add(name)
         return found
 
     def unpersist(self) -> None:
-        """Lets executors drop the files that they hold."""
+        """Allows executors to drop the rows that they keep."""
         for part in self._parts:
             part.unpersist()
 
@@ -217,8 +218,8 @@ class SparkDeletion(Deletion):
             rows.unpersist()
 
     async def _delete_parts(self, files: "RDD[Facts]") -> None:
-        """Deletes the files of the parts that are left, as many parts at a time as executors have cores for, and saves
-        the progress after each. A file is in the same part under every lease of the task."""
+        """Deletes the files of the parts that are not done yet, as many parts at a time as executors have cores for,
+        and saves the progress after each time. A file is in the same part under every lease of the task."""
         shared, parts = self._shared, self.progress.parts
         while self.progress.done < parts:
             now = range(self.progress.done, min(parts, self.progress.done + _parallel_tasks(shared.spark)))
@@ -245,12 +246,14 @@ class SparkDeletion(Deletion):
 
 
 def _parallel_tasks(spark: SparkContext) -> int:
-    """Returns how many tasks to submit to Spark together: two for each core, so that no core waits for a next task."""
+    """Returns how many tasks of a Spark job run together: two for each core, so that no core waits for its next
+    task."""
     return 2 * spark.defaultParallelism
 
 
 def _slices(spark: SparkContext, items: Sequence[T]) -> "RDD[T]":
-    """Returns an RDD of items: a slice of `ITEMS_IN_A_SLICE` if there are many, smaller ones if cores would be idle."""
+    """Returns an RDD of these items: in slices of `ITEMS_IN_A_SLICE` if there are many, or else in smaller ones, so
+    that no core is idle."""
     slices = min(len(items), max(_parallel_tasks(spark), len(items) // ITEMS_IN_A_SLICE))
     return spark.parallelize(items, max(1, slices))
 
@@ -263,8 +266,8 @@ def _require_readable(facts: Iterable[Fact]) -> None:
 
 
 def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
-    """Iterates over the facts of some rows that the driver needs: those that are not about a file to delete, each once;
-    one `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
+    """Iterates over those facts in some rows that the driver needs: the facts about what can't be read, is missing or
+    is unchanged, each once; one `SharedFile` if there is any; and the sum of all `OutsideFiles`."""
     outside, shares, facts = 0, False, set[Fact]()
     for _, fact in rows:
         if isinstance(fact, OutsideFiles):
@@ -280,8 +283,8 @@ def _for_driver(rows: Iterable[Row]) -> Iterator[Fact]:
 
 
 def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
-    """Returns the shared files of these rows that are in `keys`, each paired with the name of every table that refers
-    to it."""
+    """Returns the shared files among `keys` (normal forms of locations) in these rows: pairs of the key and the name of
+    a table that refers to the file, each pair once."""
     return iter({(key, fact.name) for key, fact in rows if isinstance(fact, SharedFile) and key in keys})
 
 

@@ -1,4 +1,5 @@
-"""The catalog to work on, as plain values that the driver sends to executors, which open the catalog themselves."""
+"""Describes the catalog to work on by plain values that the driver sends to executors, which open the catalog
+themselves."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -64,8 +65,8 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Opens the catalog in this process, and a session that may read and write everything. Raises as `catalog`
-        does.
+        """Opens the catalog in this process, and a session on it that may read and write everything. Closes the catalog
+        on exit. Raises as `catalog` does.
 
         A store that ignores preconditions will do: concurrent runs write the same bytes to a key.
         """
@@ -74,8 +75,8 @@ class CatalogConfig:
 
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
-        """Opens a session with the registry of the catalog's realm; None if the store has no realm. Raises `ValueError`
-        for a bad URL or prefix, and `StoreError`."""
+        """Opens a session on the registry of the catalog's realm; None if the store has no realm. Closes the store on
+        exit. Raises `ValueError` for a bad URL or prefix, and `StoreError`."""
         catalog, url = await self._build()
         try:
             [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))
@@ -84,8 +85,8 @@ class CatalogConfig:
             await catalog.close()
 
     async def _build(self) -> tuple[Catalog, str]:
-        """Builds the catalog that is not in a realm, by which realms of the store are found, too. Returns it and the
-        store's canonical URL. Raises `ValueError` and `StoreError`."""
+        """Builds the catalog of this store as if it had no realm; the store's realms are found by it, too. Returns it
+        and the canonical URL of the store. Raises `ValueError` and `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
         catalog = await build_with_recorded(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens)

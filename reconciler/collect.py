@@ -52,8 +52,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CollectionJob:
-    """The run over one catalog, as executors receive it. `run` is the run's id, `deadline_ms` the end of the session;
-    without `delete`, objects are only counted."""
+    """A collection of one catalog, as executors receive it: `run` is an id of the run, `deadline_ms` the end of the
+    session; without `delete`, objects are only counted."""
 
     config: CatalogConfig
     retention: Retention
@@ -64,15 +64,16 @@ class CollectionJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[R]):
-    """The counts and the result of a batch; `result` is None if the batch was stopped."""
+    """What an executor returns for a batch of a collection: the counts, and the result of the batch's work; None if the
+    batch was stopped."""
 
     stats: CollectionStats
     result: R | None
 
 
 def collector_request(deadline_ms: int) -> OperationRequest:
-    """Returns the request of a collector's session, by the principal `collector` and without a key, which ends at
-    `deadline_ms`."""
+    """Returns the request for a session of the collector: its principal is `collector`, it has no idempotency key, and
+    its deadline is `deadline_ms`."""
     return OperationRequest("POST", "collect", "", None, "collector", {"kind": "Collector"}, deadline_ms)
 
 
@@ -142,14 +143,15 @@ class SparkBatchRunner:
 
 
 def _describe(item: object) -> str:
-    """Returns the key or name of an item of a batch, for a report."""
+    """Returns the key or name of an object in a batch of a collection, for a report."""
     if isinstance(item, Listed):
         return item.key
     return str(item[0]) if isinstance(item, tuple) else str(item)
 
 
 class _RunCache(threading.local):
-    """The entities that this thread of an executor has read in the run `run`."""
+    """What this thread of an executor has read about entities in the run with the id `run`, for later batches of that
+    run."""
 
     run: str = ""
     entities: EntityCache = EntityCache()

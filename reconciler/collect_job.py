@@ -1,4 +1,4 @@
-"""The job `collect` (docs/collection.md#collection-on-spark)."""
+"""Runs the job `collect` on Spark: options, output and exit status (docs/collection.md#collection-on-spark)."""
 
 import argparse
 import asyncio
@@ -21,15 +21,15 @@ NOT_FOUND = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `collect` to a parser that has those of the catalog's store."""
+    """Adds the options of the job `collect` to a command-line parser."""
     parser.add_argument("--delete", action="store_true", help="delete what is listed")
     parser.add_argument("--seconds", type=_positive, metavar="N", help="stop after N seconds; the next run continues")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Collects, and writes the counts to stderr once a second. Returns the JSON of `arco gc --json`, and the exit
-    status: 1 if an object could not be read, otherwise 0. Raises `SystemExit` with `NOT_FOUND` if there is no
-    catalog."""
+    """Runs the job `collect`: counts or deletes objects on Spark, and writes the counts to stderr once a second.
+    Returns the JSON of `arco gc --json`, and the exit status: 1 if an object could not be read, otherwise 0. Raises
+    `SystemExit` with `NOT_FOUND` if there is no catalog."""
     options = {STORE.name: parsed.store, WAREHOUSE.name: parsed.warehouse, REALM.name: parsed.realm}
     options[ALLOWED_LOCATIONS.name] = ",".join(parsed.allowed_location) or None
     environment = {**own_environment(), **{name: value for name, value in options.items() if value is not None}}
@@ -55,12 +55,12 @@ def _positive(text: str) -> int:
 
 
 class _StatusLine:
-    """Writes the counts of a run, at most once a second."""
+    """Writes the counts of a collection to stderr, at most once a second."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
     def write(self, stats: CollectionStats) -> None:
-        """Writes a line with these counts, unless one was written less than a second ago."""
+        """Writes a line with these counts to stderr, unless one was written less than a second ago."""
         if self._pace.is_due():
             sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} to collect\n")

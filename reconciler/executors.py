@@ -10,14 +10,15 @@ Result = TypeVar("Result")
 
 
 class Executors(Protocol):
-    """Runs the parts of a job."""
+    """Runs the parts of a job, on Spark or in this process."""
 
     parallelism: int
     """About how many parts run concurrently."""
 
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """Calls `work` with each part, and returns the results in the order of the parts. `name` describes the job in
-        Spark's interface. `work`, parts and results must survive pickling. An exception of `work` is raised."""
+        """Calls `work` with each part, possibly at the same time on several executors, and returns the results in the
+        order of the parts. `name` describes the job in Spark's interface. `work`, parts and results must survive
+        pickling. An exception of `work` is raised."""
         ...
 
 
@@ -31,7 +32,7 @@ class LocalExecutor:
 
 
 class SparkExecutors:
-    """Runs a part as one task of a Spark application."""
+    """Runs the parts of a job on Spark, each as one task of a Spark job."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark

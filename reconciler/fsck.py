@@ -39,8 +39,8 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A table to examine; or, if there are `manifests`, these manifests of a table of which the rest was read
-    before."""
+    """The work on one table for an executor: examines its files; or, if there are `manifests`, only these manifests of
+    a table of which the other ones are read elsewhere."""
 
     relation: Relation
     manifests: tuple[Manifest, ...] = ()
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of one task, and how many objects it read."""
+    """What an executor returns for one table or its manifests: the findings, and how many objects it read."""
 
     task: Task
     look: Look
@@ -57,7 +57,7 @@ class TaskResult:
 
 @dataclass(slots=True)
 class _SplitTable:
-    """A table with manifests that are read in more than one part: the findings so far, how many parts are left, and
+    """A table with manifests that are examined in more than one part: the findings so far, how many parts are left, and
     in `failure` why a manifest could not be read."""
 
     look: Look
@@ -67,8 +67,8 @@ class _SplitTable:
 
 @dataclass(slots=True)
 class FsckProgress:
-    """The counts of tables, done tables, read objects and findings. All tables up to the
-    name `up_to`, in the order of names, are done."""
+    """The counts of a check so far: tables, tables that are done, read objects and findings. All tables up to the name
+    `up_to`, in the order of names, are done."""
 
     tables: int = 0
     done: int = 0
@@ -79,7 +79,7 @@ class FsckProgress:
 
 @dataclass
 class _Run:
-    """The state of one check in the driver."""
+    """The state of one check of tables' files in the driver."""
 
     examination: Examination
     on_finding: Callable[[Finding], None]
@@ -162,7 +162,8 @@ async def fsck(
 
 
 async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
-    """Adds the results of a part to the run. Returns the parts that must be done because of them."""
+    """Adds the results of a part, or its failure, to the run. Returns the further parts that must be done because of
+    them."""
     if part.lost is not None:
         return await _split_lost(run, part.items, part.lost)
     more: list[Sequence[Task]] = []
@@ -187,8 +188,8 @@ async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list
 
 
 async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
-    """Counts a part of a split table as done. After the last part, the table is done, or must be read again if it has
-    changed. Returns the parts that must be done because of it."""
+    """Counts one part of a table that was split into parts as done. After the last one, the table is done, or must be
+    read again if it has changed. Returns the further parts that must be done because of it."""
     table = run.split[relation.entity]
     table.parts_left -= 1
     if table.parts_left:
@@ -204,8 +205,8 @@ async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
 
 
 async def _split_lost(run: _Run, tasks: Sequence[Task], lost: BaseException) -> list[Sequence[Task]]:
-    """Returns the halves of a part that failed. For a part of one table or one manifest, a finding is added, and no
-    parts are returned, unless the table must be read again."""
+    """Returns the halves of a part that failed with the exception `lost`. For a part of one table or one manifest, a
+    finding is added, and no parts are returned, unless the table must be read again."""
     if len(tasks) > 1:
         return halves(tasks)
     [task] = tasks

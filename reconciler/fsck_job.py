@@ -1,4 +1,4 @@
-"""The job `fsck` (docs/fsck.md#on-spark)."""
+"""Runs the job `fsck` on Spark: options, output and exit status (docs/fsck.md#on-spark)."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ NOT_FOUND = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `fsck` to a parser that has those of the catalog's store."""
+    """Adds the options of the job `fsck` to a command-line parser."""
     parser.add_argument("--data", action="store_true", help="check the files of tables, as this job always does")
     parser.add_argument(
         "--table", action="append", default=[], metavar="NAME", help="check only this table; may be repeated"
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Checks a catalog, and writes findings and counts to stderr. Returns the JSON of `arco fsck --data --json`, and
-    the exit status: 0 if no finding is an error, otherwise 1. Raises `SystemExit` with `NOT_FOUND` if there is no
-    catalog, and with 1 if there is no such table."""
+    """Runs the job `fsck`: checks a catalog with the files of its tables on Spark, and writes findings and counts to
+    stderr. Returns the JSON of `arco fsck --data --json`, and the exit status: 0 if no finding is an error, otherwise
+    1. Raises `SystemExit` with `NOT_FOUND` if there is no catalog, and with 1 if there is no such table."""
     config = replace(catalog_of(parsed), max_metadata_bytes=MAX_METADATA.read(own_environment()))
     scope = Scope(frozenset(parsed.table), parsed.after)
     progress = _StatusLine(SystemRuntime().now_ms).write
@@ -53,13 +53,14 @@ def _write(finding: Finding) -> None:
 
 
 class _StatusLine:
-    """Writes the counts of a check, at most once a second, with the option by which a later run continues."""
+    """Writes the counts of a check to stderr, at most once a second, with the option by which a later run continues."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)
 
     def write(self, progress: FsckProgress) -> None:
-        """Writes a line, unless one was written less than a second ago. The last line is always written."""
+        """Writes a line with the counts to stderr, unless one was written less than a second ago. The line for the end
+        is always written."""
         ended = 0 < progress.tables == progress.done
         if not (self._pace.is_due() or ended):
             return

@@ -32,8 +32,9 @@ DELETED = 2
 
 
 async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonObject]:
-    """Returns the entries of a snapshot's manifest list, with `LIST_FIELDS`. A v1 snapshot without a manifest list has
-    the paths of the manifests: entries have only `manifest_path`. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    """Returns the entries of a snapshot's manifest list, with the fields `LIST_FIELDS`. For a v1 snapshot without a
+    manifest list, returns its manifests as entries that have only `manifest_path`. Raises `Refusal`, `Unreadable` and
+    `StoreError`."""
     where = text_of(snapshot.get("manifest-list"))
     if where is None:
         return [{"manifest_path": path} for path in texts_of(snapshot.get("manifests"))]
@@ -42,8 +43,8 @@ async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonO
 
 
 async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
-    """Iterates over the `data_file` of each entry of a manifest with a live file, with `ENTRY_FIELDS`. Raises as
-    `manifests_in` does."""
+    """Iterates over the live files in a manifest: the field `data_file` of each entry with a live file, with
+    `ENTRY_FIELDS`. Raises as `manifests_in` does."""
     async with aclosing(live_entries(session, manifest, ENTRY_FIELDS)) as entries:
         async for entry in entries:
             yield object_of(entry.get("data_file"))
@@ -59,7 +60,8 @@ async def live_entries(session: Session, manifest: str, fields: Fields) -> Async
 
 
 def live_file(entry: JsonObject) -> JsonObject | None:
-    """Returns the `data_file` of an entry of a manifest; None if the snapshot has removed the file."""
+    """Returns the field `data_file` of a manifest entry; None if the entry is of a file that the snapshot has
+    removed."""
     return None if entry.get("status") == DELETED else object_of(entry.get("data_file"))
 
 

@@ -29,7 +29,7 @@ _OF_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Packs the jobs into a folder, and prints the command that submits them. Returns 0."""
+    """Packs the jobs into a folder for `spark-submit`, and prints the command that submits them. Returns 0."""
     parser = argparse.ArgumentParser(prog="python -m reconciler.package", description="Pack the jobs for spark-submit.")
     parser.add_argument("folder", type=Path, help="where to put job.py, arco.zip and environment.tar.gz")
     folder: Path = parser.parse_args(arguments).folder
@@ -52,8 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def version() -> str:
-    """Returns the name of this Python's program with the minor version, such as python3.11, for which libraries are
-    built."""
+    """Returns the name of this Python with its minor version, such as python3.11, for which libraries are packed."""
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -79,7 +78,8 @@ def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
 
 
 def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Iterates over the name and the extras of each requirement that a library has by itself or by its `extras`."""
+    """Iterates over the name and the extras of each requirement that an installed library has by itself or by its
+    `extras`."""
     for line in library.requires or ():
         requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))

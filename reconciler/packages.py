@@ -21,7 +21,8 @@ PACKAGES = (arco_catalog, storage_backends, reconciler)
 
 @contextmanager
 def shipped(spark: SparkContext) -> Iterator[None]:
-    """Makes the packages that this process has imported importable on executors. The archive is deleted on exit."""
+    """Makes the project's packages importable on Spark's executors, as long as this context is open. The archive in
+    which they are sent is deleted on exit."""
     folders = [Path(folder) for package in PACKAGES for folder in package.__path__]
     if not all(folder.is_dir() for folder in folders):
         yield

@@ -22,7 +22,8 @@ MAX_LOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Item, Result]):
-    """The items of a Spark job, and the results in `done`; or in `lost` the exception by which the job failed."""
+    """The items that one Spark job worked on, and their results in `done`; or in `lost` the exception by which the job
+    failed."""
 
     items: Sequence[Item]
     done: Sequence[Result]
@@ -34,14 +35,14 @@ Work = Callable[[Iterable[Item]], Iterator[Result]]
 
 
 class Losses:
-    """Counts failed and finished parts, to end a run in which too many fail."""
+    """Counts failed and finished parts of a Spark job, to end a run in which too many fail."""
 
     def __init__(self) -> None:
         self._lost = self._finished = 0
 
     def note(self, lost: BaseException | None) -> None:
-        """Counts a part that failed with `lost`, or finished (None). Raises `lost` if `MAX_LOST_PARTS` more parts have
-        failed than finished."""
+        """Counts a part that failed with the exception `lost`, or that finished (None). Raises `lost` if
+        `MAX_LOST_PARTS` more parts have failed than finished."""
         if lost is None:
             self._finished += 1
             return
@@ -51,23 +52,23 @@ class Losses:
 
 
 def reason(lost: BaseException) -> str:
-    """Returns the message of an exception in one line, or the name of the type if there is none."""
+    """Returns the message of an exception in one line, or the name of its type if it has no message."""
     return " ".join(str(lost).split()) or type(lost).__name__
 
 
 def cut_by(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Cuts items into parts of `size`, of which the last may be smaller."""
+    """Cuts a sequence into parts of `size` items, of which the last may be smaller."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Returns the two halves of a part. A failed part is retried in halves until a part of one item fails."""
+    """Returns the two halves of a part, to retry a part that failed. This goes on until a part of one item fails."""
     return [items[: len(items) // 2], items[len(items) // 2 :]]
 
 
 class InFlight(Generic[Item, Result]):
-    """Parts that run on executors, at most `max_jobs` at once (None: `MAX_JOBS_IN_FLIGHT`). `name` describes them in
-    Spark's interface; `group` is the id of the job group by which they are cancelled."""
+    """Runs parts on executors, each as a Spark job, at most `max_jobs` at once (None: `MAX_JOBS_IN_FLIGHT`). `name`
+    describes the jobs in Spark's interface; `group` is the id of the job group by which they are cancelled."""
 
     def __init__(
         self,
@@ -90,11 +91,11 @@ class InFlight(Generic[Item, Result]):
 
     @property
     def is_full(self) -> bool:
-        """Whether `max_jobs` parts are running."""
+        """Whether the maximum number of parts is running."""
         return len(self._jobs) >= self._max_jobs
 
     def start(self, part: Sequence[Item]) -> None:
-        """Submits a part to Spark, from a thread of its own."""
+        """Submits a part as a Spark job, from a thread of its own."""
 
         def run() -> list[Result]:
             # A job group belongs to the thread that submits the job.

@@ -32,8 +32,8 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Executes purges, and prints the counts of each catalog as a line of JSON. Returns 1 if a purge failed, otherwise
-    0."""
+    """Executes the purges of dropped tables that are due on Spark, and prints the counts of each catalog as a line of
+    JSON. Returns 1 if a purge failed, otherwise 0."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
@@ -93,7 +93,7 @@ async def purge(
 
 
 async def _is_ready(catalog: Catalog, task: str) -> bool:
-    """Whether a catalog has this task. A failed task is submitted again."""
+    """Whether a catalog has a task with this id. If the task has failed, submits it again."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)
     if found is not None and found.task.status is Status.FAILURE:

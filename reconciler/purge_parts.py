@@ -33,7 +33,8 @@ CALL_MS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class PurgeJob:
-    """The purge of one table, as executors receive it: the task, the driver's lease, and the table's locations."""
+    """The purge of one table, as executors receive it: the catalog's configuration, the task, the driver's lease, and
+    the table's locations."""
 
     config: CatalogConfig
     task: str
@@ -42,8 +43,8 @@ class PurgeJob:
 
 
 class Owner(NamedTuple):
-    """Another table. `sequence` is the sequence number of the pointer when it was read: 0 if it was not read yet,
-    `NO_POINTER` if it had no pointer."""
+    """A table other than the purged one. `sequence` is the sequence number of its pointer when the table was read: 0 if
+    it was not read yet, `NO_POINTER` if it had no pointer."""
 
     name: str
     entity: str
@@ -51,36 +52,36 @@ class Owner(NamedTuple):
 
 
 class OwnFile(NamedTuple):
-    """A file that the purged table refers to."""
+    """Fact of a row: the purged table refers to this file."""
 
     location: str
     size: int
 
 
 class SharedFile(NamedTuple):
-    """A file that another table refers to; `name` is the table's."""
+    """Fact of a row: another table, called `name`, refers to the file."""
 
     name: str
 
 
 class Manifest(NamedTuple):
-    """A manifest that another table refers to; the row's key is the location. `present` is true if the table's present
-    state refers to it, or the state that an undecided transaction would give the table; false if only former states
-    do."""
+    """Fact of a row: another table refers to the manifest at the location in the row's key. `present` is true if the
+    table's present state refers to it, or the state that an undecided transaction would give the table; false if only
+    former states do."""
 
     owner: Owner
     present: bool = True
 
 
 class OutsideFiles(NamedTuple):
-    """A number of files outside of the purged table's locations."""
+    """Fact for the driver: so many files lie outside of the purged table's locations."""
 
     files: int
 
 
 class MissingFile(NamedTuple):
-    """A file of another table is missing. `present` is as in `Manifest`: files of former states may be missing, since
-    their snapshots have expired."""
+    """Fact for the driver: a file of another table is missing. `present` is true if the table's present state refers to
+    it: files of former states may be missing, since their snapshots have expired."""
 
     owner: Owner
     file: str
@@ -88,19 +89,20 @@ class MissingFile(NamedTuple):
 
 
 class UnchangedTable(NamedTuple):
-    """Another table's pointer has not changed since it was read."""
+    """Fact for the driver: the pointer of another table has not changed since the table was read."""
 
     owner: Owner
 
 
 class MissingManifest(NamedTuple):
-    """A manifest of the purged table is missing."""
+    """Fact for the driver: a manifest of the purged table is missing."""
 
     manifest: str
 
 
 class DamagedFile(NamedTuple):
-    """A file cannot be read, for the reason `why`. `name` is that of the table, empty for the purged table."""
+    """Fact for the driver: a file cannot be read, for the reason `why`. `name` is that of the table, empty for the
+    purged table."""
 
     why: str
     name: str = ""
@@ -137,13 +139,14 @@ class DeletionResult:
 
     @classmethod
     def of(cls, progress: Progress, kept: int, kept_for: Mapping[str, int]) -> "DeletionResult":
-        """Returns the counts of a removal and of kept files."""
+        """Returns the result of a deletion: the counts of a removal, the number of kept files, and for each other table
+        the number that were kept for it."""
         examples = progress.unaddressable_examples
         return cls(progress.files, progress.bytes, kept, kept_for, progress.unaddressable, examples)
 
 
 class Reading:
-    """Opens sessions for reading, each with `CALL_MS` to read a file."""
+    """Opens sessions for reading files of tables, each with `CALL_MS` to read a file."""
 
     def __init__(self, catalog: Catalog, task: str) -> None:
         self._catalog = catalog
@@ -155,15 +158,15 @@ class Reading:
 
 
 def part_of(key: str) -> int:
-    """Returns a number by which a file is assigned to a part. It is the same in every process, unlike Python's
-    `hash`."""
+    """Returns a number of a file's key, by which the file is assigned to a part. It is the same in every process,
+    unlike Python's `hash`."""
     return zlib.crc32(key.encode())
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """Iterates over a row for each file and each manifest that other tables refer to; the files in manifests are left
-    to `read_manifests_of_others`. For a table with a pointer that still has the sequence number of the `Owner`, which
-    was read before, the only row has that fact."""
+    to `read_manifests_of_others`. An `Owner` has the sequence number of the pointer when the table was read before: if
+    the pointer still has it, the only row is that the table is unchanged."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -189,7 +192,8 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Iterates over rows for the files and manifests that a state of a table and all states before it refer to. A file
+    """Iterates over rows for the files and manifests to which another table refers, in the state of this pointer and in
+    all states before. `own` returns the key of a file, which is empty outside of the locations of the purge. A file
     that cannot be read is a `DamagedFile` row, and does not end the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
@@ -245,8 +249,8 @@ def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Itera
 
 
 def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
-    """Iterates over a row for each file in these manifests of the purged table that lies at the locations, and rows for
-    the driver: how many files lie outside, which manifests are missing, and which cannot be read."""
+    """Iterates over a row for each file in these manifests of the purged table that lies at the table's locations, and
+    over rows for the driver: how many files lie outside, which manifests are missing, and which cannot be read."""
 
     async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -288,8 +292,8 @@ def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[DeletionResul
 
 
 def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]]]:
-    """Returns the next `AT_ONCE` or more files of the purged table, each with the names of the other tables that refer
-    to it; fewer at the end, and empty after it."""
+    """Returns the next files of the purged table, at least `AT_ONCE`, each with the names of the other tables that
+    refer to it; fewer at the end of `files`, and empty after it."""
     found: list[tuple[OwnFile, Sequence[str]]] = []
     for _, facts in files:
         own: dict[str, OwnFile] = {}  # two objects may have one normal form
@@ -306,13 +310,14 @@ def _next_files(files: Iterator[Facts]) -> Sequence[tuple[OwnFile, Sequence[str]
 
 
 def _states(pointer: Pointer) -> list[Pointer]:
-    """Returns a pointer's state, and, if it has an intent, the state that it has if the transaction commits."""
+    """Returns a pointer, and, if it has an intent, also the pointer that it becomes if the intent's transaction
+    commits."""
     return [pointer] if pointer.intent is None else [pointer, pointer.resolved(committed=True)]
 
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
-    """Returns the function that maps a file to the key of its rows: the normal form of its location if that lies at the
-    purged table's locations, else an empty text."""
+    """Returns a function that maps a file's location to the key of its rows: the normal form of the location if it is
+    one of the purged table's locations or inside one, else an empty text."""
     removal = Removal(reading, job.locations, Progress())
 
     def key(file: str) -> str:

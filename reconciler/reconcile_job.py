@@ -1,4 +1,4 @@
-"""The job `reconcile` (docs/reconciler.md)."""
+"""Runs the job `reconcile` on Spark: options, output and exit status (docs/reconciler.md)."""
 
 import argparse
 import asyncio
@@ -11,13 +11,13 @@ from reconciler.spark import reconcile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `reconcile` to a parser that has those of the catalog's store."""
+    """Adds the options of the job `reconcile` to a command-line parser."""
     parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Reconciles, and writes a line to stderr for each finished part. Returns the counts and the exit status: 1 if a
-    table could not be read, otherwise 0."""
+    """Runs the job `reconcile` on Spark, and writes a line to stderr for each finished part. Returns the counts and the
+    exit status: 1 if a table could not be read, otherwise 0."""
     with spark_of(parsed, "arco-reconcile") as spark:
         stats = asyncio.run(reconcile(spark, catalog_of(parsed), dry=parsed.dry_run, progress=_show))
     return stats.to_json(), 1 if stats.unreadable else 0

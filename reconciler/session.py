@@ -15,7 +15,8 @@ the name of a table: a user's name could become that of another table, or expose
 
 
 def catalog_of(parsed: argparse.Namespace) -> CatalogConfig:
-    """Returns the catalog of a job's options `--store`, `--warehouse`, `--allowed-location` and `--realm`."""
+    """Returns the configuration of the catalog that a job's options `--store`, `--warehouse`, `--allowed-location` and
+    `--realm` name."""
     return CatalogConfig(parsed.store, parsed.warehouse, tuple(parsed.allowed_location), realm=parsed.realm)
 
 

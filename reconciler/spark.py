@@ -38,7 +38,7 @@ PARTS_PER_CHECKPOINT = 20
 
 @dataclass(frozen=True, slots=True)
 class WalkTask:
-    """A table to walk, and the checkpoint of the last walk; None if there is none."""
+    """A table to walk on an executor, and the checkpoint of its last walk; None if there is none."""
 
     pointer: ListedPointer
     known: WalkCheckpoint | None
@@ -46,7 +46,7 @@ class WalkTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of one task."""
+    """What an executor returns for one table: the result of its walk."""
 
     task: WalkTask
     walk: WalkResult
@@ -106,8 +106,8 @@ def _add_results(run: Progress, part: Sequence[TaskResult], size: int) -> list[S
 
 
 def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) -> list[Sequence[WalkTask]]:
-    """Returns the halves of a part that failed. The table of a part of one table is counted as failed, and no parts are
-    returned."""
+    """Returns the halves of a part that failed with the exception `lost`. The table of a part of one table is counted
+    as failed, and no parts are returned."""
     if len(part) > 1:
         return halves(part)
     [task] = part

@@ -18,19 +18,19 @@ Cursor = NewType("Cursor", str)
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Write only if no object has this key."""
+    """Condition of a write: no object has this key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Write only if the object's current version is this one; a missing object does not match."""
+    """Condition of a write: the object's current version is this one. It does not hold for a missing object."""
 
     version: Version
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Write unconditionally."""
+    """Condition of a write that always holds."""
 
 
 ABSENT = Absent()
@@ -45,7 +45,8 @@ When = Absent | Matches | Anything
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The write landed. `version` is that of the object written (for a delete, of the object that went, or empty)."""
+    """Outcome of a write: it was applied. `version` is that of the object written (for a delete, of the object that was
+    deleted, or empty)."""
 
     version: Version
     now_ms: int
@@ -53,8 +54,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class PreconditionFailed:
-    """The condition did not hold and this call wrote nothing. An earlier copy of the same write may have been applied
-    (a proxy between us and the store may resend), so a caller that gets this reads the object and compares ids.
+    """Outcome of a write: the condition did not hold, and this call wrote nothing. An earlier copy of the same write
+    may have been applied (a proxy between us and the store may resend), so a caller that gets this reads the object and
+    compares ids.
 
     `version` is the object's current version where the store returned it, else None.
     """
@@ -65,7 +67,8 @@ class PreconditionFailed:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The write may have been applied, or may be later, or never: a timeout, a reset or a 5xx after it was sent."""
+    """Outcome of a write: it may have been applied, or may be later, or never. The request was sent, and then came a
+    timeout, a reset or a 5xx."""
 
     reason: str
 
@@ -76,7 +79,8 @@ Outcome = Applied | PreconditionFailed | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object as of one instant. `written_ms` is the store's time of the write, `now_ms` its time of the answer."""
+    """An object as it was when the store answered: the whole body or a part, its version, the store's time of the write
+    (`written_ms`), and the store's time of the answer (`now_ms`)."""
 
     body: bytes
     version: Version
@@ -86,21 +90,21 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The object still has the version that the caller already holds."""
+    """Result of a read: the object still has the version that the caller already has."""
 
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """No object has this key."""
+    """Result of a read: no object has this key."""
 
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One object in a listing."""
+    """One object in a listing: key, version, size in bytes, and the store's time of the write."""
 
     key: str
     version: Version
@@ -110,9 +114,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it. `in_order` means that the
-    store lists by key: a caller that needs only the first keys may stop early (docs/design/store.md#rule-4). `others`
-    are the names of objects that are not valid keys, such as `folder/`, which no other call of a store accepts."""
+    """Part of a listing, in no order that may be relied on. `after` is the cursor for the next page, None after the
+    last. `in_order` means that the store lists by key: a caller that needs only the first keys may stop early
+    (docs/design/store.md#rule-4). `others` are the names of objects that are not valid keys, such as `folder/`, which
+    no other call of a store accepts."""
 
     entries: Sequence[Listed]
     after: Cursor | None
@@ -122,7 +127,7 @@ class Page:
 
 
 class StoreError(Exception):
-    """A call failed. A write that raises this was definitely not applied."""
+    """A call of a store failed. A write that raises this was definitely not applied."""
 
 
 class StoreUnavailable(StoreError):
@@ -144,8 +149,8 @@ class InvalidKey(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of a deletion of many objects. Those in `left` may be there still, each for its reason; a
-    `StoreError` means that it was not deleted. All others are deleted. `now_ms` is the store's time, None without a
+    """Result of the deletion of many objects. Those in `left` may still exist, each for its reason; a `StoreError`
+    means that the object was not deleted. All others are deleted. `now_ms` is the store's time, None without a
     response."""
 
     left: Mapping[str, Unknown | StoreError]
@@ -157,11 +162,12 @@ MAX_DELETED = 1_000
 
 
 class ObjectStore(Protocol):
-    """A bucket or a folder. Keys are `/`-separated, with no leading slash.
+    """A bucket, or a part of one, as a store of objects. Keys are `/`-separated, with no leading slash.
 
     Reads raise `StoreUnavailable` where a store did not answer. Writes return their outcome. The caller must resolve
-    `Unknown` by reading and must not guess. Throttling and "look again" answers (S3 409 ConditionalRequestConflict, 503
-    SlowDown) are retried inside, with full-jitter backoff, a bounded number of times, or until the caller cancels.
+    `Unknown` by reading and must not guess. Throttling and responses that mean "try again" (S3 409
+    ConditionalRequestConflict, 503 SlowDown) are retried inside, with full-jitter backoff, a bounded number of times,
+    or until the caller cancels.
     """
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
@@ -192,8 +198,8 @@ class ObjectStore(Protocol):
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first one, or the one that the
-        cursor `after` of the page before leads to."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
+        page that had the cursor `after`."""
         ...
 
     async def close(self) -> None:

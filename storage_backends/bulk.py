@@ -1,4 +1,4 @@
-"""Deletions of many objects: what the stores have in common."""
+"""Deletes many objects one by one, where a store has no request for that, and bounds their number."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ AT_ONCE = 16
 
 
 def check_number(keys: Sequence[str]) -> None:
-    """Raises ValueError for more than `MAX_DELETED` keys, which one call takes at most."""
+    """Raises ValueError if there are more than `MAX_DELETED` keys, the most that one call deletes."""
     if len(keys) > MAX_DELETED:
         raise ValueError(f"expected at most {MAX_DELETED} keys, got {len(keys)}")
 

@@ -1,8 +1,8 @@
-"""The system clock, for stores that are their own clock. Tests hand a store another one."""
+"""The system clock, for stores that have no other clock. Tests give a store another one."""
 
 import time
 
 
 def system_now_ms() -> int:
-    """Returns the milliseconds since 1970, UTC."""
+    """Returns the time of the system clock in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000

@@ -1,7 +1,7 @@
-"""Coroutines that run at once, as far as they get without waiting: `coroutine.send(None)`.
+"""Runs coroutines without the event loop up to the point where they first wait (`coroutine.send(None)`).
 
-A store that has its answer at hand needs no task, no timeout and no turn of the event loop: the call raises
-`StopIteration` with the result. What waits after all goes on as it would have, from where it stopped.
+A store that has its result at hand needs no task, no timeout and no turn of the event loop: the call raises
+`StopIteration` with the result. A coroutine that waits is continued from where it stopped.
 """
 
 from collections.abc import Coroutine, Generator
@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 
 class Waiting(Generic[T]):
-    """A coroutine that was begun, and what it waits for. To await this object is to let the coroutine go on."""
+    """A coroutine that has begun, and the future for which it waits. To await this object is to let the coroutine go on
+    to its end."""
 
     __slots__ = ("_coroutine", "_future")
 

@@ -58,7 +58,7 @@ class MemoryStore:
         return ((key, len(found.body)) for key, found in self._objects.items())
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
         check_key(key)
         await asyncio.sleep(0)
         current = self._objects.get(key)
@@ -69,7 +69,7 @@ class MemoryStore:
         return Found(current.body, current.version, current.written_ms, self._now_ms())
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
         check_range(start, length)
         found = await self.get(key)
         if not isinstance(found, Found):
@@ -77,7 +77,7 @@ class MemoryStore:
         return Found(found.body[start : start + length], found.version, found.written_ms, found.now_ms)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
         check_key(key)
         await asyncio.sleep(0)
         now_ms = self._now_ms()
@@ -92,7 +92,7 @@ class MemoryStore:
         return Applied(version, now_ms)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
         check_key(key)
         check_deletable(when)
         await asyncio.sleep(0)
@@ -107,7 +107,7 @@ class MemoryStore:
         return Applied(current.version, now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`."""
+        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
         check_number(keys)
         for key in keys:
             check_key(key)
@@ -118,7 +118,8 @@ class MemoryStore:
         return Deleted({}, self._now_ms())
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. In key order; the cursor is the last key of the page."""
+        """Lists one page of the objects under a prefix; see `ObjectStore.list`. In key order; the cursor is the last
+        key of the page."""
         await asyncio.sleep(0)
         entries: list[Listed] = []
         first = bisect_left(self._sorted_keys, prefix) if after is None else bisect_right(self._sorted_keys, after)

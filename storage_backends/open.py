@@ -14,7 +14,8 @@ StoreOpener = Callable[[str], ObjectStore]
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """How a store's URLs look, what opens one, and the extra that has what it imports."""
+    """One kind of store: the form of its URLs, the function that opens one, and the extra of this package that has the
+    libraries for it; None if it needs none."""
 
     form: str
     open: Callable[[StoreUrl, Mapping[str, str]], ObjectStore]
@@ -58,9 +59,9 @@ def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
 
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
-    """Returns the URL by which engines know what `url` names: with the account of Azure that `environment` has, where
-    it leaves that out, and with an access point's ARN whole before the path. Raises `ValueError` for a URL that names
-    nothing."""
+    """Returns the URL by which engines name the store at `url`: for Azure with the account, which `environment` has
+    where the URL leaves it out; for an access point with the ARN before the path. Any other URL is returned as it is.
+    Raises `ValueError` for an Azure URL or an ARN that names nothing."""
     if url.startswith("s3://arn:"):
         from storage_backends.s3.access_point import canonical_url as canonical_s3_url
 
@@ -74,7 +75,7 @@ def canonical_url(url: str, environment: Mapping[str, str]) -> str:
 
 
 def opener_in(environment: Mapping[str, str]) -> StoreOpener:
-    """Returns a function that opens stores as this environment configures them."""
+    """Returns a function that opens a store by its URL, with these environment variables as configuration."""
     return partial(open_store, environment=environment)
 
 

@@ -23,9 +23,11 @@ FOLDER = "_probe"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the store supports conditional writes, and if not, what it did (`reason`). Its truth value is `honoured`.
+    """The result of a probe: whether the store honours the conditions of PUTs, and if not, what it did (`reason`). Its
+    truth value is `honoured`.
 
-    `conditional_delete` is optional: without it the catalog works and makes no conditional deletes.
+    `conditional_delete` is whether it honours those of DELETEs, too; without that the catalog works and makes no
+    conditional deletes.
     """
 
     honoured: bool

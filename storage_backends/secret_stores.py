@@ -32,7 +32,7 @@ _GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text names a secret of one of the stores."""
+    """Whether a text is the reference of a secret in one of the clouds' stores of secrets."""
     return any(form.fullmatch(text) for form in (_AWS, _GOOGLE, _AZURE))
 
 

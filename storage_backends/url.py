@@ -1,4 +1,4 @@
-"""A store's URL in parts."""
+"""Splits the URL of a store into its parts."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -8,7 +8,8 @@ from storage_backends.validation import is_key
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """`host` is what follows two slashes, `path` the rest, unescaped; `text` is the URL as it was given."""
+    """The parts of a store's URL: `host` is the part after two slashes, `path` the part after that, unescaped; `text`
+    is the URL as it was given."""
 
     text: str
     scheme: str

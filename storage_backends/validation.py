@@ -1,4 +1,4 @@
-"""Checks of arguments that all stores share."""
+"""Checks keys, ranges and conditions that callers pass to any store."""
 
 import re
 
@@ -49,7 +49,7 @@ def check_range(start: int, length: int) -> None:
 
 
 def check_deletable(when: When) -> Matches | Anything:
-    """Returns the condition, which a deletion can have. Raises ValueError for `ABSENT`."""
+    """Returns the condition of a deletion as it is, if a deletion can have it. Raises ValueError for `ABSENT`."""
     if isinstance(when, Absent):
         raise ValueError("a deletion cannot have the condition ABSENT")
     return when

@@ -12,8 +12,8 @@ from storage_backends.base import Version
 
 @dataclass(frozen=True, slots=True)
 class KeptVersion:
-    """One version of an object, or a delete marker, whose `version` is None. `id` is the bucket's name for it; the
-    newest of an object is `latest`."""
+    """One version of an object, or a delete marker, whose `version` is None. `id` is the bucket's id of the version;
+    `latest` is whether it is the newest of its object."""
 
     key: str
     id: str
@@ -23,7 +23,7 @@ class KeptVersion:
 
 
 class KeptVersions(Protocol):
-    """The versions that a bucket keeps of the objects of one store."""
+    """Reads the versions that a bucket keeps of the objects of one store."""
 
     async def enabled(self) -> bool:
         """Whether the bucket keeps versions. Raises `StoreError` if that cannot be read."""

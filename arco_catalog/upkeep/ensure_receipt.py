@@ -70,8 +70,9 @@ async def _read(session: Session, path: str) -> bytes | None:
 
 
 async def _write(session: Session, path: str, body: bytes) -> bytes | None:
-    """Creates a receipt. Returns the stored one if there is one already, else None. Raises `StoreUnavailable` if the
-    outcome is unknown after `MAX_TRIES` attempts."""
+    """Creates a receipt at a path unless one exists there. Returns None if this call wrote it, else the bytes that were
+    there, perhaps of a previous attempt with an unknown outcome. Raises `StoreUnavailable` if the outcome is unknown
+    after `MAX_TRIES` attempts."""
     for _ in range(MAX_TRIES):
         match await session.state.store.put(path, body, ABSENT):
             case Applied():
@@ -87,8 +88,8 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
 
 
 def _named(fields: JsonObject) -> JsonObject:
-    """Returns the fields of a receipt that a report shows, with the dotted name as `table`; a field that the receipt
-    lacks is None."""
+    """Returns the fields of a receipt that a report shows: identifying fields, and as `table` the namespace and name
+    joined by dots. A field that the receipt lacks is None."""
     known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
     name = optional_text(fields, "name")
     return {
@@ -98,8 +99,8 @@ def _named(fields: JsonObject) -> JsonObject:
 
 
 async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> JsonObject:
-    """Makes a pending receipt from the metadata file, without writing it. Its source is `Restored`, since the author is
-    lost."""
+    """Makes a pending receipt in place of a lost one, from the metadata file itself, and does not write it. The source
+    is `Restored`, and the principal None, since the author is not known."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
 
@@ -120,8 +121,8 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
 
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:
-    """Returns the earlier metadata files in the log of a table, oldest first; none if the metadata has no log. Raises
-    `InternalError` for an entry that lacks its file or time."""
+    """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, oldest first; none if the
+    metadata has no log. Raises `InternalError` for an entry that lacks its file or time."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
         for each in sequence(document, "metadata-log")
@@ -130,8 +131,9 @@ def list_logged_files(document: JsonObject) -> list[MetadataFile]:
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
-    """Returns the metadata file before `file`, from the pointer or from the log in its metadata `document`; None if the
-    name of `file` has the number 0. Raises `InternalError` if the file before is unknown. Views have no log."""
+    """Returns the metadata file before `file`: the base in the pointer if `file` is current, else the last one in the
+    log of the metadata `document`. None if the name of `file` has the number 0, so it is the first. Raises
+    `InternalError` if the file before is unknown; views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
     logged = list_logged_files(document)

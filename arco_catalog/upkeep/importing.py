@@ -32,8 +32,8 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table in the source catalog. A table that can't be imported has a `problem`, and `metadata_location` may be
-    None."""
+    """A table in the source catalog. For a table that can't be imported, `problem` is the reason, and
+    `metadata_location` may be None."""
 
     namespace: Namespace
     name: str
@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """A table with its outcome. `reason` is why it failed, or another note for the user."""
+    """The outcome of the import of one table. `reason` is why it failed, or another note for the user."""
 
     table: SourceTable
     outcome: Outcome
@@ -63,9 +63,9 @@ PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
 
 
 class Importer:
-    """One run. `session` returns a new session for each step. `properties_of` returns the source's properties of a
-    namespace to create. Its location is left out, so that tables created in it later lie in this catalog's own
-    folder."""
+    """One run of an import. `session` returns a new session for each step. `properties_of` returns the properties that
+    a namespace to create has in the source. Its location is left out, so that tables created in it later lie in this
+    catalog's own folder."""
 
     def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
         self._session = session
@@ -110,7 +110,8 @@ class Importer:
     async def _guarded(
         self, table: SourceTable, step: Awaitable[ImportResult]
     ) -> tuple[ImportResult, CatalogError | StoreError | None]:
-        """Awaits the step of one table. Returns its result and None, or a failed result and the error."""
+        """Awaits the import or the plan of one table. Returns its result and None; or, for an error, a failed result
+        and the error."""
         try:
             return await step, None
         except (CatalogError, StoreError) as failure:
@@ -134,8 +135,8 @@ class Importer:
         return ImportResult(table, Outcome.REGISTERED)
 
     async def _rehearse(self, table: SourceTable) -> None:
-        """Plans the registration without writing, so that no namespace is created for a table that can't be registered.
-        Raises the reason if it can't."""
+        """Plans the registration of a table without writing, before a namespace is created for it. Raises the error
+        with which the registration would fail."""
         rehearsal = Importer(self._session, self._properties_of, apply=False)
         [prepared] = await rehearsal._prepare([table])
         await rehearsal._plan(table, prepared)
@@ -156,16 +157,16 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns the source's properties of a namespace that users may set. Locations and governance are left out:
-        they are this catalog's own."""
+        """Returns the properties that a namespace has in the source catalog, as far as users may set them. The location
+        and governance properties are left out: they are this catalog's own."""
         properties = await self._properties_of(namespace)
         return {name: value for name, value in properties.items() if name != LOCATION and may_be_set(name)}
 
     # The same without `apply`: planned, not written.
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
-        """Prepares the registrations of a batch, whose files are read concurrently. Returns an error for each that
-        failed."""
+        """Prepares the registrations of a batch of tables, whose metadata files are read concurrently. Returns for each
+        table the rehearsal of the registration, or the error by which it can't be registered."""
         head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
@@ -214,10 +215,9 @@ class Importer:
         return self._planned
 
     async def _already_registered(self, table: SourceTable, location: str) -> ImportResult | None:
-        """Returns the result for a table that is registered from this file already; None if no table has the name. A
-        view with the name makes the registration fail later. Raises `AlreadyExists` if a table from another file has
-        the name.
-        """
+        """Returns the result for a table that this catalog has registered from the same file already, or that has it as
+        the current file; None if no table here has the name. A view with the name makes the registration fail later.
+        Raises `AlreadyExists` if another table has the name."""
         session = self._session()
         head = await session.state.head()
         entry = await relation_entry(session.state, head.index, table.namespace, table.name)
@@ -234,8 +234,8 @@ class Importer:
         )
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
-        """Returns the table's current metadata file, and the one that it was registered from; None for a table that was
-        created here or is followed."""
+        """Returns the current metadata file of a table in this catalog, and the file from which it was registered; None
+        for the latter if the table was created here or is followed."""
         followed = FollowedTable.of(entry.json)
         if followed is not None:
             return followed.metadata.location, None
@@ -247,8 +247,8 @@ class Importer:
 
 
 def _file_of(table: SourceTable) -> str:
-    """Returns the URI of a table's metadata file, in this catalog's spelling. Raises `BadRequest` if it can't be
-    imported."""
+    """Returns the URI of the metadata file of a source table, in this catalog's spelling. Raises `BadRequest` for a
+    table that can't be imported."""
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:

@@ -38,11 +38,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class RetryLater(CatalogError):
-    """The job of a message is not finished: the queue must deliver it again."""
+    """The job of a message is not finished, and the queue must deliver the same message again."""
 
 
 class Unfinished(RetryLater):
-    """The time ended before the job: a new message, or the next run of the schedule, continues it."""
+    """The time ended before the job was finished: a new message, or the next run of the schedule, continues it."""
 
 
 Report = Callable[[str, WorkStats], None]
@@ -54,7 +54,7 @@ ReportCollection = Callable[[str, CollectionStats], None]
 
 
 def _ignore(catalog: str, stats: WorkStats | CollectionStats) -> None:
-    """Ignores a report."""
+    """Ignores the counts of a catalog: the default receiver of reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
 
 
 async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
-    """Walks an entity in the catalog that has it. Raises `BadRequest` if no catalog has it, or none can be opened."""
+    """Walks an entity in the catalog that has it, or, if none has it, in the last one that can be opened, which refuses
+    it. Raises `BadRequest` if no catalog has the entity, or none can be opened."""
     session: Session | None = None
     for catalog in workplace.inventory.catalogs:
         try:
@@ -134,8 +135,8 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
-    """Executes one task, in the catalog that has it, or the tasks that are due in each catalog. Raises `Unfinished` if
-    no time is left for some of them."""
+    """Executes the task that the message names, in the catalog that has it; without one, the tasks that are due in
+    every catalog. Raises `Unfinished` if the time ends before all are executed."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -150,8 +151,9 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
-    """Collects every catalog, registry and service. Raises `Unfinished` if the time ended after some objects were
-    collected, and `RetryLater` if none were, since a continuation could not collect any either."""
+    """Deletes objects that nothing refers to, in every catalog, registry and delegation service. Raises `Unfinished` if
+    the time ended after some objects were deleted, and `RetryLater` if none were, since a continuation could not delete
+    any either."""
 
     async def collection(session: Session) -> CollectionStats:
         return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))

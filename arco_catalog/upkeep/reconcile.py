@@ -40,8 +40,8 @@ MAX_UNANSWERED = 3
 
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
-    """A pointer in a listing. `named` is whether its entity has or had a name, `written_ms` the store's time of its
-    last write."""
+    """An entity's pointer as it was listed. `named` is whether the entity has or had a name, `written_ms` the store's
+    time of the pointer's last write."""
 
     entity: str
     version: str
@@ -50,8 +50,8 @@ class ListedPointer:
 
 
 async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
-    """Yields all pointers, in pages. `entities` are those that had names before the listing: the pointers of others are
-    not `named`."""
+    """Lists the pointers of all entities, and yields them in pages. `entities` are those that had names before the
+    listing: the pointers of other entities are not `named`."""
     prefix = session.state.paths.pointers
     async with aclosing(list_pages(session.state, prefix)) as pages:
         async for page in pages:
@@ -83,9 +83,10 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
 
 
 def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
-    """Returns the pointers of a page whose last walk is incomplete, or that have moved since, and the counts of the
-    whole page. Unmoved pointers cost no GET. A pointer without a name belongs to a create that did not commit: it is
-    not walked, since its file may never become current."""
+    """Returns the pointers of a page that have moved since the last walk of the entity, or whose walk is incomplete,
+    and the counts of the whole page. Pointers are compared by the version in the listing, without a GET. A pointer
+    without a name belongs to a create that did not commit: it is not walked, since its file may never become current.
+    """
     named = [pointer for pointer in page if pointer.named]
     moved = [
         pointer
@@ -96,8 +97,8 @@ def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tup
 
 
 def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
-    """Returns the pointers in the order of their turns, beginning after the entity whose turn was last. A listing has
-    no order."""
+    """Returns the pointers sorted by their entities, beginning after the entity whose turn was last in the run
+    before."""
     after = checkpoints.after or ""
     return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
 
@@ -121,14 +122,16 @@ async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[Lis
 
 @dataclass
 class Progress:
-    """The state of a run: checkpoints, counts, and for each entity that had a turn whether its walk is incomplete."""
+    """The state of a reconciler's run: checkpoints, counts, and for each entity that had a turn whether its walk is
+    incomplete."""
 
     checkpoints: Checkpoints
     total: ReconcileStats
     incomplete: dict[str, bool] = field(default_factory=dict)
 
     def add(self, pointer: ListedPointer, done: WalkResult) -> None:
-        """Counts a turn, and records the checkpoint. An entity counts once, however many turns it takes."""
+        """Adds the counts of one turn of an entity, and records its checkpoint. An entity counts as walked once,
+        however many turns it has."""
         counts, first = done.stats, pointer.entity not in self.incomplete
         counts.walked = int(first)
         counts.incomplete -= int(not first and self.incomplete[pointer.entity])
@@ -175,8 +178,8 @@ async def reconcile(
 
 
 class TimeLimit:
-    """Stops a run when `should_stop` returns true, or so long before the session's deadline that checkpoints can still
-    be written."""
+    """Decides when a run of the reconciler ends: when `should_stop` returns true, or so long before the session's
+    deadline that checkpoints can still be written."""
 
     def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
         self._deadline = session.deadline
@@ -187,7 +190,8 @@ class TimeLimit:
         return self._deadline.left_ms() <= self._reserve_ms or self._should_stop()
 
     def seconds_left(self) -> float:
-        """Seconds that one turn may take: until the middle of the reserve."""
+        """Returns how many seconds one turn may take: until the middle of the time that is reserved for writing
+        checkpoints."""
         return max(0, self._deadline.left_ms() - self._reserve_ms // 2) / 1000
 
 
@@ -224,8 +228,8 @@ async def walk_batch(
     dry: bool,
     max_files: int,
 ) -> Sequence[WalkResult]:
-    """Walks one turn of each of these entities concurrently. A turn that does not end in time counts as incomplete, so
-    that the checkpoints of the others can be written."""
+    """Walks one turn of each of these entities, all concurrently, and returns the results in the same order. A turn
+    that does not end within the limit counts as incomplete, so that the checkpoints of the others can be written."""
 
     async def turn(entity: str) -> WalkResult:
         try:

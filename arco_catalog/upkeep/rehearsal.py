@@ -12,8 +12,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Rehearsal:
-    """One change that is only planned. Call `prepare` first: it reads what the plan needs besides HEAD. Then `plan`
-    returns the HEAD that the change would leave."""
+    """One change of the registry that is only planned. Call `prepare` first: it reads what the plan needs besides HEAD.
+    Then `plan` returns the HEAD that the change would leave."""
 
     def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation
@@ -21,14 +21,15 @@ class Rehearsal:
         self._attempt = mutation.session.attempt().at(mutation.session.now_ms())
 
     async def prepare(self) -> None:
-        """Reads the files that the plan needs, such as the metadata file to register. Raises `StoreError` where the
-        store does not answer."""
+        """Reads the files that the plan of the change needs, such as the metadata file to register. Raises `StoreError`
+        where the store does not answer."""
         if self._mutation.needs_base(self._read_set):
             await self._mutation.load_base(self._read_set)
 
     async def plan(self, head: RegistryState) -> RegistryState:
-        """Returns the HEAD as it would be after the change to `head`; `head` itself if nothing would change. Raises the
-        `Refusal` that the change would meet, and `Unavailable` while a transaction has the name."""
+        """Plans the change on `head` without writing, and returns the HEAD as it would be afterwards; `head` itself if
+        nothing would change. Raises the `Refusal` with which the change would fail, and `Unavailable` while a
+        transaction has the name."""
         mutation, read_set = self._mutation, self._read_set
         read_set.head = head
         try:

@@ -44,8 +44,8 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """The result of one turn: counts, and the entity's checkpoint, None if it is unknown. `more` is whether another
-    turn is needed, `answered` whether the store answered."""
+    """The result of one turn in the walk of an entity: counts, and the entity's new checkpoint, None if it is unknown.
+    `more` is whether another turn is needed, `answered` whether the store answered."""
 
     stats: ReconcileStats
     checkpoint: WalkCheckpoint | None
@@ -89,10 +89,11 @@ async def walk(
 
 
 async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
-    """Returns a pointer with its intent resolved, and whether the transaction is decided. A transaction without a
-    decision object counts as decided and aborted: if it committed, the pointer has moved, and the next listing has
-    another version. A transaction whose lease has expired is aborted, since the walk of an idle table would otherwise
-    never end."""
+    """Returns a pointer without its intent, as the transaction's decision leaves it, and whether the transaction is
+    decided; a pointer with an undecided intent stays as it is. A transaction without a decision object counts as
+    decided and aborted: if it committed, the pointer has moved, and the next listing has another version. A transaction
+    whose lease has expired is aborted, since the walk of an idle table would otherwise never end; with `dry`, nothing
+    is written."""
     if pointer.intent is None:
         return pointer, True
     decision = await read_decision(session.state, pointer.intent)
@@ -104,7 +105,8 @@ async def _resolve(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Po
 
 
 class _Turn:
-    """One turn. `budget` is the number of files that it may still walk, `cut` whether it ended early."""
+    """One turn in the walk of an entity. `budget` is the number of files that it may still walk, `cut` whether it ended
+    early."""
 
     def __init__(
         self,
@@ -128,8 +130,8 @@ class _Turn:
         self.cut = False
 
     async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
-        """Walks the spans that were cut, then the new files, then the spans that failed. Returns the checkpoint after
-        that."""
+        """Walks the spans that earlier turns cut, then the new files, then the spans that failed. `known` is the
+        checkpoint of the last turn, None if there is none. Returns the checkpoint after this turn."""
         before = () if known is None else known.left
         failed = [span for span in before if span.failed]
         left: list[Span] = []
@@ -145,7 +147,8 @@ class _Turn:
         return WalkCheckpoint(version if version is not None and not left else "", newest.location, tuple(left))
 
     async def _walk(self, span: Span) -> Sequence[Span]:
-        """Walks a span from its newest file back. Returns the spans that are left of it."""
+        """Walks the files of a span from the newest one back, and writes their missing receipts. Returns the spans that
+        are left for a later turn: empty if the span is done."""
         file, failed = span.newest, list[Span]()
         while file.location not in (span.until, self._origin):
             if self._budget <= 0 or (self._stats.files and self._should_stop()):
@@ -172,8 +175,8 @@ class _Turn:
         return failed
 
     async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
-        """Returns the file before an unreadable one: from the pointer for the current file, else from the log of a
-        later file; None if neither names it."""
+        """Returns the metadata file that was current before `file`, which can't be read: by the pointer if `file` is
+        current, else by the metadata log of a later file; None if neither names it."""
         if file == self._pointer.metadata:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
@@ -188,8 +191,8 @@ class _Turn:
 
 
 def _count_error(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
-    """Counts an error of an entity. Returns whether the session's own deadline is the cause: such an error is not
-    counted."""
+    """Counts an error in the walk of an entity. Returns whether its cause is that the session's own deadline has
+    passed: such an error is not counted."""
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):

@@ -19,13 +19,13 @@ from reconciler.system.definition import Row
 
 
 def needs_metadata(receipt: JsonObject) -> bool:
-    """Whether the row of a receipt needs the metadata file: it does if the commit added snapshots."""
+    """Whether the row of a receipt needs the metadata file of the commit: only if the commit added snapshots."""
     return bool(longs_of(receipt.get("added_snapshot_ids")))
 
 
 def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Row:
-    """Returns the row of a receipt, of which the fields must have their current names. `metadata` is the document of
-    the file that the commit made current, why there is none, or None if the row does not need it. Raises
+    """Returns the row of `commits` for a receipt, of which the fields must have their current names. `metadata` is the
+    document of the file that the commit made current, or why there is none; None if the row does not need it. Raises
     `InternalError` if a required field is missing."""
     kind = text_of(receipt.get("entity_type")) or "table"
     request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))

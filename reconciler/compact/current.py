@@ -19,8 +19,8 @@ _CURRENT = equal("current", True)
 
 
 def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict[str, int]:
-    """Returns the times of the newest current rows of these entities in some tables, in milliseconds since 1970.
-    Entities without a current row are absent."""
+    """Returns the time of the newest row marked as current of each of these entities, in some tables, in milliseconds
+    since 1970. Entities without such a row are absent."""
     newest: dict[str, int] = {}
     for table in opened if entities else ():
         rows = table.rows(both(_CURRENT, one_of("entity", entities)), "entity", "committed_at").to_pylist()
@@ -30,8 +30,8 @@ def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict
 
 
 def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], str]) -> FileReplacement:
-    """Writes the files anew that have current rows of these entities, with the rows no longer marked. Returns the files
-    to add and to remove, `NOTHING` if there are no such rows."""
+    """Writes anew the files that have rows marked as current of these entities, with the rows no longer marked. Returns
+    the files to add and to remove, which the caller commits; `NOTHING` if there are no such rows."""
     if not entities:
         return NOTHING
     found = table.files(both(_CURRENT, one_of("entity", entities)))

@@ -39,8 +39,8 @@ class KnownTable:
 
 
 def locations_of(dataset: DatasetRef) -> Sequence[str]:
-    """Returns the spellings that a dataset's location may have in table metadata; empty if the dataset is named by no
-    location."""
+    """Returns the locations that table metadata may have for a dataset that is named by its location, in every
+    spelling; empty if the dataset is not named so."""
     scheme, _, bucket = dataset.namespace.partition("://")
     beginnings = _STORES.get(scheme, ())
     path = dataset.name.strip("/")
@@ -50,8 +50,8 @@ def locations_of(dataset: DatasetRef) -> Sequence[str]:
 
 
 def names_of(dataset: DatasetRef, catalogs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Iterates over the namespace and name of each table that a dataset may be by name. The part of a name before the
-    first dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
+    """Iterates over the namespace and name of each table that may be meant by a dataset's names. The part of a name
+    before the first dot is left out if it is one of `catalogs`, the names of this catalog for clients."""
     for where, name in ((dataset.namespace, dataset.name), *dataset.further):
         scheme = where.partition(":")[0]
         catalog, _, inside = name.partition(".")
@@ -76,8 +76,8 @@ class Tables:
                 self._by_location[table.location] = table
 
     def find(self, dataset: DatasetRef) -> KnownTable | None:
-        """Returns the table of a dataset, or None. A dataset that is named by a location is the table at that location,
-        and is not searched by names."""
+        """Returns the table that a dataset means; None if no known one. A dataset that is named by a location is the
+        table at that location, and is not searched by names."""
         locations = locations_of(dataset)
         if locations:
             return next((self._by_location[each] for each in locations if each in self._by_location), None)

@@ -73,7 +73,7 @@ Progress = Callable[[CompactStats], None]
 
 @dataclass
 class Compaction:
-    """One run over one catalog."""
+    """One run of the job `compact` over one catalog."""
 
     config: CatalogConfig
     session: Session
@@ -109,12 +109,13 @@ class Compaction:
 
     @property
     def views(self) -> Sequence[Question]:
-        """The questions for which the catalog gets views."""
+        """The usual questions for which the namespace `system` gets views; in a realm also those that hide rows."""
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Writes the rows of `readers` before all others of the run, so that a grant that is revoked by now hides the
-        new rows, too. After a commit the grants are read again, since another run may have written older ones."""
+        """Replaces the rows of `readers`, before all other rows of the run are written, so that a grant that is revoked
+        by now hides the new rows, too. After a commit the grants are read again, since another run may have written
+        older ones."""
         if self.realm is None:
             return
         for _ in range(MAX_ATTEMPTS):
@@ -153,7 +154,8 @@ class Compaction:
         await self._without_marks("reports", REPORTS, tables.REPORTS, write_reports)
 
     async def _without_marks(self, name: str, source: Source, definition: SystemTable, write: WriteDated) -> None:
-        """Writes the rows of a source that gets no objects in days that are closed, and so needs no marks of them."""
+        """Writes the rows of a source to its table, for a source that gets no new objects in days that are closed, so
+        that no closed day is marked as having some."""
         table = self.system.open(definition)
         _, now_ms = await late_marks(self.session.state)
         await self._dated(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
@@ -166,9 +168,9 @@ class Compaction:
                 self._append(table, parts, {BATCH: str(number), CLOSED_BEFORE: batch.closed_before.isoformat()})
 
     async def _lineage(self, joinable: int) -> None:
-        """Writes the edges of the batches of events up to number `joinable`, those of Servo's receipts, and anew those
-        with commits that were written after them. `joinable` was read before receipts were: all commits that these
-        events may refer to are in `commits` by now, except late ones."""
+        """Writes rows of `lineage`: the edges of the batches of events up to number `joinable`, the edges of Servo's
+        receipts, and anew edges with commits that were written after them. `joinable` was read before receipts were:
+        all commits that these events may refer to are in `commits` by now, except late ones."""
         lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
         events, versions = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
         join = Join(events, commits, versions, lineage, {self.config.warehouse, *self.system.names})
@@ -184,8 +186,8 @@ class Compaction:
     def _commit_rows(
         self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], rewritten: FileReplacement = NOTHING
     ) -> None:
-        """Writes rows in the driver, and commits them with the rewritten files and the watermarks. Without rows, only
-        the watermarks are committed."""
+        """Writes rows to files in the driver, and commits these with the rewritten files and the watermarks. Without
+        rows, only the watermarks are committed."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)
@@ -216,7 +218,8 @@ class Compaction:
             await self._project(commits, opened, reached + 1)
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
-        """Writes the rows of one batch of commits to every table with a watermark that does not cover it."""
+        """Writes the rows of one batch of commits to every table that is made of metadata files and has a watermark
+        before that batch."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]
@@ -262,7 +265,8 @@ class Compaction:
             self._append(table, parts, {})
 
     def _append(self, table: OpenTable, parts: Sequence[PartResult], watermarks: Mapping[str, str]) -> None:
-        """Commits the files of a batch with the watermarks; nothing is committed if there are no files."""
+        """Commits the files of a batch that executors have written for a table, with the watermarks; nothing is
+        committed if there are no files."""
         added = _files(parts, table.definition)
         if added:
             table.commit(added, watermarks)
@@ -278,7 +282,7 @@ class Compaction:
         return done
 
     async def _own_entities(self) -> Mapping[str, str]:
-        """Returns the entities of the tables and views in the namespace `system`, by name."""
+        """Returns the entity of each table and view in the namespace `system`, by its name."""
         head = await self.session.state.head()
         found: dict[str, str] = {}
         prefix = relations_in((NAMESPACE,))
@@ -288,7 +292,8 @@ class Compaction:
         return found
 
     def _own_keys(self, own: Mapping[str, str]) -> set[str]:
-        """Returns the keys of commits to the system tables themselves, as far back as their metadata logs go."""
+        """Returns the commit keys of commits to the system tables themselves, as far back as their metadata logs go.
+        `own` has the entities by name."""
         return {
             commit_key(own[table.definition.name], location)
             for table in self.opened
@@ -297,7 +302,8 @@ class Compaction:
         }
 
     async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
-        """Returns the keys of the last two commits to each view of the usual questions."""
+        """Returns the commit keys of the last two commits to each view of the usual questions. `own` has the entities
+        by name."""
         keys = set[str]()
         for question in self.views:
             pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
@@ -316,8 +322,8 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """Runs a `Compaction` over a catalog, which is opened for it, and returns the counts. `progress` is called after
-    each commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
+    """Runs one `Compaction` over a catalog, which it opens, and returns the counts. `progress` is called with the
+    counts after each commit. Raises as `Compaction.run` and `CatalogConfig.session` do."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

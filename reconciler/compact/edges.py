@@ -20,8 +20,8 @@ MAX_EDGES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that added snapshots, from a row of `commits`. `added` has the ids of the snapshots; `run` and `task`
-    are those of Servo."""
+    """A commit to a table that added snapshots, from a row of `commits`. `added` has the ids of the snapshots; `run`
+    and `task` are the ids of Servo's run and task, None if the commit is not by Servo."""
 
     commit_key: str
     entity: str
@@ -40,15 +40,15 @@ RunKey = tuple[str, str | None]
 
 
 def run_key(event: RunEvent) -> RunKey:
-    """Returns the key of the history that an event belongs to. Events of other principals about the run are not in
-    it."""
+    """Returns the key of a run's history, the run and the principal: events of other principals about the run are not
+    in it."""
     return event.run, event.principal
 
 
 @dataclass(slots=True)
 class History:
-    """The contents of the events of a run: the time of the first START (None if there is none), the inputs of all
-    events, and whether one is FAIL or ABORT."""
+    """What the events of one run have in common: the time of the first START (None if there is none), the inputs of all
+    events, and whether one event is FAIL or ABORT."""
 
     started_ms: int | None = None
     inputs: list[DatasetRef] = field(default_factory=list)
@@ -57,8 +57,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A commit that a run made; how it was found (`snapshot`, `run` or `time`); and whether run and commit name each
-    other."""
+    """A commit that a run made, for an edge of lineage; `by` is how it was found (`snapshot`, `run` or `time`), and
+    `verified` whether run and commit name each other."""
 
     commit: Commit
     by: str
@@ -66,7 +66,8 @@ class Match:
 
 
 def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
-    """Returns the history of each run, by `run_key`. Events are taken in the order of their own times."""
+    """Returns the history of each run in these events, by `run_key`. Events are taken in the order of their own
+    times."""
     found: dict[RunKey, History] = {}
     inputs: dict[RunKey, dict[DatasetRef, None]] = {}  # a dict, since an event may name thousands of datasets
     for event in sorted(events, key=lambda each: each.happened_ms):
@@ -83,10 +84,10 @@ def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
 def edges_of(
     event: RunEvent, history: History, tables: Tables, commits: Mapping[str, Sequence[Commit]]
 ) -> Iterator[Row]:
-    """Iterates over the edges of an event: one for each pair of an input and an output of which one is a table of the
-    catalog, and for each commit that matches the output; `commits` has the commits of tables by entity. A RUNNING event
-    has only edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no edges: Spark
-    sends one after the FAIL event of a statement. Events of other states have none, either."""
+    """Iterates over the edges of lineage for an event: one for each pair of an input and an output of which one is a
+    table of the catalog, and for each commit that matches the output; `commits` has the commits of tables by entity. A
+    RUNNING event has only edges with a commit that was found by the snapshot. A COMPLETE event of a failed run has no
+    edges: Spark sends one after the FAIL event of a statement. Events of other states have none, either."""
     if event.state not in ("COMPLETE", "RUNNING") or (event.state == "COMPLETE" and history.failed):
         return
     pairs = islice(product(event.inputs or history.inputs, event.outputs), MAX_EDGES)
@@ -128,7 +129,8 @@ def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commit
 
 
 def servo_edge(commit: Commit) -> Row:
-    """Returns the edge that the receipt of a Servo task has by itself: it has an output, and no input."""
+    """Returns the edge of lineage that a commit by a Servo task has without an event: it has an output, and no
+    input."""
     return {
         "edge_id": _digest("servo", commit.commit_key),
         "happened_at": commit.committed_ms,
@@ -145,7 +147,7 @@ def servo_edge(commit: Commit) -> Row:
 
 
 def ulid_of_uuid(run: str) -> str | None:
-    """Returns a UUID as the ULID of the same 128 bits, which is how Servo writes ids of runs; None if `run` is not a
+    """Returns the ULID with the 128 bits of a UUID, which is how Servo writes ids of runs; None if `run` is not a
     UUID."""
     try:
         bits = uuid.UUID(run).bytes
@@ -155,7 +157,7 @@ def ulid_of_uuid(run: str) -> str | None:
 
 
 def _names(commit: Commit, event: RunEvent) -> bool:
-    """Whether Servo made the commit, and the receipt names the event's run, the parent, or the root."""
+    """Whether a commit is by Servo, and its receipt names the run of an event, its parent run, or its root run."""
     runs = {run if run is None else ulid_of_uuid(run) for run in (event.run, event.parent, event.root)}
     return commit.is_servo and commit.run is not None and commit.run in runs
 
@@ -195,7 +197,8 @@ def _edge(
 
 
 def _snapshots_by_name(inputs: Iterable[DatasetRef]) -> Mapping[str, Sequence[int | None]]:
-    """Returns the snapshots that a run's inputs have for each dataset, by the dataset's text."""
+    """Returns the ids of the snapshots that a run has read of each dataset, by the dataset's text; None stands for an
+    input without a snapshot."""
     found: dict[str, list[int | None]] = {}
     for each in inputs:
         found.setdefault(str(each), []).append(each.snapshot_id)
@@ -206,8 +209,8 @@ def _as_read(
     read: DatasetRef, written: DatasetRef, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]
 ) -> DatasetRef:
     """Returns an input with the snapshot that was read. Engines that change a table, as by MERGE, may name the snapshot
-    that they have written as the one that they read: it is replaced by another one of the run's events for this input,
-    or None."""
+    that they have written as the one that they read: it is replaced by another one that the run's events name for this
+    input, or by None."""
     added = (written.snapshot_id,) if match is None else match.commit.added
     if read.snapshot_id is None or read.snapshot_id not in added:
         return read

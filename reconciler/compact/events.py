@@ -25,8 +25,9 @@ NOT_IN_DETAILS = frozenset(
 
 
 def event_rows(commit: JsonObject) -> Iterator[Row]:
-    """Iterates over the rows of a registry commit's document. The catalog's internal operations are left out, and so
-    are those on tables and views of `system`, except grants. Raises `InternalError` if a required field is missing."""
+    """Iterates over the rows of `catalog_events` for the document of a registry commit: one for each operation. The
+    catalog's internal operations are left out, and so are those on tables and views of `system`, except grants. Raises
+    `InternalError` if a required field is missing."""
     made: Row = {
         "commit_id": text(commit, "id"),
         "sequence": required_long(commit, "sequence"),
@@ -53,5 +54,6 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
 
 
 def _is_of_system(kind: str, operation: JsonObject) -> bool:
-    """Whether an operation created, changed or dropped a table or view of `system`. Grants there do not count."""
+    """Whether an operation created, changed or dropped a table or view of the namespace `system`. False for grants
+    there."""
     return texts_of(operation.get("namespace"))[:1] == [NAMESPACE] and not kind.endswith("-grant")

@@ -16,7 +16,8 @@ from reconciler.system.definition import Row
 
 @dataclass(slots=True)
 class Health:
-    """The counts of a snapshot's live files. `target_bytes` is the table's target size of data files."""
+    """The counts of the live files in a table's current snapshot. `target_bytes` is the table's target size of data
+    files in bytes."""
 
     target_bytes: int
     manifests: int = 0
@@ -30,7 +31,7 @@ class Health:
     """The bytes of data files by partition."""
 
     def add(self, file: JsonObject) -> None:
-        """Counts the `data_file` of a live entry of a manifest."""
+        """Counts a live file, given by the field `data_file` of its manifest entry."""
         if file.get("content"):  # absent in format v1, which has no delete files
             self.delete_files += 1
             return
@@ -45,7 +46,7 @@ class Health:
         self.partitions[partition] = self.partitions.get(partition, 0) + size
 
     def columns(self) -> Mapping[str, object]:
-        """Returns the counts as columns of `files_health`. A count that no column can hold is None."""
+        """Returns the counts as columns of `files_health`. A count too large for a column is None."""
         counts = {
             "data_files": self.data_files,
             "small_files": self.small_files,
@@ -72,7 +73,8 @@ class SnapshotManifests:
 
 
 def find_snapshot_manifests(version: Version, document: JsonObject) -> SnapshotManifests | None:
-    """Returns the part of a version's metadata that `health_row` needs; None for a table without snapshot."""
+    """Returns the part of a table's metadata by which `health_row` reads the manifests of the version's snapshot; None
+    if there is no such snapshot."""
     snapshots = objects_of(document.get("snapshots"))
     current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), None)
     if version.snapshot_id is None or current is None:
@@ -85,7 +87,8 @@ def find_snapshot_manifests(version: Version, document: JsonObject) -> SnapshotM
 
 
 async def health_row(session: Session, version: Version, found: SnapshotManifests) -> Row:
-    """Returns the row of a version. Why a manifest can't be read is in the row. Raises `StoreError`."""
+    """Returns the row of `files_health` for a version of a table: the counts of the files in its snapshot's manifests,
+    or why a manifest can't be read. Raises `StoreError`."""
     health = Health(found.target_bytes)
     counted: Mapping[str, object]
     try:

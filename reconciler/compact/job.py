@@ -1,4 +1,4 @@
-"""The job `compact` (docs/pipeline.md)."""
+"""Runs the job `compact` on Spark: options, output and exit status (docs/pipeline.md)."""
 
 import argparse
 import asyncio
@@ -14,13 +14,13 @@ from reconciler.system import connection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `compact` to a parser that has those of the catalog's store."""
+    """Adds the options of the job `compact` to a command-line parser."""
     connection.add_arguments(parser)
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs `compact`, and writes a line to stderr for each commit. Returns the counts and the exit status: 1 if an
-    object could not be read, otherwise 0."""
+    """Runs the job `compact`, and writes a line to stderr for each commit. Returns the counts and the exit status: 1 if
+    an object could not be read, otherwise 0."""
     system = connection.system_tables(parsed, SystemRuntime())
     with spark_of(parsed, "arco-compact") as spark:
         stats = asyncio.run(compact(system, catalog_of(parsed), SparkExecutors(spark), progress=_show))

@@ -43,8 +43,8 @@ class MatchedEdges:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The system tables that are joined, all at one state: `lineage_events`, `commits`, `tables` and `lineage`;
-    `catalogs` are the names of the catalog for clients."""
+    """Joins runs with commits by reading four system tables, all at one state: `lineage_events`, `commits`, `tables`
+    and `lineage`; `catalogs` are the names of the catalog for clients."""
 
     events: OpenTable
     commits: OpenTable
@@ -53,13 +53,13 @@ class Join:
     catalogs: Collection[str]
 
     def new_edges(self, batch: int) -> Iterator[Row]:
-        """Iterates over the edges of a batch of events that `lineage` does not have."""
+        """Iterates over the edges for the batch of events with this number that the table `lineage` does not have."""
         here = run_events(self.events.rows(equal("batch", batch), *EVENT_COLUMNS).to_pylist())
         yield from self._edges(here, batch)
 
     def servo_edges(self, since: int) -> Iterator[Row]:
-        """Iterates over an edge for each commit by a Servo task in the batches after number `since`, unless `lineage`
-        has it."""
+        """Iterates over an edge for each commit by a Servo task in the batches of `commits` after the number `since`,
+        unless the table `lineage` has it."""
         where = both(equal("source_kind", "Servo"), after("batch", since))
         for rows in self.commits.batches(where, *_COMMIT_COLUMNS):
             made = [commit for commit in _made(rows.to_pylist()) if commit.is_servo]
@@ -69,8 +69,8 @@ class Join:
                 yield from (edge for edge in map(servo_edge, made) if edge["edge_id"] not in seen)
 
     def newly_matched(self, since: int) -> MatchedEdges:
-        """Returns the edges that were written without a commit, and for which the batches after number `since` have
-        one."""
+        """Returns the edges that were written without a commit, now with the commit that the batches of `commits` after
+        the number `since` have for them."""
         changed, first_ms, last_ms = self._changed(since)
         days = _days("happened_at", first_ms - DAY_MS, last_ms + (LOOKBACK_DAYS + 1) * DAY_MS)
         where = both(days, missing("commit_key"))
@@ -95,8 +95,8 @@ class Join:
         return MatchedEdges(edges, replaced, where)
 
     def _changed(self, since: int) -> tuple[set[str], int, int]:
-        """Returns the entities to which commits of the batches after number `since` added snapshots, with the first and
-        the last time of these commits; without any commit, `LAST_TIME_MS` and 0."""
+        """Returns the entities to which the batches of `commits` after the number `since` have commits that added
+        snapshots, with the first and the last time of these commits; without any commit, `LAST_TIME_MS` and 0."""
         changed, first_ms, last_ms = set[str](), LAST_TIME_MS, 0
         for rows in self.commits.batches(after("batch", since), *_COMMIT_COLUMNS):
             for commit in _made(rows.to_pylist()):
@@ -105,8 +105,8 @@ class Join:
         return changed, first_ms, last_ms
 
     def _edges(self, here: Sequence[RunEvent], batch: int | None = None) -> Iterator[Row]:
-        """Iterates over the edges of events that `lineage` does not have. With the number of the events' batch, events
-        of later batches do not count for the histories of runs."""
+        """Iterates over the edges for events that the table `lineage` does not have. `batch` is the number of the
+        events' batch: events of later batches do not count for the histories of runs; None if all count."""
         writing = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
         if not writing:
             return
@@ -147,7 +147,8 @@ class Join:
         return histories([*run_events(before), *here])
 
     def _written(self, runs: Collection[str], since_ms: int) -> set[object]:
-        """Returns the ids of the edges of these runs that `lineage` has with a `happened_at` of `since_ms` or later."""
+        """Returns the ids of the edges of these runs that the table `lineage` has, with a `happened_at` of `since_ms`
+        or later."""
         since = _days("happened_at", since_ms, LAST_TIME_MS)
         return {
             edge
@@ -157,7 +158,8 @@ class Join:
 
 
 def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collection[str]) -> Iterator[KnownTable]:
-    """Iterates over the tables that these datasets may be: those at their locations, and those with their names."""
+    """Iterates over the tables that these datasets may mean: current rows of `tables` with a location or a name of a
+    dataset."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)
@@ -178,7 +180,8 @@ def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collecti
 
 
 def _commits(commits: OpenTable, entities: Sequence[str], first_ms: int) -> Mapping[str, Sequence[Commit]]:
-    """Returns the commits to each of these entities since `first_ms` that added snapshots, the oldest first."""
+    """Returns the commits that added snapshots to each of these entities since `first_ms`, the oldest first, by
+    entity."""
     found: dict[str, list[Commit]] = {}
     since = _days("committed_at", first_ms - TOLERANCE_MS, LAST_TIME_MS)
     for some in batches(entities, AT_ONCE):

@@ -38,8 +38,8 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """Iterates over the rows of a version, each with the name of the table. `document` is the version's metadata, or
-    why there is none."""
+    """Iterates over the rows that a version of a table or view adds to the tables made of metadata, each with the name
+    of the table. `document` is the version's metadata, or why there is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
     else:
@@ -83,7 +83,8 @@ def _table_row(version: Version, document: Metadata) -> Row:
 
 
 def _default_fields(document: JsonObject, many: str, field: str, default: str) -> str | None:
-    """Returns the fields of the default partition spec or sort order, as JSON; None if the metadata has none."""
+    """Returns the fields of the default partition spec or sort order as JSON text; None if the metadata has none.
+    `many` is the list in the metadata, `field` the id in an element, `default` the field with the default id."""
     default_id = document.get(default)
     found = next((each for each in objects_of(document.get(many)) if each.get(field) == default_id), None)
     return None if found is None else dumps(found.get("fields"), sort_keys=True).decode()
@@ -135,8 +136,8 @@ def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]:
-    """Returns the snapshots that the receipt names as added. A receipt written without knowledge of the commit names
-    none: the snapshots after the previous metadata file are taken."""
+    """Returns the snapshots that the commit of a version has added, as the receipt names them. A receipt written
+    without knowledge of the commit names none: then the snapshots that are younger than the previous metadata file."""
     snapshots = objects_of(document.get("snapshots"))
     if not version.restored:
         added = set(version.added_snapshot_ids)

@@ -20,7 +20,7 @@ ReaderRow = Mapping[str, str | None]
 
 
 async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
-    """Returns the rows for the present grants in the registries of a realm and of one of the catalogs."""
+    """Returns the rows of `readers` for the present grants in the registries of a realm and of one of its catalogs."""
     head = await realm.state.head()
     standings = await carry_out(realm.state, head.index, standings_of(head.index))
     head = await catalog.state.head()
@@ -28,8 +28,8 @@ async def readers(realm: Session, catalog: Session) -> Sequence[ReaderRow]:
 
 
 def reader_rows(found: Mapping[str, Collection[Reach]]) -> Sequence[ReaderRow]:
-    """Returns the rows for what principals may load, sorted, so that equal grants give equal rows. The row of a grant
-    on a single table or view has the entity and no namespace, since a rename changes the namespace."""
+    """Returns the rows of `readers` for what each principal may load, sorted, so that equal grants give equal rows. The
+    row of a grant on a single table or view has the entity and no namespace, since a rename changes the namespace."""
     rows: list[ReaderRow] = [
         {
             "principal": principal,

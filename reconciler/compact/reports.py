@@ -24,8 +24,8 @@ _COMMIT: Final = {
 
 
 def report_row(stored: JsonObject, name: str, batch: int) -> Row:
-    """Returns the row of a stored report, from the object called `name`. Metrics are found by the names that Iceberg's
-    Java client gives them. Raises `InternalError` if the report has no time."""
+    """Returns the row of `reports` for a stored report, from the object called `name`. Metrics are found by the names
+    that Iceberg's Java client gives them. Raises `InternalError` if the report has no time."""
     report, by = mapping(stored, "report"), object_of(stored.get("by"))
     commit = is_of_commit(report)
     metrics = {metric: object_of(value) for metric, value in object_of(report.get("metrics")).items()}
@@ -58,7 +58,7 @@ def _milliseconds(timer: JsonObject) -> int | None:
 
 
 def _metric_text(metric: JsonObject) -> str:
-    """Returns a counter's value, or a timer's total with the unit."""
+    """Returns the value of a counter, or the total of a timer with its unit, as text."""
     if "time-unit" in metric:
         return f"{metric.get('total-duration')} {metric['time-unit']}"
     return str(metric.get("value"))

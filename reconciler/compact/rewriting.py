@@ -16,7 +16,7 @@ from reconciler.system.writing import write_arrow
 
 @dataclass(frozen=True, slots=True)
 class FileReplacement:
-    """The files that a commit adds, and the files that they replace."""
+    """The data files that one commit adds to a system table, and the files that they replace."""
 
     added: Sequence[DataFile] = ()
     removed: Sequence[DataFile] = ()

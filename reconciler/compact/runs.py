@@ -64,8 +64,8 @@ class RunEvent:
 
 
 def event_rows(stored: StoredEvent, name: str, day: date, batch: int) -> Iterator[Row]:
-    """Iterates over the rows of an event that was received on `day`: one for each dataset, or one if it has none.
-    Raises `InternalError` if the stored event is not valid."""
+    """Iterates over the rows of `lineage_events` for an OpenLineage event that was received on `day`: one for each
+    dataset, or one if it has none. Raises `InternalError` if the stored event is not valid."""
     try:
         parsed = read_event(stored.event)
     except BadRequest as error:
@@ -101,13 +101,12 @@ def _dataset_columns(dataset: Dataset) -> Row:
 
 
 def _texts(value: object) -> Sequence[str]:
-    """Returns the texts of a list column; empty for null, which rows of older releases have."""
+    """Returns the strings in a list column of a row; empty for null, which rows of older releases have."""
     return cast("Sequence[str] | None", value) or ()
 
 
 def run_events(rows: Iterable[Mapping[str, object]]) -> Sequence[RunEvent]:
-    """Returns the events of runs in rows of `lineage_events`, in the order of their first rows. Events without a run
-    are left out."""
+    """Returns the events in rows of `lineage_events` that belong to a run, in the order of their first rows."""
     found: dict[str, RunEvent] = {}
     for row in rows:
         if row["run_id"] is None:

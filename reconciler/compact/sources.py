@@ -21,7 +21,7 @@ thirty bytes of an event or more."""
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The keys of new objects, and the watermark that a commit of their rows sets."""
+    """The keys of the new objects of one commit, and the watermark that it sets: the first day that is not closed."""
 
     keys: Sequence[str]
     closed_before: date
@@ -29,9 +29,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kind of immutable objects in folders of days, and the columns of their table: `name` has the object's name,
-    `at` a time of the object's day. `repeat_days` is for how many days after that an object of the same name may come
-    again; `max_bytes` bounds the bytes of a batch, for objects of which each may be many rows."""
+    """A kind of immutable objects in folders of days, such as receipts, and the columns of their table: the column
+    `name` has the object's name, the column `at` a time of the object's day. `repeat_days` is for how many days after
+    that an object of the same name may come again; `max_bytes` bounds the bytes of a batch, for objects of which each
+    may be many rows."""
 
     name: str
     at: str
@@ -84,9 +85,10 @@ async def find_new(
     late: Iterable[date] = (),
     own: Iterable[str] = (),
 ) -> AsyncGenerator[Batch, None]:
-    """Iterates over batches of new objects, the oldest day first, with `size` objects each, or fewer by
-    `Source.max_bytes` and at the end; nothing if there are none. `late` are closed days that are marked as having new
-    objects, `own` the names of objects to leave out. Memory holds the keys of one day and of one batch."""
+    """Iterates over batches of objects of a source that the table has no rows of, the oldest day first, with `size`
+    objects each, or fewer by `Source.max_bytes` and at the end; nothing if there are none. `late` are closed days that
+    are marked as having new objects, `own` the names of objects to leave out. Memory holds the keys of one day and of
+    one batch."""
     closed_before = watermark(table)
     found = await _days(session, source) if closed_before is None else ()
     skip, day_before = frozenset(own), frozenset[str]()
@@ -108,8 +110,8 @@ async def find_new(
 
 
 def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
-    """Returns how many of the first objects of these lengths fill a batch of at most `size` objects and `max_bytes`; 0
-    if all objects fit into one and more may follow. One object is a batch of any length."""
+    """Returns how many of the first objects, given by their lengths in bytes, make a full batch of at most `size`
+    objects and `max_bytes`; 0 if all objects fit into one and more may follow. One object is a batch of any length."""
     whole = 0
     for place, length in enumerate(lengths):
         whole += length
@@ -119,7 +121,7 @@ def full_batch(lengths: Sequence[int], size: int, max_bytes: int | None) -> int:
 
 
 def watermark(table: OpenTable) -> date | None:
-    """Returns the first day that is not closed for a table; None if no batch was committed to it."""
+    """Returns a table's watermark, the first day that is not closed for it; None if no batch was committed to it."""
     day = table.watermark(CLOSED_BEFORE)
     return None if day is None else date.fromisoformat(day)
 
@@ -137,7 +139,7 @@ async def _days(session: Session, source: Source) -> set[date]:
 
 
 def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
-    """Returns the names of objects of a day, and of the `repeat_days` before it, that the table has rows of."""
+    """Returns the names of objects that the table has rows of, for a day and the `repeat_days` before it."""
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
     where = between(source.at, (end - timedelta(days=1 + source.repeat_days)).isoformat(), end.isoformat())
     return frozenset(name for batch in table.batches(where, source.name) for name in batch.column(0).to_pylist())

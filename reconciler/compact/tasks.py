@@ -8,8 +8,8 @@ from reconciler.system.definition import Row
 
 
 def task_row(task: Task) -> Row | None:
-    """Returns the row of a task, of which the last version is given; None if the task has not ended. Raises
-    `InternalError` if a required field is missing."""
+    """Returns the row of `tasks` for the last version of a task; None if the task has not ended. Raises `InternalError`
+    if a required field is missing."""
     if task.status not in ENDED:
         return None
     document, table = task.document, _table_of(task)
@@ -31,7 +31,7 @@ def task_row(task: Task) -> Row | None:
 
 
 def _table_of(task: Task) -> JsonObject:
-    """Returns the identity of the table in a task's payload; empty if the payload has none."""
+    """Returns the identity of the table in a task's payload; an empty object if the payload has none."""
     try:
         return table_identity(task.payload)
     except (InternalError, MalformedJson):

@@ -13,13 +13,13 @@ FIRST_TIME_MS, LAST_TIME_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def text_of(value: JsonValue) -> str | None:
-    """Returns the value if it is a text, otherwise None."""
+    """Returns the value if it is a string, otherwise None."""
     return value if isinstance(value, str) else None
 
 
 def long_of(value: JsonValue) -> int | None:
-    """Returns the value as an integer of 64 bits, without the least one; None for any other value. Digits in a text
-    count, too, since summaries of snapshots have their numbers as texts."""
+    """Returns the value as an integer of 64 bits, without the least one; None for any other value. A string of digits
+    counts, too, since summaries of snapshots have their numbers as strings."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if type(value) is int and -MAX_LONG <= value <= MAX_LONG else None
@@ -65,22 +65,23 @@ def object_of(value: JsonValue) -> JsonObject:
 
 
 def objects_of(value: JsonValue) -> list[JsonObject]:
-    """Returns the objects in a list; empty if the value is not a list."""
+    """Returns the elements of a list that are objects; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def texts_of(value: JsonValue) -> list[str]:
-    """Returns the texts in a list; empty if the value is not a list."""
+    """Returns the elements of a list that are strings; empty if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def longs_of(value: JsonValue) -> list[int]:
-    """Returns the integers in a list, as `long_of` reads them; empty if the value is not a list."""
+    """Returns the integers in a list as `long_of` reads them, without other elements; empty if the value is not a
+    list."""
     return [each for each in map(long_of, value) if each is not None] if isinstance(value, list) else []
 
 
 def properties_of(value: JsonValue) -> Mapping[str, str]:
-    """Returns the fields of an object that are texts; empty if the value is not an object."""
+    """Returns the fields of an object that are strings; empty if the value is not an object."""
     return {name: each for name, each in object_of(value).items() if isinstance(each, str)}
 
 

@@ -22,9 +22,10 @@ Metadata = JsonObject | MissingMetadata
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version. `previous` is whether a metadata file was current before it, `restored` whether the receipt was
-    written without knowledge of the commit. `newest` is whether it is the newest known version of the entity, and
-    `newest_schema` whether it is the newest known one that set a schema: their rows are marked as current."""
+    """A version of a table or view, which is one metadata file. `previous` is whether a metadata file was current
+    before it, `restored` whether its receipt was written without knowledge of the commit. `newest` is whether it is the
+    newest known version of the entity, and `newest_schema` whether it is the newest known one that set a schema: their
+    rows are marked as current."""
 
     entity: str
     is_view: bool
@@ -44,7 +45,7 @@ class Version:
 
     @property
     def columns(self) -> Row:
-        """The columns that all tables with rows of versions have in common."""
+        """The columns of this version that all tables made of metadata files have."""
         return {
             "entity": self.entity,
             "commit_key": self.commit_key,
@@ -57,7 +58,7 @@ class Version:
 
     @property
     def sets_schema(self) -> bool:
-        """Whether this version may have another schema than the one before. It may if it is the first one or unknown,
-        or if the commit had an update of schemas or view versions."""
+        """Whether this version may have another schema than the version before it. It may if it is the first one or if
+        that is unknown, or if the commit had an update of schemas or view versions."""
         changes = {"add-schema", "set-current-schema", "add-view-version", "set-current-view-version"}
         return self.restored or not self.previous or not changes.isdisjoint(self.updates)

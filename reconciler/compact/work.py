@@ -45,8 +45,8 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """The result of a part: the files that it wrote, by table; how many objects it read; and a message for each object
-    that could not be read."""
+    """What an executor returns for a part of the job `compact`: the files that it wrote, by table; how many objects it
+    read; and a message for each object that could not be read."""
 
     files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     read: int = 0
@@ -54,7 +54,8 @@ class PartResult:
 
 
 class _Part:
-    """A part during the work on an executor."""
+    """The state of a part of the job `compact` while an executor works on it: the session, the rows, and the counts of
+    objects that were read or could not be."""
 
     def __init__(self, session: Session, targets: Sequence[Target]) -> None:
         self.session = session
@@ -63,7 +64,7 @@ class _Part:
         self.read = 0
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
-        """Calls `work` with each item, `AT_ONCE` concurrently. An item for which it raises `InternalError` or
+        """Calls `work` with each item, `AT_ONCE` concurrently. An item for which `work` raises `InternalError` or
         `MalformedJson` is reported."""
 
         async def attempt(item: T) -> None:
@@ -95,13 +96,14 @@ class _Part:
         return use(missing)
 
     async def record(self, key: str) -> bytes | None:
-        """Returns the bytes of an object of the catalog, and counts it as read; None if it does not exist."""
+        """Reads the object of the catalog at this key, and counts it as read. Returns its bytes; None if it does not
+        exist."""
         self.read += 1
         found = await self.session.state.store.get(key)
         return found.body if isinstance(found, Found) else None
 
     def finish(self) -> PartResult:
-        """Writes the rows that are left, and returns the part's result."""
+        """Writes the rows that are not written yet to files, and returns the result of the part."""
         return PartResult(self.writer.finish(), self.read, self.unreadable)
 
 
@@ -113,7 +115,8 @@ def write_commits(
     own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
 ) -> PartResult:
     """Reads committed receipts, and the metadata files of those that added snapshots, and writes rows of `commits`.
-    Receipts of entities in `own`, or in the namespace `system`, are left out."""
+    Receipts of entities in `own`, or in the namespace `system`, are left out. Returns what the driver needs for a
+    commit."""
 
     async def work(part: _Part) -> None:
         async def one(key: str) -> None:

@@ -27,7 +27,7 @@ class Procedure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time, in milliseconds since 1970 in UTC."""
+    """An argument of a procedure that is a time, in milliseconds since 1970 in UTC."""
 
     ms: int
 
@@ -37,7 +37,7 @@ Argument: TypeAlias = str | int | bool | Time | Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A procedure and its arguments without the table."""
+    """A call of a maintenance procedure: the procedure and its arguments without the table."""
 
     procedure: Procedure
     arguments: Mapping[str, Argument] = field(default_factory=dict)

@@ -29,7 +29,7 @@ NO_DELETES = AppliedDeletes()
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file: the size in bytes, the number of rows, and the deletes that apply to it."""
+    """A data file of a snapshot: the size in bytes, the number of rows, and the deletes that apply to it."""
 
     size: int
     records: int = 0
@@ -112,7 +112,7 @@ class _Reading:
     records: int = 0
 
     async def read_deletes(self, manifest: JsonObject) -> None:
-        """Adds the delete files of a manifest."""
+        """Reads a manifest of deletes, and adds its live delete files."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:
@@ -136,8 +136,9 @@ class _Reading:
                 )
 
     async def read_data(self, manifest: JsonObject, index: DeleteIndex) -> None:
-        """Adds the data files of a manifest to their partitions' groups. Files of another partition spec than the
-        table's form one group: Iceberg rewrites them together, since they may hold rows of any partition."""
+        """Reads a manifest of data files, and adds its live data files, with the deletes that apply to them by `index`,
+        to the groups of their partitions. Files of another partition spec than the table's form one group: Iceberg
+        rewrites them together, since they may hold rows of any partition."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DATA_FIELDS)) as entries:
             async for entry in entries:
@@ -186,8 +187,8 @@ def _data_file_of(deletes: JsonObject) -> str | None:
 
 
 def _bound(bounds: object) -> bytes | None:
-    """Returns the bound of the column of paths; None if there is none. Avro has no maps with integer keys: Iceberg
-    writes a list of pairs."""
+    """Returns the bound of the column of paths in a manifest entry's bounds; None if there is none. Avro has no maps
+    with integer keys, so Iceberg writes a list of pairs."""
     pairs = bounds if isinstance(bounds, list) else []
     return next((each["value"] for each in pairs if each.get("key") == PATH_ID), None)
 

@@ -70,8 +70,9 @@ class DeleteIndex:
         return cls(everywhere, equality, positions, of_file, vectors)
 
     def deletes_of(self, path: str, partition: str, sequence: int) -> AppliedDeletes:
-        """Returns the deletes that apply to a data file of this sequence number: equality deletes with a greater one,
-        position deletes with one that is not less. A deletion vector replaces all position deletes."""
+        """Returns the deletes that apply to the data file at `path` in this partition and with this sequence number:
+        equality deletes with a greater sequence number, position deletes with one that is not less. A deletion vector
+        replaces all position deletes."""
         newer = sequence + 1
         equality = _count_from(self.everywhere, newer) + _count_from(self.equality.get(partition, ()), newer)
         vector = self.vectors.get(path)
@@ -82,5 +83,5 @@ class DeleteIndex:
 
 
 def _count_from(sequences: Sequence[int], least: int) -> int:
-    """Returns how many of these sorted numbers are `least` or greater."""
+    """Returns how many of these sorted sequence numbers are `least` or greater."""
     return len(sequences) - bisect_left(sequences, least)

@@ -32,7 +32,7 @@ from reconciler.maintain.work import MaintenanceExecutor, WorkObserver
 
 
 class Observer(WorkObserver, Protocol):
-    """Receives the events of a run, besides those of the work on tables."""
+    """Receives the events of a maintenance run, besides those of the work on tables."""
 
     def on_plan(self, table_plan: TablePlan) -> None:
         """Receives the plan of a table that has policies: the steps that are due, and those that are held back."""
@@ -45,8 +45,8 @@ class Observer(WorkObserver, Protocol):
 
 @dataclass
 class MaintenanceStats:
-    """The counts of a run. `outcomes` counts procedures by outcome, `left` tables that are left to a later run;
-    `unreadable` has a line for each table or task that could not be read."""
+    """The counts of a maintenance run. `outcomes` counts procedures by outcome, `left` counts tables that are left to a
+    later run; `unreadable` has a line for each table or task that could not be read."""
 
     tables: int = 0
     with_policies: int = 0
@@ -71,7 +71,7 @@ class MaintenanceStats:
 
 @dataclass
 class Maintenance:
-    """One run over all tables of a catalog."""
+    """One run of the job `maintain` over all tables of a catalog."""
 
     session: Session
     rows: OutcomeRows
@@ -104,9 +104,9 @@ class Maintenance:
         return within_budget
 
     async def run(self, procedures: Procedures, policies: TaskPolicies) -> None:
-        """Finishes the tasks that earlier runs left unfinished, then reads all tables and maintains those for which a
-        step is due. Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both;
-        `StoreError`; and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
+        """Finishes the maintenance tasks that previous runs left unfinished, then plans all tables and maintains those
+        for which a step is due. Raises `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files
+        of both; `StoreError`; and the errors of PyIceberg when rows of `system.maintenance` cannot be written."""
         await require_original(self.session)
         removed = await asyncio.to_thread(self.rows.last_orphan_removals)
         executor = MaintenanceExecutor(
@@ -120,8 +120,9 @@ class Maintenance:
                 await self._maintain(worker, table_plan.table)
 
     async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> TablePlan | None:
-        """Returns the plan of a table; None for a table without policies, a dropped one, and one that cannot be read,
-        which is added to the stats."""
+        """Returns the plan of a table's maintenance; None for a table without policies, a dropped one, and one that
+        cannot be read, which is added to the stats. `removed` has the times of the last removals of orphan files by
+        entity."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:
@@ -148,8 +149,8 @@ class Maintenance:
             self._skip(table, now.task.summary or "another run took its task first")
 
     async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
-        """Returns the maintenance tasks that earlier runs started and did not finish, with their tables. Adds a task
-        without a table to the stats."""
+        """Returns the maintenance tasks that previous runs started and did not finish, with their tables. A task
+        without a table in the payload is added to the stats."""
         found: list[tuple[TableRef, StoredTask]] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
@@ -169,7 +170,7 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeCounter:
-    """Counts outcomes, and passes all events on to another observer."""
+    """Counts the outcomes of procedures in the stats of the run, and passes all events on to another observer."""
 
     observer: WorkObserver
     stats: MaintenanceStats
@@ -186,6 +187,6 @@ class _OutcomeCounter:
 
 
 async def _never_submitted(session: Session, task: str) -> Task | None:
-    """Returns None: a maintenance task is never only in the registry, since `open_task` writes the first version
-    itself."""
+    """Returns None, for a task that has a hint and no version: a maintenance task always has a version, since
+    `open_task` writes the first one itself."""
     return None

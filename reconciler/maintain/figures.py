@@ -44,7 +44,8 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The counts of a table at one metadata file and its current snapshot."""
+    """What decisions about the maintenance of a table need: its properties, snapshots and refs by one metadata file,
+    and the files of its current snapshot."""
 
     metadata_location: str
     location: str
@@ -65,12 +66,12 @@ class Figures:
 
     @property
     def data_files(self) -> int:
-        """The number of live data files."""
+        """The number of live data files in the current snapshot."""
         return sum(len(group.data) for group in self.groups)
 
     @property
     def bytes(self) -> int:
-        """The size of all live data files."""
+        """The size in bytes of all live data files in the current snapshot."""
         return sum(file.size for group in self.groups for file in group.data)
 
     def summary(self) -> JsonObject:

@@ -6,7 +6,7 @@ from arco_catalog.state.locations import Location
 
 
 class FilesElsewhere:
-    """Collects the files that lie outside of a location, one for each folder."""
+    """Collects the files that lie outside of a table's location, one for each folder."""
 
     def __init__(self, location: str) -> None:
         self._prefix = f"{location.rstrip('/')}/"
@@ -14,11 +14,11 @@ class FilesElsewhere:
 
     @property
     def files(self) -> Sequence[str]:
-        """The files, in the order in which they were added."""
+        """The collected files outside of the location, in the order in which they were added."""
         return [*self._found.values()]
 
     def add(self, file: str) -> None:
-        """Adds a file, unless it lies inside the location, or another file of the folder was added before."""
+        """Adds a file, unless it lies inside the location, or another file of the same folder was added before."""
         if file.startswith(self._prefix) and not has_dots(file):
             return
         # `..` in a path leads out of the folder that the path begins with, so such files are not grouped by folder.

@@ -1,4 +1,4 @@
-"""The job `maintain` (docs/maintenance.md)."""
+"""Runs the job `maintain` on Spark: options, output and exit status (docs/maintenance.md)."""
 
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ SHUFFLE = "spark.sql.shuffle.partitions"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `maintain` to a parser that has those of the catalog's store."""
+    """Adds the options of the job `maintain` to a command-line parser."""
     connection.add_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print what is due and why, and change nothing")
     parser.add_argument("--max-bytes", type=_size, metavar="BYTES", help="the most bytes to rewrite, such as 100G")
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs `maintain`, or plans it with `--dry-run`, and prints a report. Returns the run's counts and the exit status:
-    1 if a procedure failed or a table could not be read, otherwise 0."""
+    """Runs the job `maintain`, or only plans it with `--dry-run`, and prints a report. Returns the run's counts and the
+    exit status: 1 if a procedure failed or a table could not be read, otherwise 0."""
     stats = asyncio.run(_plan(parsed)) if parsed.dry_run else _maintain(parsed)
     return stats.to_json(), 1 if stats.unreadable or stats.outcomes.get("failed") else 0
 
@@ -99,8 +99,9 @@ def launch_settings(parsed: argparse.Namespace) -> Mapping[str, str]:
 
 
 def catalog_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the Spark settings of the catalog, set on a running session so that secrets are on no command line.
-    `$NAME` in a `--spark-property` is replaced by the variable of `environment`, and stays where there is none."""
+    """Returns the Spark settings for the catalog, which are set on a running session, so that secrets are on no command
+    line. `$NAME` in a `--spark-property` is replaced by the variable of `environment`, and stays where there is none.
+    """
     login = connection.credential(parsed)
     if login:
         login = {**login, "oauth2-server-uri": f"{parsed.uri.rstrip('/')}/v1/oauth/tokens"}
@@ -135,7 +136,7 @@ def _budget(parsed: argparse.Namespace) -> Budget:
 
 
 def _size(text: str) -> int:
-    """Reads a number of bytes; a suffix K, M, G or T multiplies it by a KiB, MiB, GiB or TiB. Raises `ValueError`."""
+    """Reads a number of bytes; a suffix K, M, G or T stands for KiB, MiB, GiB or TiB. Raises `ValueError`."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
     unit = units.get(text[-1:].upper())
     number = int(text if unit is None else text[:-1]) * (unit or 1)

@@ -40,7 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _SharedSession:
-    """Makes `files_behind` use one session, where it would open a new one for each call."""
+    """Gives `files_behind` one session for all its calls, where it would open a new one for each."""
 
     shared: Session
 
@@ -143,8 +143,8 @@ def _how(hold: JsonObject) -> str:
 
 
 async def _name_of(session: Session, index: Index, entity: str) -> str | None:
-    """Returns the name of an entity, or the last one of a dropped entity; None if it has none. It reads all names of
-    the catalog, which is slow, and is called only to explain one."""
+    """Returns the name of the table or view with this entity, or the last name of a dropped one; None if the index has
+    none. It reads all names of the catalog, which is slow, and is called only to explain one."""
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for key, entry in entries:

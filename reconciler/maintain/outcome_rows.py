@@ -25,16 +25,16 @@ PAUSE_S = 0.5
 
 
 class OutcomeRows(Protocol):
-    """The rows of procedures' outcomes."""
+    """Reads and writes the rows of `system.maintenance`, which are the outcomes of procedures."""
 
     def last_task(self, entity: str) -> str:
-        """Returns the id of the task that ended last of those that have rows for a table's entity; empty if there is
+        """Returns the id of the last maintenance task with rows of a table, given by the entity; empty if there is
         none."""
         ...
 
     def write(self, task: str, rows: Sequence[Row]) -> None:
-        """Writes the rows of a task, unless rows of it exist. Raises `CommitSuperseded` if concurrent commits were
-        first `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
+        """Writes the rows of a maintenance task, given by its id, unless the table has rows of it. Raises
+        `CommitSuperseded` if concurrent commits were first `MAX_ATTEMPTS` times, and the errors of PyIceberg."""
         ...
 
     def last_orphan_removals(self) -> Mapping[str, int]:

@@ -54,9 +54,9 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A procedure that is due: the call, the policy, the reason, and in `gain` what it is expected to change. `bytes`
-    is how many bytes it rewrites, `files` how many data files it rewrites, and `fewer` by how much the number of the
-    table's files, manifests and snapshots falls."""
+    """A procedure that is due for a table: the call, the policy, the reason, and in `gain` what it is expected to
+    change. `bytes` is how many bytes it rewrites, `files` how many data files it rewrites, and `fewer` by how much the
+    number of the table's files, manifests and snapshots falls."""
 
     call: Call
     policy: Policy
@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A procedure that a policy requires and that is not called, with the reason."""
+    """A procedure that a policy requires for a table and that is not called, with the policy and the reason."""
 
     procedure: Procedure
     policy: Policy
@@ -85,17 +85,18 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """How many bytes all steps rewrite."""
+        """The number of bytes that all steps of the plan rewrite."""
         return sum(step.bytes for step in self.steps)
 
     @property
     def fewer(self) -> int:
-        """By how much the steps lower the number of files, manifests and snapshots."""
+        """By how much all steps of the plan lower the number of the table's files, manifests and snapshots."""
         return sum(step.fewer for step in self.steps)
 
 
 def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
-    """Decides about every procedure, and returns the steps that are due and the procedures that are held back."""
+    """Decides about every maintenance procedure for a table, and returns the steps that are due and the procedures that
+    are held back."""
     decisions = [decide(procedure, figures, policies, now) for procedure in Procedure]
     return Plan(
         [each for each in decisions if isinstance(each, Step)],
@@ -104,8 +105,9 @@ def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
 
 
 def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy], now: Now) -> Step | HeldBack | None:
-    """Decides whether a procedure is due. Returns a `Step` if it is, a `HeldBack` if a policy requires it and it cannot
-    be called, and None if no enabled policy requires it or the table needs no change."""
+    """Decides whether a maintenance procedure is due for a table with these figures. Returns a `Step` if it is, a
+    `HeldBack` if a policy requires it and it cannot be called, and None if no enabled policy requires it or the table
+    needs no change."""
     policy = policies.get(POLICY_OF[procedure])
     if policy is None or not policy.enabled:
         return None
@@ -175,7 +177,8 @@ def _data(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now
 
 
 def _why(rewrite: Selection, criteria: Criteria) -> str:
-    """Returns why the files of a rewrite are selected, as a predicate of a sentence about them."""
+    """Returns why a rewrite takes the files that it selected, as the predicate of a sentence about them, such as "are
+    smaller than 96 MiB or larger than 230 MiB"."""
     sizes = f"are smaller than {size(criteria.min_bytes)} or larger than {size(criteria.max_bytes)}"
     if not rewrite.deleted_from:
         return sizes
@@ -289,6 +292,6 @@ def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:
 
 
 def _number(figures: Figures, name: str, default: int) -> int:
-    """Returns the value of a table property; the default if it is not set, or not a positive number."""
+    """Returns the number in a table property; the default if the property is not set, or is not a positive number."""
     value = figures.properties.get(name, "")
     return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else default

@@ -59,8 +59,8 @@ class Policy:
 
     @classmethod
     def of(cls, item: JsonObject) -> "Policy":
-        """Reads an item of the response of `applicable-policies`. A policy without `enable: true` in the content is not
-        enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
+        """Reads a policy as the response of `applicable-policies` has it. A policy without `enable: true` in the
+        content is not enabled. Raises `InvalidPolicy` if the content is not a JSON object."""
         namespace = item.get("namespace")
         levels = [str(level) for level in namespace] if isinstance(namespace, list) else []
         name = dotted(tuple(levels), str(item.get("name")))
@@ -75,15 +75,17 @@ class Policy:
 
     @property
     def settings(self) -> Mapping[str, JsonValue]:
-        """The content's `config`, with each `_` in a name replaced by `-`; empty if there is none."""
+        """The settings in the policy's content, its field `config`, with each `_` in a name replaced by `-`; empty if
+        there is none."""
         config = self.content.get("config")
         return {name.replace("_", "-"): value for name, value in config.items()} if isinstance(config, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class DataCompaction:
-    """The settings of data compaction. `strategy` is `binpack`, `sort` or `z-order`; `order` has the columns to sort by
-    (None: the table's sort order, or no order for `binpack`); `target_bytes` is None for the table's own file size."""
+    """The settings of a policy of data compaction. `strategy` is `binpack`, `sort` or `z-order`; `order` has the
+    columns to sort by (None: the table's sort order, or no order for `binpack`); `target_bytes` is None for the table's
+    own file size."""
 
     target_bytes: int | None = None
     strategy: str = "binpack"
@@ -92,7 +94,8 @@ class DataCompaction:
 
     @classmethod
     def of(cls, policy: Policy) -> "DataCompaction":
-        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
+        """Reads the settings of a policy of data compaction. Raises `InvalidPolicy` for an unknown setting and an
+        invalid value."""
         settings = _Settings(policy)
         target = settings.take(("target-file-size-bytes",), _positive)
         strategy = settings.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
@@ -112,14 +115,15 @@ class DataCompaction:
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompaction:
-    """The settings of metadata compaction: manifests are rewritten from `min_manifests` on, if there are at least twice
-    as many as their entries need."""
+    """The settings of a policy of metadata compaction: manifests are rewritten from `min_manifests` on, if there are at
+    least twice as many as their entries need."""
 
     min_manifests: int = 10
 
     @classmethod
     def of(cls, policy: Policy) -> "MetadataCompaction":
-        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
+        """Reads the settings of a policy of metadata compaction. Raises `InvalidPolicy` for an unknown setting and an
+        invalid value."""
         settings = _Settings(policy)
         least = settings.take(("min-manifests",), _positive)
         settings.require_empty()
@@ -128,15 +132,16 @@ class MetadataCompaction:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotExpiry:
-    """The settings of snapshot expiry: the age up to which snapshots are kept, and how many are kept at least. None
-    stands for the value of the table's property."""
+    """The settings of a policy of snapshot expiry: the age up to which snapshots are kept, and how many are kept at
+    least. None stands for the value of the table's property."""
 
     max_age_ms: int | None = None
     min_to_keep: int | None = None
 
     @classmethod
     def of(cls, policy: Policy) -> "SnapshotExpiry":
-        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
+        """Reads the settings of a policy of snapshot expiry. Raises `InvalidPolicy` for an unknown setting and an
+        invalid value."""
         settings = _Settings(policy)
         days = settings.take(("max-snapshot-age-days",), _days)
         keep = settings.take(("min-snapshot-to-keep", "min-snapshots-to-keep"), _positive)
@@ -146,15 +151,16 @@ class SnapshotExpiry:
 
 @dataclass(frozen=True, slots=True)
 class OrphanFileRemoval:
-    """The settings of orphan file removal: the age from which on a file that no metadata refers to is removed, and the
-    locations that are listed (empty: the table's location)."""
+    """The settings of a policy of orphan file removal: the age from which on a file that no metadata refers to is
+    removed, and the locations that are listed (empty: the table's location)."""
 
     max_age_ms: int
     locations: Sequence[str] = ()
 
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
-        """Reads the settings of a policy. Raises `InvalidPolicy` for an unknown setting and an invalid value."""
+        """Reads the settings of a policy of orphan file removal. Raises `InvalidPolicy` for an unknown setting and an
+        invalid value."""
         _Settings(policy).require_empty()
         try:
             days = _days(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
@@ -177,8 +183,8 @@ class _Settings:
         self._unparsed = dict(policy.settings)
 
     def take(self, names: Sequence[str], read: Callable[[JsonValue], T]) -> T | None:
-        """Removes the setting that has one of these names, and returns its value as `read` does; None if it is not set.
-        Raises `InvalidPolicy` if more than one is set, or `read` raises `ValueError`."""
+        """Takes the setting that has one of these names, and returns its value parsed by `read`; None if it is not set.
+        Raises `InvalidPolicy` if more than one of the names is set, or `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
             raise InvalidPolicy(f"{self._policy.name} sets {' and '.join(found)}, which mean the same")
@@ -190,7 +196,7 @@ class _Settings:
             raise InvalidPolicy(f"{self._policy.name}: {found[0]}: {error}") from error
 
     def require_empty(self) -> None:
-        """Raises `InvalidPolicy` if settings are left that were not taken."""
+        """Raises `InvalidPolicy` if a setting was not taken, which is an unknown one."""
         if self._unparsed:
             unknown = ", ".join(sorted(self._unparsed))
             raise InvalidPolicy(f"{self._policy.name} has unknown settings: {unknown}")

@@ -34,7 +34,7 @@ class ProcedureFailed(Exception):
 
 
 class Procedures(Protocol):
-    """Calls Iceberg's procedures."""
+    """Calls Iceberg's maintenance procedures for tables."""
 
     async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
         """Calls a procedure for a table and returns the result. If the task is cancelled, the procedure is stopped.
@@ -75,16 +75,16 @@ class SparkProcedures:
 
 
 def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
-    """Returns the row of counts that a procedure returns; of `remove_orphan_files`, which returns a row for each file,
-    the number of rows."""
+    """Returns the result of a procedure: the one row of counts that it returned, or, for `remove_orphan_files`, which
+    returns a row for each file, the number of rows."""
     if len(rows) == 1 and "orphan_file_location" not in rows[0]:
         return {**rows[0]}
     return {"removed_files_count": len(rows)}
 
 
 def parse_failure(message: str) -> ProcedureFailed:
-    """Makes the exception of a message of Spark: a conflict with the line that matches `CONFLICTS`, or another failure
-    with the message without a stack trace."""
+    """Makes an exception of Spark's error message: a conflict, with the part that matches `CONFLICTS`, or another
+    failure, with the message without the stack trace."""
     conflict = CONFLICTS.search(message)
     if conflict is not None:
         return ProcedureFailed(conflict[0], conflict=True)

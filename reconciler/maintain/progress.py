@@ -28,7 +28,8 @@ class StartedProcedure:
 
     @classmethod
     def of(cls, step: Step, before: JsonObject, at_ms: int) -> "StartedProcedure":
-        """Returns the record of a step that starts at `at_ms` on a table with the figures `before`."""
+        """Returns the record of a procedure that starts at `at_ms`, by the step that is due, on a table with the
+        figures `before`."""
         return cls(
             step.call.procedure,
             {
@@ -59,11 +60,11 @@ class ProcedureOutcome:
 
     @property
     def outcome(self) -> str:
-        """`done`, `partly`, `conflict`, `failed` or `held-back`."""
+        """The outcome's name: `done`, `partly`, `conflict`, `failed` or `held-back`."""
         return str(self.details.get("outcome"))
 
     def row(self, task: str, step: int, table: TableRef) -> Row:
-        """Returns the row of `system.maintenance` for the procedure number `step` of a task."""
+        """Returns the row of `system.maintenance` for this outcome, the one with number `step` in the task."""
         details, result = self.details, object_of(self.details.get("result"))
         began_ms, ended_ms = long_of(details.get("began_ms")), long_of(details.get("ended_ms"))
         figures = {
@@ -96,21 +97,22 @@ class ProcedureOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The outcomes of procedures so far, and the procedure that was started and has no outcome yet."""
+    """The state of a maintenance task: the outcomes of procedures so far, and the procedure that was started and has no
+    outcome yet."""
 
     outcomes: Sequence[ProcedureOutcome] = ()
     started: StartedProcedure | None = None
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads a task's checkpoint; an empty one has no outcomes."""
+        """Reads the state in a task's checkpoint; an empty checkpoint has no outcomes."""
         entry = object_of(checkpoint.get(_STARTED))
         started = StartedProcedure(*_parse_entry(entry)) if entry else None
         outcomes = [ProcedureOutcome(*_parse_entry(each)) for each in objects_of(checkpoint.get(_DETAILS))]
         return cls(outcomes, started)
 
     def to_json(self) -> JsonObject:
-        """Returns the task's checkpoint."""
+        """Returns the state as a task's checkpoint."""
         return {
             _DETAILS: [_entry(outcome) for outcome in self.outcomes],
             _STARTED: None if self.started is None else _entry(self.started),
@@ -121,7 +123,7 @@ class Progress:
         return replace(self, started=started)
 
     def with_outcome(self, outcome: ProcedureOutcome) -> "Progress":
-        """Returns this state with one more outcome and without a started procedure."""
+        """Returns this state with one more outcome, and without a started procedure."""
         return Progress([*self.outcomes, outcome])
 
     def has(self, procedure: Procedure) -> bool:
@@ -129,7 +131,7 @@ class Progress:
         return any(outcome.procedure is procedure for outcome in self.outcomes)
 
     def rows(self, task: str, table: TableRef) -> Sequence[Row]:
-        """Returns the rows of `system.maintenance`, one for each outcome."""
+        """Returns the rows of `system.maintenance` for the task, one for each outcome."""
         return [outcome.row(task, step, table) for step, outcome in enumerate(self.outcomes, 1)]
 
 

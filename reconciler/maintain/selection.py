@@ -57,7 +57,7 @@ class Criteria:
         return found
 
     def selected(self, files: Sequence[DataFile]) -> Sequence[Sequence[DataFile]]:
-        """Returns the groups of files that a rewrite of one partition's files takes; empty if none is worth it."""
+        """Returns the groups of data files of one partition that a rewrite takes; empty if no group is worth it."""
         candidates = [file for file in files if self._is_wrong_size(file) or self.has_many_deletes(file)]
         return [group for group in self._pack(candidates) if self._is_worthwhile(group)]
 
@@ -69,7 +69,7 @@ class Criteria:
         return deleted > 0 and deleted / file.records >= self.deleted_share
 
     def output_files(self, files: Sequence[DataFile]) -> int:
-        """Returns how many files of the target size a rewrite of these files writes."""
+        """Returns how many files of the target size a rewrite makes of these data files."""
         return -(-sum(file.size for file in files) // self.target)
 
     def _is_wrong_size(self, file: DataFile) -> bool:
@@ -108,7 +108,8 @@ class Selection:
 
     @classmethod
     def of(cls, partitions: Iterable[Sequence[DataFile]], criteria: Criteria) -> "Selection":
-        """Selects files in every partition, and returns the counts of those that a rewrite takes."""
+        """Selects data files in every partition by the criteria, and returns the counts of the files that a rewrite
+        takes."""
         found = cls()
         for files in partitions:
             groups = criteria.selected(files)

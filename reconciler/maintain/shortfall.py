@@ -27,8 +27,9 @@ class Shortfall:
 
     @classmethod
     def of(cls, step: Step, result: JsonObject, before: Figures | None, after: Figures | None) -> "Shortfall | None":
-        """Compares a step with the result of the call and with the table before and after it. Returns None if the call
-        rewrote as many files as expected, or reports no number of rewritten data files."""
+        """Compares a step with the result of the call and with the table before and after it. Returns what the call
+        failed to rewrite; None if it rewrote as many files as expected, or reports no number of rewritten data files.
+        """
         rewritten = long_of(result.get("rewritten_data_files_count"))
         if rewritten is None or rewritten >= step.files:
             return None
@@ -39,8 +40,8 @@ class Shortfall:
 
     @property
     def is_retryable(self) -> bool:
-        """Whether another call may rewrite more: a writer committed, or Iceberg reports failed files. Without either,
-        Iceberg selected fewer files than the plan, and would again."""
+        """Whether another call may rewrite the files that are missing: a writer committed during the call, or Iceberg
+        reports failed files. Otherwise Iceberg selected fewer files than the plan, and would again."""
         return self.foreign_snapshots > 0 or self.failed > 0
 
     def outcome(self, *, rewrote_some: bool) -> str:
@@ -53,7 +54,8 @@ class Shortfall:
         return CONFLICT if self.foreign_snapshots else FAILED
 
     def explanation(self, attempt: int) -> str:
-        """Returns the explanation of the outcome, for a report; `attempt` is the number of the call."""
+        """Returns a sentence for a report that explains why files were not rewritten; `attempt` is the number of the
+        call."""
         if not self.is_retryable:
             return f"fewer files than expected: {self.expected - self.missing:,} of {self.expected:,} were rewritten"
         text = f"{self.missing:,} of {self.expected:,} files were not rewritten in attempt {attempt}"

@@ -41,7 +41,7 @@ class TableRef:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The levels of the namespace, followed by the name."""
+        """The parts of the table's full name: the levels of the namespace, followed by the name."""
         return (*self.namespace, self.name)
 
 
@@ -87,7 +87,7 @@ class TablePlan:
     plan: Plan
 
     def limited_to(self, bytes_left: int | None) -> "TablePlan":
-        """Returns this table with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is
+        """Returns this plan with a rewrite of data files that fits into `bytes_left` (None: no limit). The rewrite is
         held back if fewer than two files fit. Other steps stay."""
         if bytes_left is None or self.plan.bytes <= bytes_left:
             return self
@@ -100,8 +100,8 @@ class TablePlan:
 
 
 async def plan_table(session: Session, table: TableRef, policies: Mapping[str, Policy], now: Now) -> TablePlan | None:
-    """Reads a table, and decides about every procedure; None if the table does not exist. Raises as `read_figures`
-    does."""
+    """Reads a table, and plans every maintenance procedure for it; None if the table does not exist. Raises as
+    `read_figures` does."""
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
     if figures is None or entry is None:
@@ -121,8 +121,9 @@ async def plan_table(session: Session, table: TableRef, policies: Mapping[str, P
 async def decide_now(
     session: Session, table: TableRef, procedure: Procedure, now: Now
 ) -> tuple[Figures | None, Step | HeldBack | None]:
-    """Reads a table's policies and files anew, and decides about one procedure. Returns the figures (None if the table
-    does not exist) and the decision (None if the procedure is not due). Raises as `read_figures` does."""
+    """Reads the policies, the metadata and the manifests of a table anew, and decides about one procedure. Returns the
+    figures (None if the table does not exist) and the decision (None if the procedure is not due). Raises as
+    `read_figures` does."""
     policies = await policies_of(session, table)
     figures = await read_figures(session, table.entity)
     entry = await current_entry(session, table)
@@ -146,7 +147,8 @@ async def hold_back_if_unsafe(session: Session, entry: RelationEntry, figures: F
 
 
 async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Figures, call: Call) -> str | None:
-    """Returns the reason why a procedure that deletes files must not be called; None if it may be."""
+    """Returns the reason why a procedure that deletes files must not be called for a table; None if it may be
+    called."""
     where = call.arguments.get("location", figures.location)
     for location in dict.fromkeys((figures.location, str(where))):
         obstacle = await deletion_obstacle(session, entry, location)
@@ -162,7 +164,8 @@ async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Fi
 
 
 def _prevents_rewrite(entry: RelationEntry, figures: Figures) -> str | None:
-    """Returns the reason why a procedure that rewrites files must not be called; None if it may be."""
+    """Returns the reason why a procedure that rewrites files must not be called for a table; None if it may be
+    called."""
     locations = frozenset(entry.locations)
     if not is_inside(figures.location, locations):
         return UNKNOWN_LOCATION.format(figures.location)

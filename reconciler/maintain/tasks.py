@@ -21,8 +21,8 @@ A new task is made due this much before the store's time, so that it can be leas
 
 
 def following(entity: str, task: str) -> str:
-    """Returns the id of the maintenance task that follows another one of a table; the first one follows the empty id.
-    It is a hash of both, so that concurrent runs get the same."""
+    """Returns the id of the maintenance task that follows the task with this id for a table; the first task follows the
+    empty id. It is a hash of both, so that concurrent runs get the same."""
     return str(uuid.UUID(bytes=hashlib.sha256(f"maintain\n{entity}\n{task}".encode()).digest()[:16], version=5))
 
 

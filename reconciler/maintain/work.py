@@ -42,18 +42,18 @@ PAUSE_S = 2.0
 
 
 class WorkObserver(Protocol):
-    """Receives the events of the work on a table."""
+    """Receives the events of the maintenance of a table: procedures that begin, end, or are held back."""
 
     def on_start(self, table: TableRef, step: Step) -> None:
-        """Receives the step of a procedure that is about to be called."""
+        """Receives a table and the step of a procedure that is about to be called for it."""
         ...
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
-        """Receives the outcome of a procedure."""
+        """Receives a table and the outcome of a procedure for it."""
         ...
 
     def on_held_back(self, table: TableRef, held: HeldBack) -> None:
-        """Receives a procedure that a policy requires and that is not called, with the reason."""
+        """Receives a table and a procedure that a policy requires and that is not called, with the reason."""
         ...
 
 
@@ -99,7 +99,7 @@ class MaintenanceExecutor:
 
 @dataclass
 class _TableWork:
-    """The work on one table under one lease of the task."""
+    """The maintenance of one table under one lease of the task."""
 
     executor: MaintenanceExecutor
     execution: Execution
@@ -199,7 +199,8 @@ class _TableWork:
 
 
 def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
-    """Returns the result of all calls: counts are added up, other fields are those of the last call."""
+    """Returns the sum of the results of several calls of a procedure: numbers are added up, other fields are those of
+    the last call."""
     counts = {name: long_of(value) for name, value in answer.items()}
     return {
         **answer,
@@ -208,8 +209,9 @@ def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
 
 
 def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
-    """Returns the outcome and explanation of a procedure that a worker under an earlier lease started, and that is not
-    due any more."""
+    """Returns the outcome and explanation of a procedure that a worker under an earlier lease started and did not
+    finish, and that is not due any more. `decision` is why it is held back, if so; `figures` is None if the table does
+    not exist."""
     if isinstance(decision, HeldBack):
         return HELD_BACK, f"a run that ended early had started it: {decision.reason}"
     if figures is None:

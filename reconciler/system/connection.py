@@ -11,7 +11,7 @@ ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for the server, the catalog and the pipeline's credentials to a parser."""
+    """Adds the options for the catalog's server, the catalog's names and the pipeline's credentials to a parser."""
     parser.add_argument("--uri", required=True, help="the catalog's server, such as http://127.0.0.1:8181")
     parser.add_argument("--catalog", help="the catalog's name for clients [default that of --warehouse]")
     parser.add_argument("--trino-catalog", help="the catalog's name in Trino, for views [default the same name]")

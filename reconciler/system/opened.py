@@ -62,12 +62,13 @@ class SystemTables:
 
     @property
     def names(self) -> Sequence[str]:
-        """The catalog's names: that for clients of Iceberg REST, and that in Trino if it is set."""
+        """The names of the catalog for clients: the one for clients of Iceberg REST, and the one in Trino if it is
+        set."""
         return [self.catalog.properties["warehouse"], *([] if self.trino_catalog is None else [self.trino_catalog])]
 
     def open(self, table: SystemTable) -> "OpenTable":
-        """Loads a table at the current state. It and the namespace are created if they do not exist, and missing
-        columns are added."""
+        """Loads a system table at its current state. The table and the namespace are created if they do not exist, and
+        missing columns are added."""
         identifier = (NAMESPACE, table.name)
         try:
             found: Table = self.catalog.load_table(identifier)
@@ -109,7 +110,7 @@ class OpenTable:
     table: Table
 
     def watermark(self, name: str) -> str | None:
-        """Returns the value of a watermark, a property that commits set; None if there is none."""
+        """Returns the value of a table property that a commit sets as a watermark; None if there is none."""
         return self.table.properties.get(name)
 
     def number(self, name: str) -> int:
@@ -138,7 +139,7 @@ class OpenTable:
         return [*self.table.scan(row_filter=where).plan_files()]
 
     def read(self, files: Sequence[FileScanTask]) -> pa.Table:
-        """Returns all rows of these files."""
+        """Returns all rows of these data files, without the rows that are deleted in them."""
         metadata = self.table.metadata
         scan = ArrowScan(metadata, self.table.io, metadata.schema(), AlwaysTrue())
         return scan.to_table([FileScanTask(each.file, each.delete_files) for each in files])

@@ -26,7 +26,7 @@ class Question:
     hides_rows: bool = False
 
     def text(self, system: str = "") -> str:
-        """Returns the SQL, in which `system` is put before the names of tables."""
+        """Returns the SQL of the question, in which `system` is put before the names of tables."""
         return self.sql.format(system=system, week=_WEEK)
 
     @property

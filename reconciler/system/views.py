@@ -70,7 +70,7 @@ def _version(question: Question, trino_catalog: str) -> ViewVersion:
 
 
 def _is_ours(view: View) -> bool:
-    """Whether the pipeline made the view's current version."""
+    """Whether the pipeline made the current version of a view, and no other program."""
     summary = view.current_version().summary
     return not summary or summary.items() >= OURS.items()
 

@@ -37,7 +37,7 @@ class Side:
     prefix: str = ""
 
     def joins(self, table: str) -> str:
-        """Returns the SQL joins that `is_visible` needs, for the rows of `table`."""
+        """Returns the SQL joins that the condition `is_visible` needs, for the rows of `table`."""
         p = self.prefix
         return f"""\
 LEFT JOIN (
@@ -106,7 +106,7 @@ class VisibleTable:
 
     @property
     def question(self) -> Question:
-        """The view as a question."""
+        """The view as a question: the SQL selects the visible rows of the table."""
         table = self.table
         columns = [(each.name, each.field_type) for each in schema_of(table).fields]
         pruned = {table.day, "current" if table.has_current else None}
@@ -127,12 +127,13 @@ def _select(name: str, plain: bool) -> str:
 
 
 def _unless(side: Side, *columns: str) -> Mapping[str, str]:
-    """Returns the SQL of columns that are null in rows with a side that is not visible."""
+    """Returns the SQL of columns that are null in rows in which the table or view of this side is not visible to the
+    querying user, by column name."""
     return {name: f"CASE WHEN {side.is_visible} AND random() >= 0 THEN x.{name} END AS {name}" for name in columns}
 
 
 def _never(*columns: str) -> Mapping[str, str]:
-    """Returns the SQL of columns that are null in every row, in the dialects of all engines."""
+    """Returns the SQL of columns that are null in every row, in the dialects of all engines, by column name."""
     return {name: f"CASE WHEN 1 = 0 THEN x.{name} END AS {name}" for name in columns}
 
 
@@ -181,7 +182,7 @@ VISIBLE_TABLES = (
 
 
 def _over_visible(question: Question) -> Question:
-    """Returns a usual question over the views of this module."""
+    """Returns a usual question about the views of this module, which show only visible rows, in place of the tables."""
     description = f"{question.description} Of what current_user may load."
     sql = question.sql.replace("{system}", "{system}" + PREFIX)
     return Question(PREFIX + question.name, description, question.columns, sql, hides_rows=True)

@@ -25,7 +25,7 @@ MAX_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table to write files of, as plain values that the driver sends to executors."""
+    """A system table to write files of, as plain values that the driver sends to executors."""
 
     table: SystemTable
     metadata: TableMetadata
@@ -37,7 +37,7 @@ class Target:
 
 
 class Writer:
-    """Holds the rows of tables, and writes them to data files, which are in `files` by table."""
+    """Keeps the rows of system tables in memory, and writes them to data files, which are in `files` by table."""
 
     def __init__(self, targets: Sequence[Target], new_uuid: Callable[[], str]) -> None:
         self._new_uuid = new_uuid
@@ -46,7 +46,7 @@ class Writer:
         self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
 
     def add(self, table: str, row: Row) -> None:
-        """Adds a row; it is ignored if the table is not a target."""
+        """Adds a row of the table with this name; ignores it if that table is not a target."""
         rows = self._rows.get(table)
         if rows is None:
             return
@@ -55,7 +55,7 @@ class Writer:
             self._flush(table)
 
     def finish(self) -> Mapping[str, Sequence[DataFile]]:
-        """Writes the rows that are left, and returns the files by table."""
+        """Writes the rows that are not written yet, and returns the data files by table."""
         for name in self._targets:
             self._flush(name)
         return {name: files for name, files in self.files.items() if files}

@@ -1,4 +1,4 @@
-"""Classifies the answers of Azure Blob Storage. Sources: Azure Storage REST API, "Status and error codes", "Blob
+"""Classifies the responses of Azure Blob Storage. Sources: Azure Storage REST API, "Status and error codes", "Blob
 service error codes", "Specify conditional headers for Blob service operations"."""
 
 import re
@@ -27,27 +27,28 @@ _LARGEST_SKEW_MS = 10 * 60_000  # Azure refuses dates that are a quarter of an h
 
 @dataclass(frozen=True, slots=True)
 class AzureDialect:
-    """What the answers of one container mean."""
+    """Classifies the responses of Azure to requests about one container."""
 
     container: str
 
     def is_answer(self, response: Response, method: str) -> bool:
-        """Whether the response is a definite answer, as opposed to a failure."""
+        """Whether the response is a definite answer to a request with this method, such as an object, a missing object
+        or a refused condition; false for a failure."""
         status = response.status
         if 200 <= status < 300 or status in (HTTPStatus.NOT_MODIFIED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE):
             return True
         return (status, _code(response)) in _ANSWERS
 
     def is_skewed(self, response: Response) -> bool:
-        """Whether Azure refused the request because of its date. It has no code of its own for that, so the two clocks
-        are compared."""
+        """Whether Azure refused the request because of its date. Azure has no error code for that, so the date of the
+        response is compared with this machine's clock."""
         if response.status != HTTPStatus.FORBIDDEN or _code(response) != "AuthenticationFailed":
             return False
         store_ms = date_ms(response)
         return store_ms is not None and abs(store_ms - system_now_ms()) > _LARGEST_SKEW_MS
 
     def failure_of(self, response: Response) -> StoreError:
-        """See `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
         status, code = response.status, _code(response)
         if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")
@@ -68,13 +69,13 @@ def _code(response: Response) -> str:
 
 
 def _message(response: Response) -> str:
-    """Returns the first line of an error's message; the others repeat the request's id and time. What a wrong signature
-    was made of is left out."""
+    """Returns the first line of the message in an error response of Azure. The further lines are left out: they repeat
+    the request's id and time, and have what a wrong signature was made of."""
     return _element(response, "Message").partition("\n")[0].strip()
 
 
 def _element(response: Response, name: str) -> str:
-    """Returns the text of an element in an error's body, which is too plain to load an XML parser for; empty if there
-    is none."""
+    """Returns the text of the XML element `name` in the body of an error response; empty if there is none. The body is
+    too plain to load an XML parser for it."""
     found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
     return found[1].decode(errors="replace") if found else ""

@@ -18,27 +18,29 @@ API_VERSION = "2023-11-03"
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """The headers of a request that may be sent, and what its query ends in."""
+    """The headers with which a request may be sent, and the text at the end of its query, which is empty unless it
+    authorizes the request."""
 
     headers: Mapping[str, str]
     query: str = ""
 
 
 class Authorizer(Protocol):
-    """Gives a request the rights of an identity."""
+    """Authorizes requests to Azure by the credentials of one identity."""
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
-        """Returns the headers, `headers` included, and the end of the query that authorize a request. Raises
+        """Returns what authorizes a request: its headers, which include `headers`, and the end of its query. Raises
         `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         ...
 
     async def renew(self, refused: Authorization) -> bool:
-        """Renews credentials that a 401 refused, and returns whether there are others now."""
+        """Renews the credentials after a response with the status 401 to a request with this authorization. Returns
+        whether there are other credentials now."""
         ...
 
 
 class KeyAuthorizer:
-    """Signs with the account's key. Raises `StoreDenied` for one that is not base64."""
+    """Authorizes requests by signatures with the account's key. Raises `StoreDenied` for a key that is not base64."""
 
     def __init__(self, account: str, key: str) -> None:
         self._account = account
@@ -56,7 +58,7 @@ class KeyAuthorizer:
 
 
 class SasAuthorizer:
-    """Adds a shared access signature to the query."""
+    """Authorizes requests by a shared access signature at the end of the query."""
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
@@ -71,7 +73,7 @@ class SasAuthorizer:
 
 
 class TokenAuthorizer:
-    """Sends a token of Entra ID, to an encrypted address only."""
+    """Authorizes requests by a token of Entra ID. Raises `StoreError` for an endpoint without TLS."""
 
     def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
         if not endpoint.tls:

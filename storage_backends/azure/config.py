@@ -17,7 +17,8 @@ _DEVELOPMENT_ENDPOINT = f"http://127.0.0.1:10000/{DEVELOPMENT_ACCOUNT}"
 
 
 class ClientKind(StrEnum):
-    """What carries requests: connections of our own, or Azure's SDK, which also takes a proxy."""
+    """The client that sends requests to Azure: `WIRE` is connections of our own, `SDK` is Azure's SDK, which can also
+    use a proxy."""
 
     WIRE = "wire"
     SDK = "sdk"
@@ -25,21 +26,22 @@ class ClientKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedKey:
-    """A key of the account, in base64: it may do everything."""
+    """Credentials: a key of the storage account, in base64. It allows everything."""
 
     key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SasToken:
-    """A shared access signature: the query of a URL that carries its own rights."""
+    """Credentials: a shared access signature, which is the query of a URL and has rights of its own."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSecret:
-    """An application of Entra ID and its secret. `authority` None is that of the public cloud."""
+    """Credentials: an application of Entra ID and its secret. `authority` is the host of Entra ID, None for that of the
+    public cloud."""
 
     tenant_id: str
     client_id: str
@@ -49,8 +51,9 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """azure-identity's own search: workload and managed identities, the Azure CLI. Unlike all else here it is this
-    process's, since azure-identity reads variables and files itself."""
+    """Credentials by azure-identity's own search: workload and managed identities, the Azure CLI. They are those of
+    this process, since azure-identity reads environment variables and files itself; all other settings may differ
+    between stores."""
 
 
 CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
@@ -58,7 +61,7 @@ CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
 
 @dataclass(frozen=True, slots=True)
 class AzureConfig(ConnectionSettings):
-    """How one store reaches Azure. Stores that are configured differently live side by side in one process.
+    """The settings of one Azure store. Stores with different settings can exist in one process.
 
     An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`.
     """
@@ -70,8 +73,8 @@ class AzureConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
-        """Returns the configuration that the usual variables have. Raises `ValueError` for a connection string or a
-        kind of client that can't be read; the first call reports other errors."""
+        """Reads the configuration from the usual environment variables. Raises `ValueError` for a connection string or
+        a kind of client that can't be read; other errors are raised by the first call of a store."""
         named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
         kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
         if kind not in [*ClientKind]:
@@ -87,7 +90,7 @@ class AzureConfig(ConnectionSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """The fields of a connection string."""
+    """The settings in an Azure connection string; None for those that it does not have."""
 
     account: str | None = None
     credentials: CredentialsConfig | None = None
@@ -95,8 +98,8 @@ class _Connection:
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
-    """Returns the credentials that the variables hold: a key first, then a signature, then an application's secret;
-    None for none of them."""
+    """Returns the credentials that the environment variables have: the account's key, or else a shared access
+    signature, or else an application's secret; None without any of them."""
     if key := _first(environment, "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"):
         return SharedKey(key)
     if token := _first(environment, "AZURE_STORAGE_SAS_TOKEN"):

@@ -1,5 +1,5 @@
-"""Tokens of Entra ID for Azure Storage. Only this module imports azure-identity, and only where a configuration has
-neither a key nor a shared access signature.
+"""Gets tokens of Entra ID for Azure Storage. Only this module imports azure-identity, and only where a configuration
+has neither a key nor a shared access signature.
 
 azure-identity blocks, so it is only called in a thread.
 """
@@ -27,14 +27,14 @@ _WITHOUT_IDENTITY = (
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token, and when it expires."""
+    """An access token, and the time at which it expires in milliseconds since 1970."""
 
     token: str = field(repr=False)
     expires_ms: int
 
 
 class EntraTokens:
-    """The tokens of an identity, renewed before they expire."""
+    """Gets the tokens of an identity in Entra ID, and renews them before they expire."""
 
     def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int]) -> None:
         self._config = config
@@ -44,8 +44,9 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Returns a token that has not expired. Raises `StoreDenied` if there is no identity, and `StoreUnavailable` if
-        Entra ID does not respond, but neither while the old token is valid."""
+        """Returns a token of Entra ID that has not expired, a new one if it expires soon. Raises `StoreDenied` if there
+        is no identity, and `StoreUnavailable` if Entra ID does not respond, but neither while the old token is valid.
+        """
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -53,8 +54,8 @@ class EntraTokens:
         return self._held
 
     async def renewed(self, refused: str) -> BearerToken:
-        """Returns a token in place of one that the store refused, or the same where there is no other. Raises as
-        `current` does."""
+        """Returns a new token in place of `refused`, the one that the store refused; the same one if Entra ID gives no
+        other. Raises as `current` does."""
         async with self._asking:
             if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds

@@ -1,4 +1,4 @@
-"""The address of a container: pure functions.
+"""Computes the address of a container by its URL and configuration: pure functions.
 
 Sources: Azure Storage, "Storage account overview", "Naming and referencing containers, blobs, and metadata", "Use the
 Azure Data Lake Storage URI", "Connect to Azurite".
@@ -23,7 +23,7 @@ _ZONED_HOST = re.compile(rf"({_ACCOUNT.pattern})\.(z[0-9]+\.dfs\.storage\.azure\
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A container, and the configuration that reaches the account that it is in."""
+    """A container, and the configuration with the account and endpoint in which it is."""
 
     container: str
     config: AzureConfig
@@ -31,19 +31,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint(Endpoint):
-    """A container's address, and its account."""
+    """The address of a container, and the name of its storage account."""
 
     account: str
 
     def path_to(self, key: str) -> str:
-        """Returns the path of an object, or of the container itself where the key is empty."""
+        """Returns the path of an object in URLs, or of the container itself if the key is empty."""
         return f"{self.path}/{path_of(key)}" if key else self.path
 
 
 def place_of(url: StoreUrl, config: AzureConfig) -> Place:
-    """Returns the container that a URL names: `container@account.dfs.core.windows.net`, or `container` in the account
-    that was configured. Raises `ValueError` for any other name, and for another account than the configured one, unless
-    its credentials serve both and no endpoint is set."""
+    """Returns the container that a URL names, with its configuration. The URL has
+    `container@account.dfs.core.windows.net`, or only `container`, which is in the configured account. Raises
+    `ValueError` for any other name, and for another account than the configured one, unless its credentials serve both
+    and no endpoint is set."""
     container, at, host = url.host.partition("@")
     if not _CONTAINER.fullmatch(container):
         raise ValueError(f"an Azure URL must name a container (lower-case letters, digits, hyphens): {url.text!r}")
@@ -63,7 +64,7 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
 
 
 def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
-    """Returns the URL that engines know the container by: always with its account. Raises what `place_of` does."""
+    """Returns the URL by which engines name the container: always with its account. Raises as `place_of` does."""
     place = place_of(url, config)
     _, at, host = url.host.partition("@")
     host = host.lower() if at else f"{place.config.account}.dfs.{_suffix(config)}"
@@ -71,7 +72,7 @@ def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
 
 
 def account_form(container: str) -> str:
-    """Returns the hint for error messages that shows how a URL names the account of a container."""
+    """Returns the part of an error message that shows how to write a URL with the account of a container."""
     return f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/prefix"
 
 
@@ -91,6 +92,7 @@ def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
 
 
 def _suffix(config: AzureConfig) -> str:
-    """Returns the domain of the configured endpoint's cloud, that of the public cloud for an endpoint elsewhere."""
+    """Returns the domain of the Azure cloud in which the configured endpoint is, such as core.windows.net; that of the
+    public cloud for any other endpoint."""
     host = (urlsplit(config.endpoint_url or "").hostname or "").removeprefix(f"{config.account}.blob.")
     return host if host in _CLOUDS else _CLOUDS[0]

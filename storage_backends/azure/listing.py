@@ -1,4 +1,4 @@
-"""The page of a container's listing, as XML. Source: Azure Storage REST API, "List Blobs"."""
+"""Parses a page of a container's listing, which is XML. Source: Azure Storage REST API, "List Blobs"."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
 
 
 def read_listing(body: bytes) -> ListedPage:
-    """Parses a page; directories of a hierarchical namespace are left out. Raises ValueError unless it is complete, so
-    that no error is taken for an empty listing."""
+    """Parses a page of a container's listing. Directories of a hierarchical namespace are left out. Raises ValueError
+    unless the page is complete, so that no error is taken for an empty listing."""
     from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
 
     try:
@@ -46,7 +46,7 @@ def _entry(blob: "Element") -> Listed:
 
 
 def _version(tag: str) -> Version:
-    """Returns an ETag as headers have it: a listing leaves the quotes out."""
+    """Returns an ETag in quotes, as headers have it; a listing leaves the quotes out."""
     return Version(tag if tag.startswith('"') else f'"{tag}"')
 
 

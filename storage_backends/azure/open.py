@@ -1,4 +1,4 @@
-"""Opens the container, or the prefix of one, that a URL names."""
+"""Opens the Azure container, or the prefix of one, that a URL names."""
 
 from storage_backends.azure.config import AzureConfig
 from storage_backends.azure.endpoint import place_of

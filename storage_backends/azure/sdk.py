@@ -1,4 +1,4 @@
-"""Carries requests to Azure with azure-storage-blob: its credentials, its pipeline, its proxies.
+"""Sends requests to Azure with azure-storage-blob: its credentials, its pipeline, its proxies.
 
 The SDK sends nothing twice here: its pipeline retries nothing and follows no redirect, and the session below it does
 not resend on a connection that the server has closed, as aiohttp does with a PUT or a DELETE by default.
@@ -31,7 +31,7 @@ _UNSIGNED = {"accept-encoding": "identity"}
 
 
 class SdkTransport:
-    """The SDK's client of a container, which is made with the first request."""
+    """Sends requests about one container by the SDK's client, which is made with the first request."""
 
     def __init__(
         self, endpoint: ContainerEndpoint, config: AzureConfig, make_client: "Callable[[], ContainerClient]"
@@ -42,7 +42,8 @@ class SdkTransport:
         self._client: ContainerClient | None = None
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """See `Transport.send`. The SDK signs by this machine's clock, whatever the store's."""
+        """Sends one request, once, by the SDK, and returns the response; see `Transport.send`. The SDK signs by this
+        machine's clock, whatever the store's."""
         import aiohttp
         from azure.core.exceptions import AzureError, ClientAuthenticationError
 
@@ -68,7 +69,7 @@ class SdkTransport:
         return response
 
     async def _read(self, answer: "ClientResponse") -> bytes:
-        """Returns the body. Raises `OversizedAnswer` as soon as it is larger than the limit."""
+        """Returns the body of a response. Raises `OversizedAnswer` as soon as more bytes than the limit were read."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -86,7 +87,7 @@ class SdkTransport:
         return b"".join(parts)
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -109,7 +110,8 @@ class SdkTransport:
         return sent
 
     def _part_policies(self) -> list[Any]:
-        """Returns the policies that date and sign a request within another, as the SDK's own batches do it."""
+        """Returns the SDK's policies that add the date and the authorization to a request within another request, as
+        the SDK does for its own batches."""
         from azure.storage.blob._shared.policies import StorageHeadersPolicy
 
         assert self._client is not None
@@ -117,7 +119,8 @@ class SdkTransport:
 
 
 class _Body:
-    """The body of a request, from its beginning each time that it is sent: after a 401 the SDK sends again."""
+    """The body of a request, which the SDK reads from its beginning each time that it sends it: after a 401 the SDK
+    sends again."""
 
     def __init__(self, body: bytes) -> None:
         self._body = memoryview(body)
@@ -191,8 +194,8 @@ async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SS
 def _credential(
     endpoint: ContainerEndpoint, config: AzureConfig
 ) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
-    """Returns the SDK's credential for the configured one, after the checks of the client without the SDK; the SDK
-    would report a malformed key only when it signs."""
+    """Returns the credential for the SDK that the configuration names, after the checks of the client without the SDK:
+    the SDK would report a malformed key only when it signs."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
     match config.credentials:

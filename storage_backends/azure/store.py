@@ -45,11 +45,12 @@ _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet
 class AzureStore(BucketStore):
     """The objects of `container` whose keys start with `prefix`, accessed by `config`.
 
-    A version is an ETag, as the headers of an answer write it. Azure makes a new one of each write, whatever the bytes.
+    A version is an ETag, as the headers of a response have it. Azure makes a new one with each write, whatever the
+    bytes.
 
-    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
-    very request, unless a proxy resends. Throttling is retried here. A blob that
-    another client leases cannot be written, which is an error: this store uses no leases.
+    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
+    response to this very request, unless a proxy resends. Throttling is retried here. A blob that another client leases
+    cannot be written, which is an error: this store uses no leases.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -68,7 +69,7 @@ class AzureStore(BucketStore):
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
         condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
         answer = await self._client.read(Request("GET", self._key(key), condition))
         match answer.status:
@@ -79,7 +80,7 @@ class AzureStore(BucketStore):
         return self._found_or_missing(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
         check_range(start, length)
         span = {"x-ms-range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), span))
@@ -88,7 +89,7 @@ class AzureStore(BucketStore):
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found_or_missing(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
         answer = await self._client.write(
             Request("PUT", self._key(key), {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
         )
@@ -108,7 +109,7 @@ class AzureStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
         condition = check_deletable(when)
         answer = await self._client.write(Request("DELETE", self._key(key), etag_headers(condition)))
         if isinstance(answer, Unknown):
@@ -124,7 +125,7 @@ class AzureStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`."""
+        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
         check_number(keys)
         for key in keys:
             self._key(key)
@@ -136,8 +137,8 @@ class AzureStore(BucketStore):
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped; the names of objects that are
-        not valid keys, such as `folder/`, are in `others`."""
+        """Lists one page of the objects under a prefix; see `ObjectStore.list`. Directories of a hierarchical namespace
+        are skipped; the names of objects that are not valid keys, such as `folder/`, are in `others`."""
         query = {"restype": "container", "comp": "list", "maxresults": str(self.page_size)}
         optional = {"prefix": self._prefix + prefix, "marker": after or ""}
         query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways

@@ -24,7 +24,7 @@ _NO_BODY = {"content-length": "0"}
 
 
 class AzureTransport:
-    """A container's address, the credentials for it, and a pool of connections."""
+    """Sends requests about one container over a pool of our own connections, authorized by its credentials."""
 
     def __init__(self, endpoint: ContainerEndpoint, authorizer: Authorizer, pool: Pool) -> None:
         self._endpoint = endpoint
@@ -32,7 +32,7 @@ class AzureTransport:
         self._pool = pool
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """See `Transport.send`."""
+        """Sends one request, once, and returns the response; see `Transport.send`."""
         path = self._endpoint.path_to(request.key)
         stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
         if request.parts:
@@ -48,7 +48,8 @@ class AzureTransport:
         return answer
 
     async def _head(self, part: Request, stamped: Mapping[str, str]) -> bytes:
-        """Returns the head of a request that is sent within another, and is authorized by itself."""
+        """Returns the first lines of a request that is sent within another request, with an authorization of its
+        own."""
         path = self._endpoint.path_to(part.key)
         authorized = await self._authorizer.authorize(part, path, {**stamped, **part.headers})
         return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
@@ -59,7 +60,7 @@ class AzureTransport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         await self._pool.close()
 
 

@@ -1,1 +1,1 @@
-"""What a store has to do for a catalog to work on it, as checks that run on a real bucket: `arco doctor URL`."""
+"""Checks whether a store does what a catalog needs, on a real bucket: `arco doctor URL`."""

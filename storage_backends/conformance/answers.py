@@ -1,4 +1,4 @@
-"""Checks the headers of a store's answers: its time, ids of requests, throttling; and measures its latency."""
+"""Checks the headers of a store's responses: its time, ids of requests, throttling; and measures its latency."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ TIMED = 10
 
 
 async def store_time(examination: Examination) -> Finding:
-    """Verifies that answers have the store's time, and that it is close to this machine's."""
+    """Verifies that a store's responses have its time, and that it is close to this machine's."""
     before_ms = examination.now_ms()
     page = await examination.store.list(examination.key("time/"))
     ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
@@ -30,7 +30,8 @@ async def store_time(examination: Examination) -> Finding:
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Verifies that each answer names its request, by an id that a vendor's support needs."""
+    """Checks whether each response of a store has an id of its request, which the vendor's support needs. A store
+    without ids passes, with a finding that they are lacking."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
@@ -38,7 +39,7 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """Counts the answers with the status 429 or 503, by which a store requests to slow down."""
+    """Counts the responses with the status 429 or 503, by which a store requests to slow down."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")

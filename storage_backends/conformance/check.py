@@ -1,4 +1,4 @@
-"""What a check is, what it may use, and what it finds."""
+"""The parts of a conformance check: the state that checks share, findings, and their helpers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # imports httptools, which local stores do not need
 
 
 class Grade(StrEnum):
-    """How a check came out. `LACKING` is a capability that the catalog does without."""
+    """The result of a check. `LACKING` is an optional capability that the store does not have, `SKIPPED` a check that
+    was not made."""
 
     OK = "ok"
     LACKING = "lacking"
@@ -24,7 +25,8 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`found` is the same wherever a store behaves the same. `measured` is what differs from run to run."""
+    """The result of a check of a store, with a text. `found` is the same wherever a store behaves the same; `measured`
+    is the part of the text that differs from run to run."""
 
     grade: Grade
     found: str
@@ -32,15 +34,15 @@ class Finding:
 
 
 class Fault(Exception):
-    """The store did what it must not do."""
+    """A check failed: the store did something that it must not do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What checks of one store share: the folder that all they write is in, and the answers that were seen.
+    """The state that the checks of one store share: the store, and the prefix of everything that they write.
 
-    `answers` is None for stores that are not reached by HTTP, and otherwise grows with each. `now_ms` is this machine's
-    clock.
+    `answers` are the HTTP responses seen so far, to which each call adds; None for a store without HTTP. `now_ms` is
+    this machine's clock.
     """
 
     store: ObjectStore
@@ -49,7 +51,7 @@ class Examination:
     now_ms: Callable[[], int] = system_now_ms
 
     def key(self, name: str) -> str:
-        """Returns the key of an object in the examination's folder."""
+        """Returns the key of an object, of which `name` is the last part."""
         return f"{self.folder}/{name}"
 
     async def write(self, key: str, body: bytes, when: When) -> Version:
@@ -57,7 +59,7 @@ class Examination:
         return applied(await self.store.put(key, body, when), "a write whose condition held")
 
     async def require(self, key: str, body: bytes) -> Found:
-        """Returns the object. Raises `Fault` if it is missing or has another body."""
+        """Reads the object at a key. Raises `Fault` if it is missing or has another body than `body`."""
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise Fault("an object that was written is missing")
@@ -68,10 +70,11 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a store. `examine` raises `Fault` or `StoreError` if it fails.
+    """One check of a store. The function `examine` returns the finding, and raises `Fault` or `StoreError` if the check
+    fails.
 
-    A check that `writes` is skipped where the store accepts no writes. One that is `costly` runs only on request. One
-    that `needs_answers` reads HTTP answers. One that `measures` reports figures and never fails.
+    A check that `writes` is skipped where the store accepts no writes. A `costly` one runs only on request. One that
+    `needs_answers` reads HTTP responses. One that `measures` reports figures and never fails.
     """
 
     name: str
@@ -93,14 +96,16 @@ def lacking(found: str, measured: str = "") -> Finding:
 
 
 def applied(outcome: Outcome, what: str) -> Version:
-    """Returns the version that a write made. Raises `Fault` if the write was not applied."""
+    """Returns the version that a write made. Raises `Fault` if the write was not applied; `what` names the write in the
+    message."""
     if not isinstance(outcome, Applied):
         raise Fault(f"{what} was not applied: {_describe(outcome)}")
     return outcome.version
 
 
 def refused(outcome: Outcome, what: str) -> None:
-    """Raises `Fault` unless the write was refused."""
+    """Raises `Fault` unless the write was refused because its condition did not hold; `what` names the write in the
+    message."""
     if not isinstance(outcome, PreconditionFailed):
         raise Fault(f"{what} was not refused: {_describe(outcome)}")
 

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they run."""
+"""The list of all conformance checks, in the order in which they run."""
 
 from storage_backends.conformance import answers, objects, races
 from storage_backends.conformance.check import Check

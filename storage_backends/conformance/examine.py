@@ -1,4 +1,4 @@
-"""Runs the checks on one store, and removes what they wrote."""
+"""Runs the conformance checks on one store, and deletes what they wrote."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -35,14 +35,14 @@ DELETED_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class ExaminationReport:
-    """The finding of each check by its name, and the keys of objects that could not be removed."""
+    """The findings of all checks by their names, and the keys of objects that could not be deleted afterwards."""
 
     findings: dict[str, Finding]
     left_behind: Sequence[str]
 
 
 class _RecordingStore:
-    """A store that records the keys which are written to it."""
+    """Passes calls to a store, and records the keys that are written."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self._inner = inner
@@ -124,8 +124,8 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
 
 @asynccontextmanager
 async def _removing(store: _RecordingStore) -> AsyncIterator[list[str]]:
-    """Yields a list, and at the end removes what was written within and adds to the list the keys that could not be
-    removed."""
+    """Yields an empty list. On exit deletes the objects that were written to the store meanwhile, and adds to the list
+    the keys of those that could not be deleted."""
     left: list[str] = []
     try:
         yield left

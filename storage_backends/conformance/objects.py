@@ -1,4 +1,4 @@
-"""What one caller at a time sees: conditions, reads, ranges, listings, deletions and names."""
+"""Checks what one caller at a time sees: conditions, reads, ranges, listings, deletions and names."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def second_creation(examination: Examination) -> Finding:
 
 
 async def current_replacement(examination: Examination) -> Finding:
-    """Verifies that a write on the current version is applied, and makes another version."""
+    """Verifies that a write with the object's current version as condition is applied, and makes another version."""
     key = examination.key("replace")
     first = await examination.write(key, b"one", ABSENT)
     second = await examination.write(key, b"two", Matches(first))
@@ -58,7 +58,7 @@ async def current_replacement(examination: Examination) -> Finding:
 
 
 async def stale_replacement(examination: Examination) -> Finding:
-    """Verifies that a write on a version that was replaced is refused."""
+    """Verifies that a write with a version that was replaced as condition is refused."""
     key = examination.key("replace-stale")
     stale = await examination.write(key, b"one", ABSENT)
     await examination.write(key, b"two", Matches(stale))
@@ -68,7 +68,7 @@ async def stale_replacement(examination: Examination) -> Finding:
 
 
 async def missing_replacement(examination: Examination) -> Finding:
-    """Verifies that a write on a version does not create an object."""
+    """Verifies that a write with a version as condition does not create an object."""
     version = await examination.write(examination.key("replace-other"), b"one", ABSENT)
     key = examination.key("replace-missing")
     refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version of a missing object")
@@ -142,7 +142,7 @@ async def listed_objects(examination: Examination) -> Finding:
 
 
 async def listing_order(examination: Examination) -> Finding:
-    """Checks whether a listing is sorted: if not, a search for due tasks lists all that wait."""
+    """Checks whether a listing is sorted by key. If it is not, a search for due tasks lists all waiting tasks."""
     for name in ("c", "a", "b/z", "b-y"):
         await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
     keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]
@@ -150,7 +150,7 @@ async def listing_order(examination: Examination) -> Finding:
 
 
 async def listing_pages(examination: Examination) -> Finding:
-    """Verifies that a listing of more than a page goes on until its end."""
+    """Verifies that a listing of more objects than one page has can be continued to its end."""
     keys = {examination.key(f"pages/{number:04}") for number in range(PAGE_SIZE + 1)}
     limit = asyncio.Semaphore(WRITTEN_AT_ONCE)
 
@@ -166,7 +166,7 @@ async def listing_pages(examination: Examination) -> Finding:
 
 
 async def deletion(examination: Examination) -> Finding:
-    """Verifies that what is deleted is missing, and may be deleted again."""
+    """Verifies that an object is missing once it was deleted, and that it can be deleted again."""
     key = examination.key("delete")
     await examination.write(key, b"one", ABSENT)
     for _ in range(2):
@@ -177,7 +177,7 @@ async def deletion(examination: Examination) -> Finding:
 
 
 async def version_after_deletion(examination: Examination) -> Finding:
-    """Verifies that a version of a deleted object never matches another object of its name."""
+    """Verifies that the version of a deleted object never matches a later object with the same key."""
     key = examination.key("recreated")
     version = await examination.write(key, b"one", ABSENT)
     await examination.store.delete(key, ANY)
@@ -189,7 +189,7 @@ async def version_after_deletion(examination: Examination) -> Finding:
 
 
 async def conditional_deletion(examination: Examination) -> Finding:
-    """Checks whether a deletion heeds its condition, which is a capability."""
+    """Checks whether a deletion whose condition does not hold is refused, which is an optional capability."""
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))

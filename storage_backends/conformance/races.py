@@ -1,4 +1,4 @@
-"""What many callers at once see: one winner of a race, and no lost update."""
+"""Checks what many concurrent callers see: one of them wins a race, and no update is lost."""
 
 import asyncio
 import json

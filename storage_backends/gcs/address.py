@@ -1,4 +1,5 @@
-"""What requests ask for: pure functions. Source: Cloud Storage documentation, "JSON API overview" and its reference."""
+"""Builds the URLs of requests to GCS: pure functions. Source: Cloud Storage documentation, "JSON API overview" and its
+reference."""
 
 import re
 from urllib.parse import quote, urlencode
@@ -33,5 +34,6 @@ def target_of(bucket: str, request: Request, user_project: str | None) -> str:
 
 
 def part_head(bucket: str, part: Request, user_project: str | None) -> bytes:
-    """Returns the head of a request that is sent within another, and has the rights of that one's token."""
+    """Returns the first lines of a request that is sent within another request. The token of the outer request
+    authorizes it, too."""
     return request_head(part.method, target_of(bucket, part, user_project), part.headers, 0)

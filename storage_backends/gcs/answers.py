@@ -1,4 +1,4 @@
-"""Classifies the answers of GCS. Source: Cloud Storage documentation, "HTTP status and error codes for JSON"."""
+"""Classifies the responses of GCS. Source: Cloud Storage documentation, "HTTP status and error codes for JSON"."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -29,13 +29,15 @@ class _Error:
 
 @dataclass(frozen=True, slots=True)
 class GcsDialect:
-    """What the answers of one bucket mean. An emulator (`emulated`) may say no more than "Not Found" of an object."""
+    """Classifies the responses of GCS to requests about one bucket. An emulator (`emulated`) may respond with no more
+    than "Not Found" for a missing object."""
 
     bucket: str
     emulated: bool = False
 
     def is_answer(self, response: Response, method: str) -> bool:
-        """Whether the response is a definite answer, as opposed to a failure."""
+        """Whether the response is a definite answer to a request with this method, such as an object, a missing object
+        or a refused condition; false for a failure."""
         if response.status == HTTPStatus.NOT_FOUND:  # an upload finds no bucket, or no API: objects need not be there
             error = _error_in(response)
             missing = _is_of_object(error) or (self.emulated and error.message == "Not Found")
@@ -43,11 +45,11 @@ class GcsDialect:
         return 200 <= response.status < 300 or response.status in _ANSWERS
 
     def is_skewed(self, response: Response) -> bool:
-        """Returns False: tokens are not signed by this machine's time."""
+        """Returns False: requests are not signed by this machine's time, but have a token."""
         return False
 
     def failure_of(self, response: Response) -> StoreError:
-        """See `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
         status, error = response.status, _error_in(response)
         if 300 <= status < 400:
             place = response.headers.get("location") or "the store does not say which"
@@ -66,8 +68,9 @@ class GcsDialect:
 
 
 def _is_of_object(error: _Error) -> bool:
-    """Whether a 404 is GCS's answer for a missing object: a proxy would answer a page, and the message for a missing
-    bucket names the bucket. The answer to a download is a line of text, all others are JSON."""
+    """Whether a response 404 with this error is GCS's answer for a missing object. A proxy would answer with an HTML
+    page, and the message for a missing bucket names the bucket. The answer to a download is a line of text, all others
+    are JSON."""
     return error.message.startswith("No such object") or (error.is_json and not _is_of_bucket(error))
 
 

@@ -14,7 +14,7 @@ UNIVERSE = "googleapis.com"
 
 
 class GcsClient(StrEnum):
-    """What carries requests: connections of our own, or google-cloud-storage."""
+    """The client that sends requests to GCS: connections of our own, or google-cloud-storage."""
 
     WIRE = "wire"
     SDK = "sdk"
@@ -22,39 +22,42 @@ class GcsClient(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """No credentials: emulators, and buckets that anybody may read."""
+    """No credentials, for emulators and for buckets that everyone may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """An OAuth 2.0 token. Nothing renews it."""
+    """Credentials: an OAuth 2.0 access token, which is not renewed."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialsFile:
-    """A file of credentials: a service account's key, an authorized user, or an external account."""
+    """Credentials: the path of a JSON file that has a service account's key, an authorized user, or an external
+    account."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialsJson:
-    """The text of such a file."""
+    """Credentials: the JSON text of a service account's key, an authorized user, or an external account, as a
+    credentials file has it."""
 
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataServer:
-    """The service account of the machine, by its metadata server."""
+    """Credentials: the service account of the machine, by the machine's metadata server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationDefault:
-    """google-auth's own search (ADC): the variable, gcloud's file, the metadata server. Unlike all else here it is this
-    process's, since google-auth reads variables and files itself."""
+    """Credentials by google-auth's own search (ADC): a variable, gcloud's file, the metadata server. They are those of
+    this process, since google-auth reads environment variables and files itself; all other settings may differ between
+    stores."""
 
 
 CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson | MetadataServer | ApplicationDefault
@@ -62,9 +65,9 @@ CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson 
 
 @dataclass(frozen=True, slots=True)
 class GcsConfig(ConnectionSettings):
-    """How one store reaches GCS. Stores that are configured differently live side by side in one process.
+    """The settings of one GCS store. Stores with different settings can exist in one process.
 
-    An `endpoint` replaces Google's. `user_project` is billed for each request, as buckets whose requester pays demand.
+    An `endpoint` replaces Google's. `user_project` is billed for each request, as buckets demand whose requester pays.
     """
 
     credentials: CredentialsConfig = ApplicationDefault()
@@ -75,8 +78,8 @@ class GcsConfig(ConnectionSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GcsConfig":
-        """Returns the configuration that the usual variables have. Raises `ValueError` for an unknown ARCO_GCS_CLIENT;
-        the first call reports other errors."""
+        """Reads the configuration from the usual environment variables. Raises `ValueError` for an unknown
+        ARCO_GCS_CLIENT; other errors are raised by the first call of a store."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "").strip()
         universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
         return cls(
@@ -98,7 +101,7 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
 
 
 def _with_scheme(host: str) -> str:
-    """Some clients write the emulator's address with a scheme, some without."""
+    """Returns the address of the emulator as a URL: some clients write it without a scheme, which then is http."""
     return host if "://" in host else f"http://{host}"
 
 

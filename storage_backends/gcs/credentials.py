@@ -1,5 +1,5 @@
-"""Access tokens by a configuration: none, a fixed one, or those of google-auth. That library blocks, so it runs in a
-thread; it is not imported for the first two."""
+"""Gets access tokens for a configuration: none, a fixed one, or those of google-auth. That library blocks, so it runs
+in a thread; it is not imported for the first two."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ _WITHOUT_GOOGLE_AUTH = (
 
 
 class TokenSource(Protocol):
-    """Returns tokens that have not expired."""
+    """Returns access tokens that have not expired."""
 
     async def current(self) -> str:
-        """Returns a token, empty to send none. Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for
-        a transient failure."""
+        """Returns an access token; empty if requests need none. Raises `StoreDenied` if there are no credentials,
+        `StoreUnavailable` for a transient failure."""
         ...
 
     async def renewed(self, refused: str) -> str:
-        """Returns a token in place of one that the store refused, or the same where there is no other. Raises as
-        `current` does."""
+        """Returns a new token in place of `refused`, the one that the store refused; the same one if there is no other.
+        Raises as `current` does."""
         ...
 
 
 def tokens_of(config: GcsConfig) -> TokenSource:
-    """Returns the source of the tokens that were configured."""
+    """Returns the source of access tokens for the configured credentials."""
     match config.credentials:
         case Anonymous():
             return FixedToken("")
@@ -43,7 +43,7 @@ def tokens_of(config: GcsConfig) -> TokenSource:
 
 
 class FixedToken:
-    """Returns the configured token."""
+    """A source of tokens that always returns the configured token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -57,15 +57,15 @@ class FixedToken:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringToken:
-    """A token, and the time at which it expires, where that is known."""
+    """An access token, and the time at which it expires in milliseconds since 1970; None if that is unknown."""
 
     token: str = field(repr=False)
     expires_ms: int | None
 
 
 class GoogleTokens:
-    """Tokens of google-auth, renewed some minutes before they expire. If a renewal fails, the old token is used as long
-    as it is valid. With `scopes` None, those of this package are requested."""
+    """A source of tokens by google-auth, which renews them some minutes before they expire. If a renewal fails, the old
+    token is used as long as it is valid. With `scopes` None, those of this package are requested."""
 
     def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""Credentials by google-auth. Everything here blocks: call it in a thread. Source: google-auth's user guide."""
+"""Gets credentials by google-auth. Everything here blocks: call it in a thread. Source: google-auth's user guide."""
 
 import json
 import warnings
@@ -32,7 +32,8 @@ SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
 
 
 class GoogleCredentials:
-    """google-auth's credentials, and what they are renewed over. `current` is for SDKs that take them."""
+    """google-auth's credentials, and the HTTP session over which they are renewed. `current` is for SDKs that take
+    google-auth's object."""
 
     def __init__(self, current: Credentials, config: GcsConfig) -> None:
         self.current = current
@@ -42,20 +43,21 @@ class GoogleCredentials:
         self.request = partial(Request(session), timeout=config.idle_timeout_s)
 
     def is_fresh(self) -> bool:
-        """Whether the token is good, and not about to expire."""
+        """Whether the access token is valid, and not about to expire."""
         return bool(self.current.token) and self.current.token_state is TokenState.FRESH
 
     def token(self) -> str:
-        """Returns the token of the last renewal."""
+        """Returns the access token that the last renewal brought."""
         return str(self.current.token)
 
     def expires_ms(self) -> int | None:
-        """Returns the time at which the current token expires; None if google-auth does not know it."""
+        """Returns the time at which the access token expires, in milliseconds since 1970; None if google-auth has
+        none."""
         expiry = self.current.expiry  # in UTC, and naive
         return None if expiry is None else int(expiry.replace(tzinfo=UTC).timestamp() * 1_000)
 
     def renew(self) -> None:
-        """Gets a new token. Raises `StoreError`, but not while the old one is good."""
+        """Gets a new access token. Raises `StoreError` if that fails, but not while the old token is valid."""
         try:
             self.current.refresh(self.request)
         except GoogleAuthError as error:
@@ -64,8 +66,8 @@ class GoogleCredentials:
 
 
 def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
-    """Returns the credentials that were configured, for these scopes. Raises `StoreDenied` for a file that can't be
-    read or holds none."""
+    """Loads the configured credentials with google-auth, for these OAuth scopes. Raises `StoreDenied` for a file that
+    can't be read or has no credentials."""
     try:
         return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:
@@ -75,7 +77,8 @@ def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> Googl
 
 
 def failure_of(error: GoogleAuthError) -> StoreError:
-    """Returns the store's error for a failure of google-auth: nothing was sent to the store."""
+    """Returns the store's error for an error of google-auth: `StoreUnavailable` if it may pass, else `StoreDenied`.
+    Nothing was sent to the store."""
     if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):
         return StoreUnavailable(f"Google's token endpoint does not answer: {error}")
     if isinstance(error, RefreshError) and error.retryable:

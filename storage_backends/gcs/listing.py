@@ -1,5 +1,5 @@
-"""Parses JSON answers of GCS: the page of a listing, and the resource of one object. Source: the JSON API's reference,
-"Objects: list" and "Objects"."""
+"""Parses JSON responses of GCS: the page of a listing, and the resource of one object. Source: the JSON API's
+reference, "Objects: list" and "Objects"."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,8 @@ OBJECT_FIELDS = "generation,timeCreated"
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """The generation of an object, and when it was written."""
+    """The generation of an object, which is its version, and the time at which it was written, in milliseconds since
+    1970."""
 
     version: Version
     written_ms: int
@@ -37,12 +38,13 @@ def read_page(body: bytes) -> ListedPage:
 
 
 def read_state(body: bytes) -> ObjectState:
-    """Parses `OBJECT_FIELDS` of one object. Raises ValueError where one is missing."""
+    """Reads the generation and the time of one object, in a JSON resource with the fields `OBJECT_FIELDS`. Raises
+    ValueError if one is missing."""
     return _state(_loaded(body))
 
 
 def generation_in(body: bytes) -> Version:
-    """Returns the generation of an object that was just written. Raises ValueError if the answer has none."""
+    """Returns the generation in the response to the write of an object. Raises ValueError if it has none."""
     return Version(_text(_loaded(body), "generation"))
 
 
@@ -63,8 +65,8 @@ def _state(item: dict[str, Any]) -> ObjectState:
 
 
 def _text(item: dict[str, Any], name: str) -> str:
-    """Returns the text of a field; the API writes numbers of 64 bits as texts. Raises ValueError where there is
-    none."""
+    """Returns the string in a field of a JSON resource; the API writes numbers of 64 bits as strings. Raises ValueError
+    if there is none."""
     value = item.get(name)
     if not isinstance(value, str) or not value:
         raise ValueError(f"an object has no {name}")

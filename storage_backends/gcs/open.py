@@ -1,4 +1,4 @@
-"""Opens the bucket, or the prefix of one, that a URL names."""
+"""Opens the GCS bucket, or the prefix of one, that a URL names."""
 
 from storage_backends.base import ObjectStore
 from storage_backends.gcs.config import GcsConfig

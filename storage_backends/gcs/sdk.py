@@ -1,7 +1,7 @@
-"""Carries requests to GCS by google-cloud-storage: its choice of endpoint, and the authorized session that it sends
-with, whose connections know proxies. One request goes over the wire once: the session neither repeats nor redirects.
+"""Sends requests to GCS by google-cloud-storage: it chooses the endpoint, and its authorized session sends, with
+connections that can use proxies. One request goes over the wire once: the session neither repeats nor redirects.
 
-The SDK blocks, so that each exchange takes a thread.
+The SDK blocks, so each exchange takes a thread.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHea
 
 
 class SdkTransport:
-    """A bucket's address, and a session of the SDK's."""
+    """Sends requests about one bucket by an authorized session of the SDK."""
 
     def __init__(
         self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession, credentials: GoogleCredentials
@@ -46,7 +46,8 @@ class SdkTransport:
         self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
-        """Sends a request; see `Transport.send`. Cancelling the caller does not stop the exchange."""
+        """Sends one request, once, in a thread, and returns the response; see `Transport.send`. Cancelling the caller
+        does not stop the exchange."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):
@@ -55,7 +56,7 @@ class SdkTransport:
             raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         self._threads.shutdown(wait=False)
         self._session.close()
 
@@ -97,7 +98,8 @@ class SdkTransport:
         return answer
 
     def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
-        """Renews the token that the store refused, and returns whether there is another one now."""
+        """Renews the token if it is still the one in a request that the store refused. Returns whether there is another
+        token now."""
         token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
         with self._renewing:
             if token and self._credentials.token() == token:  # no other thread was faster
@@ -105,8 +107,8 @@ class SdkTransport:
             return bool(token) and self._credentials.token() != token
 
     def _read(self, answer: requests.Response) -> bytes:
-        """Reads the body. Raises `OversizedAnswer` once it is larger than the limit, and `Ambiguous` if it takes too
-        long."""
+        """Reads the body of a response. Raises `OversizedAnswer` once it is larger than the limit, and `Ambiguous` if
+        it takes too long."""
         parts, size = [], 0
         limit, until_s = self._config.max_answer_bytes, time.monotonic() + self._config.exchange_timeout_s
         with answer:
@@ -141,12 +143,13 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
 
 
 def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Returns the request unchanged, so that requests puts no password out of ~/.netrc in the token's place."""
+    """Returns the prepared request as it is. It stands in for the authentication of requests, which would replace the
+    token by a password out of ~/.netrc."""
     return prepared
 
 
 def _was_never_sent(error: Exception) -> bool:
-    """Whether a failure came before the first byte of the request: without a connection there was none."""
+    """Whether an exchange failed before the first byte of the request was sent, since there was no connection."""
     if isinstance(error, NEVER_SENT):
         return True
     cause = error.args[0] if error.args else None

@@ -1,4 +1,5 @@
-"""Google Cloud Storage, and servers that implement its JSON API well enough to pass the contract tests."""
+"""The store for Google Cloud Storage, and for servers that implement its JSON API well enough to pass the contract
+tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,11 +46,11 @@ _NO_GENERATION = str(2**63 - 1)
 class GcsStore(BucketStore):
     """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
-    A version is a generation: every write makes a new one, whatever its body, so none comes back.
+    A version is a generation: every write makes a new one, whatever its body, and no generation comes back.
 
-    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
-    very request, unless a proxy resends. Throttling, which is also GCS's answer to more than one write a second to one
-    object, is retried here.
+    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
+    response to this very request, unless a proxy resends. Throttling, which is also GCS's response to more than one
+    write a second to one object, is retried here.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -72,7 +73,7 @@ class GcsStore(BucketStore):
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
         held = {} if if_changed_from is None else {"ifGenerationNotMatch": _generation(if_changed_from)}
         answer = await self._client.read(Request("GET", self._key(key), query={**_MEDIA, **held}))
         match answer.status:
@@ -83,7 +84,7 @@ class GcsStore(BucketStore):
         return self._found(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), span, _MEDIA))
@@ -92,7 +93,7 @@ class GcsStore(BucketStore):
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
         query = {**_condition(when), "fields": "generation"}
         answer = await self._client.write(Request("POST", self._key(key), _UPLOAD, query, body))
         if isinstance(answer, Unknown):
@@ -108,7 +109,7 @@ class GcsStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
         condition = check_deletable(when)
         answer = await self._client.write(Request("DELETE", self._key(key), query=_condition(condition)))
         if isinstance(answer, Unknown):
@@ -124,7 +125,7 @@ class GcsStore(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`."""
+        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
         check_number(keys)
         for key in keys:
             self._key(key)
@@ -135,7 +136,8 @@ class GcsStore(BucketStore):
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. The names of objects that are not valid keys, such as `folder/`, are in `others`."""
+        """Lists one page of the objects under a prefix; see `ObjectStore.list`. The names of objects that are not valid
+        keys, such as `folder/`, are in `others`."""
         resume = {} if after is None else {"pageToken": after}
         query = {"prefix": self._prefix + prefix, "maxResults": str(self.page_size), "fields": PAGE_FIELDS, **resume}
         answer = await self._client.read(Request("GET", query=query))
@@ -146,7 +148,8 @@ class GcsStore(BucketStore):
         return self._page(answer, read_page)
 
     async def _nothing_of(self, key: str) -> Found | Missing:
-        """Returns an object with its generation and no byte of its body; `Missing` if there is none."""
+        """Returns the object at a key with its generation and an empty body, for a range past its end; `Missing` if
+        there is no object."""
         answer = await self._client.read(Request("GET", self._key(key), query={"fields": OBJECT_FIELDS}))
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)
@@ -168,7 +171,7 @@ def _condition(when: When) -> dict[str, str]:
 
 
 def _generation(version: Version) -> str:
-    """Returns a generation as GCS takes it. A version that is none, or is 0, which GCS takes for absence, becomes one
-    that no object has."""
+    """Returns a version as a generation for a condition. A version that is no generation becomes one that no object
+    has; so does 0, which GCS takes for absence."""
     is_generation = version.isascii() and version.isdecimal() and 0 < int(version) < 2**63
     return version if is_generation else _NO_GENERATION

@@ -1,4 +1,4 @@
-"""Carries requests to GCS over connections of our own. Proxies (`HTTPS_PROXY`) are not supported: the SDK has them."""
+"""Sends requests to GCS over connections of our own. Proxies (`HTTPS_PROXY`) are not supported: the SDK has them."""
 
 import asyncio
 from http import HTTPStatus
@@ -16,7 +16,7 @@ from storage_backends.wire.pool import Pool
 
 
 class GcsTransport:
-    """A bucket's address, the tokens for it, and a pool of connections."""
+    """Sends requests about one bucket over a pool of our own connections, with access tokens."""
 
     def __init__(
         self, bucket: str, user_project: str | None, endpoint: Endpoint, tokens: TokenSource, pool: Pool
@@ -28,7 +28,7 @@ class GcsTransport:
         self._pool = pool
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
-        """See `Transport.send`."""
+        """Sends one request, once, and returns the response; see `Transport.send`."""
         token = await self._tokens.current()
         answer = await self._exchange(request, token)
         if answer.status == HTTPStatus.UNAUTHORIZED and (other := await self._tokens.renewed(token)) != token:
@@ -47,7 +47,7 @@ class GcsTransport:
         return await exchange(self._pool, request.method, target, headers, body)
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         await self._pool.close()
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
-    """`threads` wait for disks and locks at a time; a lock that another process holds is waited for `lock_timeout_s`;
-    objects of up to `read_at_once` bytes are copied from the operating system's memory sooner than a thread is woken
-    for them; temporary files that a crash left are removed when they are older than `stale_after_ms`."""
+    """The settings of a folder as a store: how many `threads` wait for disks and locks; `lock_timeout_s`, the longest
+    wait for a lock that another process has; `read_at_once`, the size in bytes up to which an object in the operating
+    system's memory is read without a thread; `stale_after_ms`, the age from which on temporary files of a crash are
+    removed."""
 
     threads: int = 16
     lock_timeout_s: float = 10.0

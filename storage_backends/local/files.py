@@ -25,7 +25,7 @@ FILE_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class ParentRemoved(Exception):
-    """A directory was removed, because it was empty, while something was made in it."""
+    """A directory was removed, because it was empty, while a file or directory was made in it."""
 
 
 class NotInMemory(Exception):
@@ -170,7 +170,7 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 
 
 def exists(parent: int, name: str) -> bool:
-    """Whether anything has this name, be it a link that leads nowhere."""
+    """Whether anything has this name, even a link that leads nowhere."""
     try:
         os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
 
 
 def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
-    """Returns `size` bytes of a file from `start` on, fewer at its end, wherever they are."""
+    """Returns `size` bytes of a file from `start` on, fewer at its end. May wait for a disk."""
     with open(descriptor, "rb", closefd=False) as file:
         file.seek(start)
         return file.read(size)
@@ -215,8 +215,8 @@ def write_durably(path: str, body: bytes) -> int:
 
 
 def version_of(status: os.stat_result) -> Version:
-    """Returns the version of a file: the time that the store set, and the inode, which differs for files that others
-    put there."""
+    """Returns the version of a file: its modification time, which the store sets, and its inode, by which a file that
+    another program put there differs."""
     return Version(f"{status.st_mtime_ns:x}-{status.st_ino:x}")
 
 

@@ -1,4 +1,4 @@
-"""Lists a tree of files as a store lists keys: in key order, from any key on."""
+"""Lists a tree of files as a store lists keys: in key order, beginning after any key."""
 
 import os
 import threading
@@ -17,21 +17,23 @@ Walk = Generator[Listed | str, None, None]
 
 
 class PausedWalks:
-    """Walks paused at the end of a page, by prefix and cursor, so that the next page need not read a folder of 100,000
-    names again. Keeps the newest `PAUSED_WALKS`; any other page starts a new walk."""
+    """Keeps walks over the files of a store that are paused at the end of a page, by prefix and cursor, so that the
+    next page need not read a folder of 100,000 names again. Keeps the newest `PAUSED_WALKS`; for any other page a new
+    walk starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
 
     def take(self, prefix: str, after: str) -> Walk | None:
-        """Removes and returns the walk of `prefix` that is paused at `after`; None if there is none."""
+        """Returns the walk of `prefix` that is paused after the key `after`, and no longer keeps it; None if there is
+        none."""
         with self._lock:
             return self._walks.pop((prefix, after), None)
 
     def keep(self, prefix: str, after: str, walk: Walk) -> None:
-        """Keeps a walk of `prefix` that is paused at `after`, for the next page. Of more than `PAUSED_WALKS`, closes
-        those that were paused first."""
+        """Keeps a walk of `prefix` that is paused after the key `after`, so that the next page continues it. If there
+        are more than `PAUSED_WALKS` walks, closes those that were paused first."""
         gone = []
         with self._lock:
             if replaced := self._walks.pop((prefix, after), None):
@@ -53,10 +55,11 @@ class PausedWalks:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Objects whose keys start with `prefix` and come after `after`, without those in the root's `hidden` folder.
+    """Lists the objects whose keys start with `prefix` and come after `after`, without those in the root's folder
+    `hidden`.
 
-    Only folders on the way to such keys are read. Of links, devices, and what has no valid
-    key as a name, only the name is yielded.
+    Only folders that can have such keys are read. Of links, devices, and what has no valid key as a name, only the name
+    is yielded.
     """
 
     prefix: str
@@ -64,7 +67,8 @@ class Listing:
     hidden: str
 
     def walk(self, folder: int, path: str) -> Walk:
-        """Yields what is in and under an open folder; `path` is its key prefix, empty or ending in `/`."""
+        """Yields the objects in and below an open directory in the order of their keys, and the names that are no keys
+        of objects. `path` is the key prefix: empty, or ending in `/`."""
         for name in self._names(folder, path):
             if not is_key(path + name.rstrip("/")):
                 yield path + name
@@ -86,7 +90,8 @@ class Listing:
             os.close(below)
 
     def _names(self, folder: int, path: str) -> list[str]:
-        """Returns the names of files, and of folders with a `/` behind, sorted as their keys are."""
+        """Returns the names in a directory that may lead to keys of this listing, with a `/` behind those of folders,
+        in the order of keys."""
         names = []
         with os.scandir(folder) as entries:
             for entry in entries:

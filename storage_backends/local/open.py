@@ -1,4 +1,4 @@
-"""Opens the folder that a URL names."""
+"""Opens the folder that a `file:` URL names as a store."""
 
 from storage_backends.base import ObjectStore
 from storage_backends.local.config import LocalConfig

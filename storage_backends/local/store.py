@@ -74,7 +74,8 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class _Temporary:
-    """A file on disk that has no key yet."""
+    """A temporary file on disk that is to become an object, with its open descriptor. `renamed` is whether it has the
+    object's name already."""
 
     path: str
     descriptor: int
@@ -125,7 +126,7 @@ class LocalStore:
         """Folders whose last fsync failed: a change in them is visible, and a power cut may undo it."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
         _check_path(key)
         if self._may_read_at_once():
             try:
@@ -137,7 +138,7 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
         _check_path(key)
         check_range(start, length)
         if self._may_read_at_once():
@@ -150,18 +151,20 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._get_range(key, start, length, at_once=False))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
         _check_path(key)
         return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`. Removes the directories that it leaves empty."""
+        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`. Removes the directories that it
+        leaves empty."""
         _check_path(key)
         condition = check_deletable(when)
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`. One that is cancelled ends with the object that it is at."""
+        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`. One that is cancelled ends with
+        the object that it is at."""
         check_number(keys)
         for key in keys:
             _check_path(key)
@@ -173,8 +176,9 @@ class LocalStore:
             raise
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. In key order; the cursor is the last key of the page. A listing shows what was there
-        when it came to a folder, and of what was put there since perhaps nothing."""
+        """Lists one page of the objects under a prefix; see `ObjectStore.list`. In key order; the cursor is the last
+        key of the page. A listing shows what was there when it came to a folder, and of what was put there since
+        perhaps nothing."""
         return await self._in_thread(prefix, lambda: self._list(prefix, after or ""))
 
     async def close(self) -> None:
@@ -195,8 +199,8 @@ class LocalStore:
         return await asyncio.get_running_loop().run_in_executor(self._threads, guarded)
 
     def _prepare(self) -> None:
-        """Makes the store's folders and removes temporary files that crashed writers left. Only the first write of this
-        store does it."""
+        """Makes the folders of the store, and removes old temporary files that writers left when they crashed. Does
+        nothing but in the first write by this object."""
         if self._prepared:
             return
         make_folder(self._temporaries)
@@ -221,7 +225,8 @@ class LocalStore:
             os.close(descriptor)
 
     def _may_read_at_once(self) -> bool:
-        """Whether to try the next read without a thread."""
+        """Whether the next read may be tried without a thread. Every so often it may not, and not while a folder is not
+        fsynced."""
         self._at_once += 1
         return self._root_seen and not self._unsynced and self._at_once % AT_ONCE_IN_A_ROW != 0
 
@@ -236,8 +241,8 @@ class LocalStore:
             os.close(descriptor)
 
     def _open(self, key: str) -> tuple[int, os.stat_result] | None:
-        """Returns the descriptor of an object's file, which the caller closes, and its status; None if there is none.
-        Raises `OSError`."""
+        """Opens the file of an object. Returns its descriptor, which the caller closes, and its status; None if there
+        is no such object. Raises `OSError`."""
         if not self._root_seen:
             return None
         *folders, name = key.split("/")
@@ -245,16 +250,16 @@ class LocalStore:
         return open_file_nofollow(self._root, folders, name)
 
     def _read(self, descriptor: int, status: os.stat_result, start: int, size: int, at_once: bool) -> Found:
-        """Returns `size` bytes of an open file from `start` on. Raises `NotInMemory` if they are to be read at once,
-        and a disk would have to be waited for."""
+        """Reads `size` bytes of an open file from `start` on. With `at_once`, raises `NotInMemory` instead of waiting
+        for a disk."""
         if at_once and size > self._config.read_at_once:
             raise NotInMemory
         body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
         return Found(body, version_of(status), written_ms_of(status), self._now_ms())
 
     def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
-        """Repeats the fsync of a folder if the last one failed, so that no answer rests on a change which a power cut
-        may undo. Raises `OSError`."""
+        """Repeats the fsync of a folder if the last one failed, so that no answer of the store is about a change that a
+        power cut may undo. Raises `OSError`."""
         if self._unsynced and "/".join(folders) in self._unsynced:
             with open_folder_nofollow(self._root, folders) as folder:
                 if folder is not None:
@@ -262,7 +267,7 @@ class LocalStore:
             self._unsynced.discard("/".join(folders))
 
     def _fsync_folder(self, folder: int, folders: Sequence[str]) -> Unknown | None:
-        """Writes the folder's entries to disk. Returns None, or `Unknown` if the disk fails."""
+        """Fsyncs a folder after a change in it. Returns None, or `Unknown` if that fails."""
         try:
             os.fsync(folder)
         except OSError as error:
@@ -278,8 +283,8 @@ class LocalStore:
         raise StoreUnavailable(f"{key!r}: the directory was removed, because it was empty, at each try")
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition holds. Raises `ParentRemoved` if a deletion removes the directory
-        meanwhile."""
+        """Writes an object if the condition `when` holds, and returns the outcome. Raises `ParentRemoved` if a deletion
+        removes the directory meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -293,7 +298,7 @@ class LocalStore:
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
-        """Lets a temporary file appear under its key, if the condition holds."""
+        """Gives a temporary file the name of an object, if the condition `when` holds, and returns the outcome."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
         if not _holds(when, current):
@@ -341,7 +346,7 @@ class LocalStore:
 
     def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
         """Deletes objects folder by folder; each folder is fsynced once, and removed if it is empty then. Returns those
-        that may be left."""
+        that may still exist. Stops if `cancelled` is set."""
         left: dict[str, Unknown | StoreError] = {}
         by_folder: dict[str, list[str]] = {}
         for key in keys:
@@ -363,7 +368,8 @@ class LocalStore:
         return Deleted(left, self._now_ms())
 
     def _empty(self, folder: int, keys: Sequence[str], cancelled: Event) -> dict[str, Unknown | StoreError]:
-        """Deletes files of one folder, and returns those that are left."""
+        """Deletes the objects with these keys in one open directory. Returns those that may still exist, with the
+        reasons."""
         left: dict[str, Unknown | StoreError] = {}
         for key in keys:
             if cancelled.is_set():
@@ -423,8 +429,9 @@ class LocalStore:
                     os.unlink(path)
 
     def _stamp(self, temporary: int, latest_ns: int) -> Version:
-        """Gives a file a version later than `latest_ns`, the latest that its key had, and returns it. Raises
-        `StoreError` if the file system stores times too coarsely."""
+        """Sets the modification time of a temporary file, later than `latest_ns`, the latest time that a file of its
+        key had. Returns the version that this makes. Raises `StoreError` if the file system stores times too coarsely.
+        """
         modified_ns = max(self._now_ms() * 1_000_000, latest_ns + TICK_NS)
         os.utime(temporary, ns=(modified_ns, modified_ns))
         status = os.fstat(temporary)
@@ -463,16 +470,16 @@ def _holds(when: When, current: os.stat_result | None) -> bool:
 
 
 def _unknown_if_io(error: OSError) -> Unknown:
-    """Returns `Unknown` for a failing disk, which may have made the change. Raises any other error: the change was not
-    made."""
+    """Returns `Unknown` for an I/O error of the disk, which may have made the change. Raises any other error again,
+    since the change was not made."""
     if error.errno != errno.EIO:
         raise error
     return Unknown(f"the disk failed (I/O error): {error.strerror}")
 
 
 def _read_high_water(lock: int) -> int:
-    """Returns the latest version deleted under this lock, as nanoseconds; 0 if none was. After a power cut it may be 0
-    too, but then no process is left that holds an old version."""
+    """Returns the latest version that was deleted under this lock, as a time in nanoseconds; 0 if none was. After a
+    power cut it may be 0 too, but then no process is left that has an old version."""
     high_water = os.pread(lock, 20, 0)
     return int(high_water) if high_water.isdigit() else 0
 

@@ -1,5 +1,5 @@
-"""Classifies the answers of S3. Sources: S3 user guide, "Conditional requests"; API reference, "Error
-responses" and "Redirecting requests"."""
+"""Classifies the responses of S3. Sources: S3 user guide, "Conditional requests"; API reference, "Error responses" and
+"Redirecting requests"."""
 
 import re
 from dataclasses import dataclass
@@ -41,12 +41,13 @@ _ELSEWHERE = frozenset({"AuthorizationHeaderMalformed", "IllegalLocationConstrai
 
 @dataclass(frozen=True, slots=True)
 class S3Dialect:
-    """What the answers of one bucket mean."""
+    """Classifies the responses of S3 to requests about one bucket."""
 
     bucket: str
 
     def is_answer(self, response: Response, method: str) -> bool:
-        """Whether the response is a definite answer, as opposed to a failure."""
+        """Whether the response is a definite answer to a request with this method, such as an object, a missing object
+        or a refused condition; false for a failure."""
         if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
             return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
         return 200 <= response.status < 300 or response.status in _ANSWERS
@@ -56,7 +57,7 @@ class S3Dialect:
         return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
 
     def failure_of(self, response: Response) -> StoreError:
-        """See `Dialect.failure_of`."""
+        """Returns the exception for a response that is a failure; see `Dialect.failure_of`."""
         status, code = response.status, _element(response, "Code")
         region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
         if 300 <= status < 400 or (code in _ELSEWHERE and region):
@@ -77,7 +78,8 @@ class S3Dialect:
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
-    """Returns the failure of one key of a deletion of many, as `failure_of` does; None for a key without an object."""
+    """Returns the failure for the error code of one key in the response to a deletion of many; None for a key without
+    an object, which counts as deleted."""
     reason = f"{code}: {message}"
     if code == "NoSuchKey":
         return None
@@ -95,13 +97,14 @@ def _place(response: Response, region: str) -> str:
 
 
 def _request_ids(response: Response) -> str:
-    """Returns the ids of a request, which the vendor's support needs."""
+    """Returns the ids of the request in a response, in parentheses for a message, since the vendor's support needs
+    them; empty without any."""
     ids = [response.headers.get(name, "") for name in ("x-amz-request-id", "x-amz-id-2")]
     return f" (request id {', '.join(id_ for id_ in ids if id_)})" if any(ids) else ""
 
 
 def _element(response: Response, name: str) -> str:
-    """Returns the text of an element in an error's body, which is too plain to load an XML parser for; empty if there
-    is none."""
+    """Returns the text of the XML element `name` in the body of an error response; empty if there is none. The body is
+    too plain to load an XML parser for it."""
     found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
     return found[1].decode(errors="replace") if found else ""

@@ -1,4 +1,4 @@
-"""Chooses what carries requests to a bucket: connections of our own, or Amazon's SDK for what those refuse."""
+"""Chooses how requests to a bucket are sent: over connections of our own, or by Amazon's SDK where our own can't."""
 
 from storage_backends.base import StoreError
 from storage_backends.s3.access_point import region_of_arn

@@ -16,8 +16,8 @@ _ECS = "http://169.254.170.2"
 
 
 class Addressing(StrEnum):
-    """Where requests name the bucket. `AUTO`: in the path of an endpoint of one's own; on Amazon's in the host, where a
-    certificate allows it."""
+    """Where a request names the bucket: in the host's name (`VIRTUAL`) or in the path (`PATH`). `AUTO` is the path for
+    a configured endpoint, and for Amazon's the host where a certificate allows it."""
 
     AUTO = "auto"
     PATH = "path"
@@ -25,7 +25,8 @@ class Addressing(StrEnum):
 
 
 class Carrier(StrEnum):
-    """What carries requests: connections of our own, or the vendor's SDK. `AUTO`: the SDK for what ours refuse."""
+    """How requests to S3 are sent: over connections of our own (`WIRE`), or by the vendor's SDK. `AUTO` is the SDK
+    where our own connections can't serve the bucket."""
 
     AUTO = "auto"
     WIRE = "wire"
@@ -34,8 +35,8 @@ class Carrier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint:
-    """An address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it requires. A
-    token in a file has priority, and is read each time, since it is rotated."""
+    """Credentials: an address that returns temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it
+    requires. A token in a file has priority, and is read each time, since it is rotated."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -44,9 +45,9 @@ class ContainerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """botocore's own search: profiles, SSO, roles, instances. It looks in these two files for this profile; None is
-    what the variables of this process name. Its other variables, of web identity and instances, are always this
-    process's, since botocore reads them itself."""
+    """Credentials by botocore's own search: profiles, SSO, roles, instances. botocore reads these two files for this
+    profile; None stands for those that this process's variables name. Other variables, of web identity and instances,
+    are always this process's, since botocore reads them itself."""
 
     profile: str | None = None
     config_file: str | None = None
@@ -58,14 +59,14 @@ CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
 
 @dataclass(frozen=True, slots=True)
 class S3Config(ConnectionSettings):
-    """How one store reaches S3. Stores that are configured differently live side by side in one process.
+    """The settings of one S3 store. Stores with different settings can exist in one process.
 
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
     `dualstack`.
 
-    `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are requested with each write;
-    None leaves it to the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts its
-    costs. `checksum` sends the SHA-256 of each object, which buckets with Object Lock demand.
+    `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are requested with each write; None leaves it to
+    the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts that the requester
+    pays. `checksum` sends the SHA-256 of each object, which buckets with Object Lock demand.
     """
 
     region: str | None = None
@@ -103,12 +104,13 @@ class S3Config(ConnectionSettings):
         )
 
     def request_headers(self) -> dict[str, str]:
-        """Returns the headers about the bucket for every request."""
+        """Returns the headers of every request: the expected owner of the bucket, and the consent of a requester to
+        pay."""
         owner = {"x-amz-expected-bucket-owner": self.bucket_owner} if self.bucket_owner else {}
         return {**owner, **({"x-amz-request-payer": "requester"} if self.requester_pays else {})}
 
     def object_headers(self) -> dict[str, str]:
-        """Returns the headers about encryption for the write of an object."""
+        """Returns the headers for the write of an object, by which the store encrypts it."""
         encryption = self.encryption or ("aws:kms" if self.kms_key_id else None)
         named = {"x-amz-server-side-encryption": encryption} if encryption else {}
         key = {"x-amz-server-side-encryption-aws-kms-key-id": self.kms_key_id} if self.kms_key_id else {}
@@ -116,8 +118,8 @@ class S3Config(ConnectionSettings):
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
-    """Returns the source of credentials: keys first, then the address that returns keys, unless the environment names a
-    source that botocore tries before."""
+    """Returns where the AWS credentials come from, by the environment variables: access keys first, then a container's
+    credentials endpoint, unless a variable names a source that botocore tries before it; else botocore's chain."""
     access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if access or secret:
         return Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None)
@@ -133,7 +135,8 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
 
 
 def _chain(environment: Mapping[str, str]) -> DefaultChain:
-    """Returns botocore's chain. A web identity belongs to the process; botocore ignores it where a profile is set."""
+    """Returns the settings of botocore's chain by the environment variables. They have no profile if there is a web
+    identity, which belongs to the process and which botocore would ignore."""
     profile = environment.get("AWS_DEFAULT_PROFILE") or environment.get("AWS_PROFILE") or None
     return DefaultChain(
         None if environment.get("AWS_WEB_IDENTITY_TOKEN_FILE") else profile,

@@ -1,4 +1,4 @@
-"""Temporary keys from the container credentials endpoint of ECS, EKS and Lambda SnapStart.
+"""Gets temporary AWS keys from the container credentials endpoint of ECS, EKS and Lambda SnapStart.
 
 Sources: AWS SDKs and tools reference, "Container credential provider"; ECS developer guide, "Task IAM role".
 """
@@ -35,7 +35,7 @@ class _ExpiringKeys:
 
 
 class ContainerCredentials:
-    """The temporary keys of a container's endpoint, renewed before they expire."""
+    """A source of temporary AWS keys from a container's endpoint, which are renewed before they expire."""
 
     def __init__(self, config: ContainerEndpoint, now_ms: Callable[[], int]) -> None:
         self._config = config
@@ -44,8 +44,9 @@ class ContainerCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Returns valid keys. Raises `StoreDenied` for an answer without keys, or an address that is not allowed, and
-        `StoreUnavailable` if the endpoint does not respond, but neither while the old keys are valid."""
+        """Returns access keys that have not expired, from the container's endpoint. Raises `StoreDenied` for a response
+        without keys, or an address that is not allowed, and `StoreUnavailable` if the endpoint does not respond, but
+        neither while the old keys are valid."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -79,8 +80,8 @@ class ContainerCredentials:
             await pool.close()
 
     async def _token(self) -> str:
-        """Returns the token in the file, which is rotated, or else the one that was configured; empty for none. Raises
-        `StoreDenied` for a file that can't be read."""
+        """Returns the token for requests to the container's endpoint: that in the token file, which is rotated, or else
+        the configured one; empty for none. Raises `StoreDenied` for a file that can't be read."""
         file = self._config.token_file
         if file is None:
             return self._config.token
@@ -91,8 +92,9 @@ class ContainerCredentials:
 
 
 def address_of(url: str) -> tuple[SplitResult, int]:
-    """Returns the parts of the endpoint's URL, and its port. Keys and token are not encrypted, so plain HTTP is
-    accepted only to this machine. Raises `StoreDenied` for any other URL."""
+    """Returns the parts and the port of the URL from which a container gets its AWS credentials. Keys and token are not
+    encrypted by the protocol, so plain HTTP is accepted only to this machine. Raises `StoreDenied` for any other URL.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -19,16 +19,16 @@ _WITHOUT_BOTOCORE = (
 
 
 class CredentialSource(Protocol):
-    """Returns credentials that have not expired."""
+    """Returns AWS credentials that have not expired."""
 
     async def current(self) -> Credentials:
-        """Returns the credentials. Raises `StoreDenied` if there are none, `StoreUnavailable` for a transient
-        failure."""
+        """Returns AWS credentials that have not expired. Raises `StoreDenied` if there are none, `StoreUnavailable` for
+        a transient failure."""
         ...
 
 
 def credentials_of(config: CredentialsConfig) -> CredentialSource:
-    """Returns the source that was configured. Raises `StoreDenied` if only one key of the pair is set."""
+    """Returns the source of the configured AWS credentials. Raises `StoreDenied` if only one key of the pair is set."""
     match config:
         case Credentials():
             if not config.access_key or not config.secret_key:
@@ -52,7 +52,7 @@ async def region_of(config: S3Config) -> str:
 
 
 class FixedCredentials:
-    """Credentials that the configuration gives, which never change."""
+    """A source of AWS credentials that always returns the configured ones."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -62,7 +62,8 @@ class FixedCredentials:
 
 
 class BotocoreCredentials:
-    """The credentials of botocore's chain, renewed a quarter of an hour before they expire, as botocore does."""
+    """A source of AWS credentials by botocore's chain, which renews them a quarter of an hour before they expire, as
+    botocore does."""
 
     def __init__(self, chain: DefaultChain) -> None:
         self._chain = chain

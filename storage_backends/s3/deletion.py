@@ -1,4 +1,4 @@
-"""The bodies of a deletion of many objects (S3 API reference, `DeleteObjects`)."""
+"""Writes and parses the XML bodies of the deletion of many objects (S3 API reference, `DeleteObjects`)."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -12,27 +12,28 @@ _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 def write_deletion(keys: Iterable[str]) -> bytes:
-    """Returns the body of a request that deletes these keys, and whose answer lists only failures."""
+    """Returns the XML body of a request that deletes these keys, and whose response lists only failures."""
     objects = "".join(f"<Object><Key>{key.translate(_ESCAPES)}</Key></Object>" for key in keys)
     return f'<Delete xmlns="{_NAMESPACE}"><Quiet>true</Quiet>{objects}</Delete>'.encode()
 
 
 def md5_of(body: bytes) -> str:
-    """Returns the header `Content-MD5`, without which S3 deletes nothing; it is the one checksum that all servers
-    know."""
+    """Returns the value of the header `Content-MD5` for a body. S3 deletes nothing without a checksum, and this is the
+    one that all servers know."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()
 
 
 def keys_in(body: bytes) -> list[str]:
-    """Returns the keys that `write_deletion` wrote, for those who write them again."""
+    """Returns the keys in the body of a deletion that `write_deletion` has made, for a transport that writes the
+    request in another form."""
     from xml.etree import ElementTree
 
     return [key.text or "" for key in ElementTree.fromstring(body).iter(f"{{{_NAMESPACE}}}Key")]
 
 
 def read_deletion(body: bytes) -> Mapping[str, StoreError]:
-    """Returns the failures in the answer to a deletion, by the keys that were not, or perhaps not, deleted. Raises
-    ValueError for a body that is no complete answer."""
+    """Reads the response to a deletion of many objects. Returns the failures by the keys of objects that were not, or
+    perhaps not, deleted. Raises ValueError for a body that is no complete response."""
     from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests delete
 
     try:
@@ -52,5 +53,5 @@ def read_deletion(body: bytes) -> Mapping[str, StoreError]:
 
 
 def _local(tag: str) -> str:
-    """Returns the name of an element without its namespace."""
+    """Returns the name of an XML element without its namespace."""
     return tag[tag.rfind("}") + 1 :]

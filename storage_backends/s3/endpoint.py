@@ -1,7 +1,7 @@
-"""The address of a bucket: a pure function.
+"""Computes the address of a bucket: a pure function.
 
-Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints";
-AWS general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.
+Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints"; AWS
+general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.
 """
 
 import re
@@ -63,8 +63,8 @@ def is_arn(bucket: str) -> bool:
 
 
 def _in_host(bucket: str, config: S3Config) -> bool:
-    """Whether the host's name begins with the bucket's. Raises `StoreError` if it must, and the bucket's name does not
-    fit."""
+    """Whether the host's name in requests begins with the name of the bucket. Raises `StoreError` if the configuration
+    requires that and the bucket's name can't be part of a host's."""
     fits = _HOST_LABEL.fullmatch(bucket) is not None
     match config.addressing:
         case Addressing.PATH:

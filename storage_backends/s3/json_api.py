@@ -21,8 +21,8 @@ _TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service: its name in addresses and signatures, the variable that names another endpoint, and its protocol's
-    version."""
+    """An AWS service: its name in addresses and signatures, the environment variable by which another endpoint is set,
+    and the version of its JSON protocol."""
 
     name: str
     endpoint_variable: str
@@ -57,8 +57,9 @@ async def call(
 
 
 def refusal(what: str, response: Response) -> StoreError:
-    """Returns the error for an answer other than 200: `StoreUnavailable` for a transient one, else `StoreDenied`. It
-    quotes only the document's error code, or the status where there is none. `what` is what failed."""
+    """Returns the error for a response of an AWS service with another status than 200: `StoreUnavailable` if it is
+    transient, else `StoreDenied`. The message has the response's error code, or its status if there is none, and
+    nothing else of it. `what` is the failed operation."""
     try:
         document = json.loads(response.body)
     except ValueError:

@@ -47,5 +47,5 @@ def _entry(element: "Element", escaped: bool) -> Listed:
 
 
 def _local(tag: str) -> str:
-    """Returns the name of an element without its namespace."""
+    """Returns the name of an XML element without its namespace."""
     return tag[tag.rfind("}") + 1 :]

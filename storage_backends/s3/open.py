@@ -1,4 +1,4 @@
-"""Opens the bucket, or the prefix of one, that a URL names."""
+"""Opens the S3 bucket, or the prefix of one, that a URL names."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
 
 
 def open_versions(url: StoreUrl, config: S3Config) -> KeptVersions:
-    """Opens the previous versions that the bucket keeps of the objects of this URL, over connections of our own. Raises
+    """Opens the previous versions that the bucket at this URL keeps of its objects, over connections of our own. Raises
     as `open_url` does."""
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
 

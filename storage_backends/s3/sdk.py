@@ -1,8 +1,8 @@
-"""Carries requests to S3 by Amazon's SDK, for what the wire refuses: directory buckets, ARNs, proxies.
+"""Sends requests to S3 by Amazon's SDK, where our own connections can't: directory buckets, ARNs, proxies.
 
-aiobotocore finds the address, signs and sends. Each request goes out once, and its answer is taken before the SDK reads
-it, so what answers mean, and what is sent again, is the same as on the wire. Only this module imports aiobotocore and
-aiohttp.
+aiobotocore finds the address, signs and sends. Each request goes out once, and its response is taken before the SDK
+reads it, so what responses mean, and what is sent again, is the same as over our own connections. Only this module
+imports aiobotocore and aiohttp.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aio
 
 
 class _UnreadAnswer(Exception):
-    """Ends a call of the SDK with the response of the store, before the SDK parses it."""
+    """Raised within a call of the SDK, to end it with the response of the store before the SDK reads it."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -62,7 +62,7 @@ class _UnreadAnswer(Exception):
 
 
 class SdkTransport:
-    """A client of the SDK for one bucket."""
+    """Sends requests about one bucket by a client of the SDK."""
 
     def __init__(self, bucket: str, config: S3Config, client: Any, http: AIOHTTPSession, stack: AsyncExitStack) -> None:
         self._bucket = bucket
@@ -92,7 +92,7 @@ class SdkTransport:
         raise Ambiguous("the SDK sent nothing that was seen")
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:
@@ -112,7 +112,8 @@ class SdkTransport:
         return {"Bucket": self._bucket, **parameters}
 
     async def _carry(self, request: Any, event_name: str, **_context: object) -> None:
-        """Sends what the SDK has signed, and ends its call with the answer."""
+        """Sends a request that the SDK has signed, and raises `_UnreadAnswer` with the response, which ends the SDK's
+        call."""
         if event_name.endswith(".CreateSession"):
             return  # the SDK's own, for a directory bucket
         request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one
@@ -148,8 +149,8 @@ class SdkTransport:
 
 
 class _Once(AIOHTTPSession):  # type: ignore[misc]
-    """Sends each request once: aiohttp by itself sends an idempotent one again when a kept connection dies under it,
-    and any again where a redirect leads."""
+    """The SDK's HTTP session, changed so that it sends each request once: aiohttp by default resends an idempotent
+    request when a kept connection breaks during it, and any request to where a redirect leads."""
 
     async def _get_session(self, proxy_url: str | None) -> "_SessionWithoutRedirects":
         session: aiohttp.ClientSession = await super()._get_session(proxy_url)
@@ -164,12 +165,12 @@ class _SessionWithoutRedirects:
         self._session = session
 
     async def request(self, method: str, **options: Any) -> aiohttp.ClientResponse:
-        """Sends one request."""
+        """Sends one request, and follows no redirect."""
         return await self._session.request(method, **options, allow_redirects=False)
 
 
 class _Keys(AioCredentials):  # type: ignore[misc]
-    """The keys of the configuration, read for each request."""
+    """The SDK's credentials object, which reads the configured keys anew for each request."""
 
     def __init__(self, source: CredentialSource) -> None:
         super().__init__("", "")
@@ -181,13 +182,13 @@ class _Keys(AioCredentials):  # type: ignore[misc]
 
 
 class _Provider:
-    """Adapts the configured keys to the SDK's interface."""
+    """Gives the SDK the configured keys, as the SDK's credential providers do."""
 
     def __init__(self, keys: _Keys) -> None:
         self._keys = keys
 
     async def load_credentials(self) -> _Keys:
-        """Returns the keys."""
+        """Returns the object by which the SDK reads the configured keys."""
         return self._keys
 
 
@@ -233,8 +234,8 @@ async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: 
 
 
 def _failure(error: BotoCoreError) -> StoreError:
-    """Returns what an error of the SDK means: a connection that was never made, an answer that was lost, or a request
-    that can't be made."""
+    """Returns the store's error for an error of the SDK while it sent a request: `StoreUnavailable` if there was no
+    connection, `Ambiguous` if the response was lost, `StoreError` for a request that can't be made."""
     cause = error.kwargs.get("error")
     if isinstance(cause, _NEVER_SENT):
         return StoreUnavailable(f"no connection could be made: {error}")
@@ -244,16 +245,17 @@ def _failure(error: BotoCoreError) -> StoreError:
 
 
 def _never_sent(error: BotoCoreError) -> StoreError:
-    """Returns what an error of the SDK means while it makes a request of ours ready: for a session, it sends one of its
-    own."""
+    """Returns the store's error for an error of the SDK before it sent a request. The SDK first opens a session by a
+    request of its own: if that failed, it is `StoreUnavailable`, else `StoreError`."""
     if isinstance(error.kwargs.get("error"), Exception):
         return StoreUnavailable(f"no session could be made: {error}")
     return StoreError(f"the request can't be made: {error}")
 
 
 def _answer_for_a_session(error: ClientError) -> Response:
-    """Returns the answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for
-    one that a server failed to give: ours was not sent, and can be."""
+    """Returns the store's response to a request by which the SDK opens a session, as if it were the response to the
+    actual request. Raises `StoreUnavailable` for a status from 500 on: the actual request was not sent, and can be sent
+    again."""
     details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise StoreUnavailable(f"no session could be made: {error}") from error

@@ -36,7 +36,8 @@ async def read_aws_secret(
 
 
 def secret_in(response: Response, service: str) -> bytes:
-    """Returns the secret in an answer. Raises as `read_aws_secret` does."""
+    """Returns the secret in the response of an AWS service, which is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises as
+    `read_aws_secret` does."""
     if response.status != 200:
         raise refusal("the secret cannot be read", response)
     try:

@@ -19,7 +19,7 @@ _NOTHING = sha256(b"").digest()
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key pair, with a token if it belongs to a session."""
+    """An AWS access key and its secret, with a token if they belong to a session."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -28,7 +28,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The region and service of a signature."""
+    """The AWS region and service for which a request is signed."""
 
     region: str
     service: str = "s3"
@@ -42,7 +42,7 @@ def path_of(key: str) -> str:
 
 
 def query_of(parameters: Iterable[tuple[str, str]]) -> str:
-    """Returns a query string in the order and the escapes that are signed."""
+    """Returns a query string in the order and with the escapes in which it is signed and sent."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parameters)
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -89,7 +89,7 @@ def signed(
 
 
 def signing_stamp(now_ms: int) -> str:
-    """Returns a time as signatures spell it."""
+    """Returns a time in milliseconds since 1970 as signatures have it: `YYYYMMDDTHHMMSSZ`."""
     return _stamp(now_ms // 1_000)
 
 

@@ -1,4 +1,4 @@
-"""S3, and servers that implement its protocol well enough to pass the contract tests."""
+"""The store for S3, and for servers that implement its protocol well enough to pass the contract tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,10 +43,11 @@ class S3Store(BucketStore):
     """The objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
-    again: bodies that are moved by compare-and-swap hold a fresh id (docs/design/store.md#rule-3).
+    again: bodies that are moved by compare-and-swap have a fresh id in them (docs/design/store.md#rule-3).
 
-    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
-    very request, unless a proxy resends. Throttling and "look again" answers are retried here.
+    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
+    response to this very request, unless a proxy resends. Throttling and responses that mean "try again" are retried
+    here.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -66,7 +67,7 @@ class S3Store(BucketStore):
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`; see `ObjectStore.get`."""
         condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
         answer = await self._client.read(Request("GET", self._key(key), {**self._always, **condition}))
         match answer.status:
@@ -77,7 +78,7 @@ class S3Store(BucketStore):
         return self._found(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key; see `ObjectStore.get_range`."""
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), {**self._always, **span}))
@@ -86,7 +87,7 @@ class S3Store(BucketStore):
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds; see `ObjectStore.put`."""
         headers = {**self._always, **self._writing, **etag_headers(when)}
         answer = await self._client.write(Request("PUT", self._key(key), headers, body=body))
         if isinstance(answer, Unknown):
@@ -103,7 +104,7 @@ class S3Store(BucketStore):
         raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds; see `ObjectStore.delete`."""
         condition = check_deletable(when)
         answer = await self._client.write(
             Request("DELETE", self._key(key), {**self._always, **etag_headers(condition)})
@@ -119,7 +120,7 @@ class S3Store(BucketStore):
         return PreconditionFailed(None, answer.now_ms)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`."""
+        """Deletes many objects, whatever their versions; see `ObjectStore.delete_many`."""
         check_number(keys)
         for key in keys:
             self._key(key)
@@ -139,7 +140,8 @@ class S3Store(BucketStore):
             return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. The names of objects that are not valid keys, such as `folder/`, are in `others`."""
+        """Lists one page of the objects under a prefix; see `ObjectStore.list`. The names of objects that are not valid
+        keys, such as `folder/`, are in `others`."""
         resume = {} if after is None else {"continuation-token": after}
         whole = self._prefix + prefix
         folder = whole[: whole.rfind("/") + 1] if self._by_folder else whole

@@ -1,7 +1,7 @@
-"""Carries requests to S3 over connections of our own, signed.
+"""Sends signed requests to S3 over connections of our own.
 
 Why not an SDK: it parses its vendor's models for half a second at each cold start, takes several times the CPU a call,
-and retries writes by itself (docs/decisions/0007). What this refuses, `carrier.py` gives to the SDK.
+and retries writes by itself (docs/decisions/0007). Requests that this can't send, `carrier.py` gives to the SDK.
 """
 
 from storage_backends.clock import system_now_ms
@@ -16,7 +16,7 @@ from storage_backends.wire.pool import Pool
 
 
 class S3Transport:
-    """A bucket's address, the credentials for it, and a pool of connections."""
+    """Sends requests about one bucket over a pool of our own connections, signed with its credentials."""
 
     def __init__(
         self, endpoint: Endpoint, scope: Scope, credentials: CredentialSource, pool: Pool, *, checksum: bool
@@ -28,7 +28,7 @@ class S3Transport:
         self._checksum = checksum
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """See `Transport.send`."""
+        """Sends one request, once, and returns the response; see `Transport.send`."""
         path, query = self._endpoint.path + path_of(request.key), query_of(request.query.items())
         headers = signed(
             await self._credentials.current(),
@@ -45,7 +45,7 @@ class S3Transport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """Releases the connections; see `Transport.close`."""
         await self._pool.close()
 
 

@@ -1,4 +1,5 @@
-"""The versions that a bucket of S3 keeps (S3 API reference, `ListObjectVersions` and `GetBucketVersioning`)."""
+"""Reads the versions of objects that an S3 bucket keeps (S3 API reference, `ListObjectVersions` and
+`GetBucketVersioning`)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # a cold start must not import XML
 
 
 class S3Versions(BucketStore):
-    """See `KeptVersions`."""
+    """The versions of objects that an S3 bucket keeps; see `KeptVersions`."""
 
     def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
         self._always = config.request_headers()
@@ -33,12 +34,12 @@ class S3Versions(BucketStore):
         )
 
     async def enabled(self) -> bool:
-        """See `KeptVersions.enabled`."""
+        """Whether the bucket keeps versions; see `KeptVersions.enabled`."""
         answer = await self._client.read(Request("GET", "", self._always, {"versioning": ""}))
         return answer.status == HTTPStatus.OK and b"<Status>Enabled</Status>" in answer.response.body
 
     async def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """See `KeptVersions.list`."""
+        """Yields all versions of the objects under a prefix; see `KeptVersions.list`."""
         whole = self._prefix + prefix
         query = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
         resume: dict[str, str] = {}
@@ -60,7 +61,7 @@ class S3Versions(BucketStore):
                 return
 
     async def get(self, kept: KeptVersion) -> bytes:
-        """See `KeptVersions.get`."""
+        """Returns the bytes of one version of an object; see `KeptVersions.get`."""
         answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"version {kept.id} of {kept.key} is gone")
@@ -68,8 +69,8 @@ class S3Versions(BucketStore):
 
 
 def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
-    """Returns the versions in a page, and the query of the next page, which is empty after the last. Raises
-    `ValueError` or `KeyError` if the body is not a page."""
+    """Reads a page of a listing of versions. Returns the versions in it, and the query parameters for the next page,
+    which are empty after the last. Raises `ValueError` or `KeyError` if the body is no such page."""
     from xml.etree import ElementTree
 
     try:
@@ -91,8 +92,9 @@ def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
 
 
 def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVersion], list[KeptVersion]]:
-    """Returns the versions of those objects of which there are no more to come, in order, and then the rest. Some
-    servers list delete markers behind versions, whenever they were made."""
+    """Splits versions: first those of objects of which all versions are listed, ordered by key with the newest first;
+    then those of the last object, if `more` pages follow. Some servers list delete markers behind versions, whenever
+    they were made."""
     ordered = sorted(found, key=lambda each: (each.key, not each.latest, -each.written_ms))
     last = ordered[-1].key if ordered and more else None
     return [each for each in ordered if each.key != last], [each for each in ordered if each.key == last]
@@ -107,5 +109,5 @@ def _version(element: "Element", escaped: bool) -> KeptVersion:
 
 
 def _local(element: "Element") -> str:
-    """Returns the name of an element without its namespace."""
+    """Returns the name of an XML element without its namespace."""
     return element.tag[element.tag.rfind("}") + 1 :]

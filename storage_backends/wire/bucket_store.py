@@ -1,5 +1,5 @@
-"""The base class of the clouds' stores: a prefix of a bucket, and results of reads, writes and listings from
-answers."""
+"""The base class of the clouds' stores: a prefix of a bucket, and the results of reads, writes and listings made of
+HTTP responses."""
 
 import random
 from collections.abc import Callable
@@ -30,7 +30,8 @@ RANDOM = random.SystemRandom().random
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """Objects under their whole keys, and what continues the listing, if it goes on."""
+    """The objects on a page by their keys in the bucket, and the text by which the listing continues; None after the
+    last page."""
 
     entries: tuple[Listed, ...]
     continuation: str | None
@@ -57,17 +58,19 @@ class BucketStore:
         await self._client.close()
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Calls `see` with each response that comes, also with failures that are retried."""
+        """Sets the function that is called with each response of the store from now on, also with failures that are
+        retried."""
         self._client.observe(see)
 
     def _key(self, key: str) -> str:
-        """Returns the key in the bucket. Raises `InvalidKey` if either is invalid."""
+        """Returns the key in the bucket of the object with this key in the store. Raises `InvalidKey` if either is
+        invalid."""
         check_key(key)
         check_key(self._prefix + key)  # the limit is on the whole
         return self._prefix + key
 
     def _found(self, answer: Answer) -> Found:
-        """Returns the object in an answer to a read. Raises `StoreError` if its version or time is missing."""
+        """Returns the object in the response to a read. Raises `StoreError` if its version or time is missing."""
         version, written = answer.header(self.version_header), answer.header("last-modified")
         if not version or not written:
             raise StoreError(
@@ -80,8 +83,9 @@ class BucketStore:
         return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
 
     def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
-        """Returns the page in an answer. Raises `StoreUnavailable` if it cannot be read. Objects with invalid keys as
-        names, such as `folder/`, go into `others`. `read_page` raises ValueError for a body that is no page."""
+        """Returns the page in the response to a listing, which `read_page` reads; it raises ValueError for a body that
+        is no page. Names that are not valid keys, such as `folder/`, go into `others`. Raises `StoreUnavailable` if the
+        response cannot be parsed."""
         try:
             page = read_page(answer.response.body)
         except ValueError as error:
@@ -96,7 +100,7 @@ class BucketStore:
 
 
 def etag_headers(when: When) -> dict[str, str]:
-    """Returns the headers of a condition, where versions are ETags."""
+    """Returns the request headers for the condition of a write, where versions are ETags."""
     match when:
         case Absent():
             return {"if-none-match": "*"}

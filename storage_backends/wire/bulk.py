@@ -1,4 +1,4 @@
-"""Deletes objects in batches, each one request whose response has an outcome for each key."""
+"""Deletes objects in batches, each by one request whose response has an outcome for each key."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _GONE = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HT
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The keys of a batch that were not, or perhaps not, deleted."""
+    """The result of a batch of deletions: the keys that were not, or perhaps not, deleted, with the failures."""
 
     failures: Mapping[str, StoreError]
     now_ms: int
@@ -23,8 +23,8 @@ class BatchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How one store deletes: `size` keys at a time with `send`, which raises `StoreError` where nothing was deleted, or
-    each by itself with `delete`."""
+    """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted,
+    or each by itself by `delete`."""
 
     client: Client
     size: int
@@ -32,7 +32,7 @@ class Batches:
     delete: Callable[[str], Awaitable[Outcome]]
 
     async def run(self, keys: Sequence[str]) -> Deleted:
-        """Deletes the keys, one batch after the other, and returns those that may be left."""
+        """Deletes the objects with these keys, one batch after the other, and returns those that may still exist."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for start in range(0, len(keys), self.size):
@@ -42,8 +42,8 @@ class Batches:
         return Deleted(left, now_ms)
 
     async def _batch(self, keys: Sequence[str]) -> Deleted:
-        """Sends a batch, and sends again those of its keys for which the store was too busy. Returns those that may be
-        left."""
+        """Deletes a batch of objects with one request, and sends again the keys for which the store was too busy;
+        deletes each by itself if the store takes no such request. Returns those that may still exist."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for pause_s in self.client.pauses():
@@ -68,8 +68,9 @@ class Batches:
 
 
 def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
-    """Returns the outcome of each key, by the responses to the parts of one request. A key without a response may still
-    exist: its failure is `Ambiguous`. Returns `Unknown` if nothing in the answer can be read."""
+    """Returns which keys of a batch were not deleted, by the responses to the parts of the one request. A key without a
+    response may still have an object: its failure is `Ambiguous`. Returns `Unknown` if nothing in the response can be
+    read."""
     if isinstance(answer, Unknown):
         return answer
     try:

@@ -1,4 +1,4 @@
-"""Sends requests to a store and retries those that are safe to retry, whatever carries them."""
+"""Sends requests to a store, by any transport, and retries those that are safe to retry."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -26,14 +26,14 @@ call fails at once: its caller has a deadline, and can report it."""
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A transport, and the event loop that it belongs to."""
+    """An open transport, and the event loop to which it belongs."""
 
     loop: asyncio.AbstractEventLoop
     transport: Transport
 
 
 class Client:
-    """One bucket. Its transport opens with the first call of an event loop.
+    """Sends requests about one bucket and retries them. The transport opens with the first call in an event loop.
 
     `open_transport` raises `StoreError` for a configuration that can't be followed. `sleep` takes seconds, `random` is
     uniform on [0, 1): both are for the pauses between attempts.
@@ -80,7 +80,8 @@ class Client:
             await self._sleep(seconds)
 
     def observe(self, see: Callable[[Response], None]) -> None:
-        """Calls `see` with each response that comes, also with failures that are retried."""
+        """Sets the function that is called with each response of the store from now on, also with failures that are
+        retried."""
         self._observe = see
 
     async def close(self) -> None:
@@ -90,8 +91,9 @@ class Client:
             await known.transport.close()
 
     async def _repeat(self, request: Request, *, ambiguous_too: bool) -> Answer:
-        """Sends a request until there is an answer. Raises the last failure when the attempts or `PATIENCE_S` are used
-        up."""
+        """Sends a request until there is a definite answer, and returns it. Repeats it after failures by which it was
+        not applied; with `ambiguous_too`, also if it may have been applied. Raises the last failure when the attempts
+        or `PATIENCE_S` are used up."""
         failure = StoreUnavailable("no attempt was made")
         waited_s = 0.0
         for jitter_s in full_jitter(self._random):

@@ -1,4 +1,4 @@
-"""Our own connections to a store, and what their failures mean: how the wire of every vendor sends a request."""
+"""Sends requests over our own connections to a store of any vendor, and classifies their failures."""
 
 import asyncio
 from collections.abc import Mapping

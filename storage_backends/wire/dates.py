@@ -1,4 +1,4 @@
-"""The times that stores write. The usual form is read by hand: the standard library's reader of dates is part of its
+"""Parses the dates in stores' responses. The usual form is parsed by hand: the standard library's parser is part of its
 e-mail package, which a cold start would load for nothing else."""
 
 from datetime import UTC, datetime

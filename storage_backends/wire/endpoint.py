@@ -1,4 +1,4 @@
-"""The address of a store: a value, and how the URL of one is read."""
+"""The address of a store: a value, and the parsing of its URL."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -19,12 +19,12 @@ class Endpoint:
 
     @property
     def origin(self) -> str:
-        """The URL without a path."""
+        """The URL of the server without a path."""
         return f"{'https' if self.tls else 'http'}://{self.authority}"
 
     @property
     def url(self) -> str:
-        """The URL with the path."""
+        """The URL of the server with the path that is before each request's path."""
         return self.origin + self.path
 
 

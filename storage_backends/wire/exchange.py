@@ -1,4 +1,4 @@
-"""One request to a store and the response, for every transport."""
+"""The request to a store and the response, as every transport takes and returns them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +11,9 @@ from storage_backends.wire.http1 import Response
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: about a key, or about the bucket itself if `key` is empty. Header names are in lower case. `parts`
-    are requests without bodies that it carries in place of a body of its own."""
+    """One request to a store: about the object with the key `key`, or about the bucket itself if it is empty. Header
+    names are in lower case. `parts` are requests without bodies that are sent within this one, in place of a body of
+    its own."""
 
     method: str
     key: str = ""
@@ -23,25 +24,25 @@ class Request:
 
 
 class Ambiguous(StoreUnavailable):
-    """The request was sent, and whether it was applied is not known."""
+    """A request was sent, and whether it was applied is not known."""
 
 
 class OversizedAnswer(Ambiguous):
-    """The answer is larger than the limit. A read that is sent again would get the same answer, so it is not
+    """The response of a store is larger than the limit. A repeated read would get the same response, so it is not
     retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A definite answer. `now_ms` is the store's clock, in whole seconds, or this machine's where the answer has no
-    date."""
+    """A definite answer of a store, with the HTTP response. `now_ms` is the store's clock, in whole seconds, or this
+    machine's where the response has no date."""
 
     status: int
     response: Response
     now_ms: int
 
     def header(self, name: str) -> str:
-        """Returns a header's value, empty without the header. `name` is in lower case."""
+        """Returns the value of a header of the response; empty if it has no such header. `name` is in lower case."""
         return self.response.headers.get(name, "")
 
 
@@ -68,16 +69,17 @@ def retry_after_s(response: Response) -> float:
 
 
 class Dialect(Protocol):
-    """What one vendor's answers mean."""
+    """Classifies the responses of one vendor."""
 
     def is_answer(self, response: Response, method: str) -> bool:
-        """Whether the response is a definite answer, as opposed to a failure."""
+        """Whether the response is a definite answer to a request with this method, such as an object, a missing object
+        or a refused condition. All other responses are failures."""
         ...
 
     def failure_of(self, response: Response) -> StoreError:
-        """Returns the exception for a failure: `StoreUnavailable` if the request was not applied and may be retried,
-        `Ambiguous` if it may have been applied, any other `StoreError` if it was not applied and a retry would fail
-        too."""
+        """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and
+        may be retried, `Ambiguous` if it may have been applied, any other `StoreError` if it was not applied and a
+        retry would fail too."""
         ...
 
     def is_skewed(self, response: Response) -> bool:
@@ -86,7 +88,7 @@ class Dialect(Protocol):
 
 
 class Transport(Protocol):
-    """Carries one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
+    """Sends one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, once, and returns its response. `clock_skew_ms` is how far the store's clock is ahead of

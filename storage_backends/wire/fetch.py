@@ -1,4 +1,4 @@
-"""One request over a separate connection, for small documents that are rarely needed: key sets, secrets."""
+"""Sends one request over a connection of its own, for small documents that are rarely needed: key sets, secrets."""
 
 import asyncio
 import ssl
@@ -62,8 +62,9 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
 
 
 def failure_of(what: str, response: Response) -> StoreError:
-    """Returns the error for an answer other than 200: `StoreUnavailable` for a transient one, else `StoreDenied`. It
-    does not quote the answer, which may contain secrets."""
+    """Returns the error for a response with another status than 200: `StoreUnavailable` if it is transient, else
+    `StoreDenied`. The message does not quote the response, which may have secrets in it. `what` names what was called.
+    """
     if response.status >= 500 or response.status == 429:
         return StoreUnavailable(f"{what} answered status {response.status}")
     return StoreDenied(f"{what} answered status {response.status}")

@@ -1,6 +1,6 @@
-"""HTTP/1.1 as a client speaks it on one connection: one request, one answer, and nothing is ever sent twice.
+"""The client side of HTTP/1.1 on one connection: one request, one response, and nothing is ever sent twice.
 
-`ResponseReader` makes answers of bytes and does no I/O; `Connection` carries them.
+`ResponseReader` makes responses of bytes and does no I/O; `Connection` sends and receives them.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ MAX_HEAD_BYTES = 64 * 1024
 
 
 class NeverSent(Exception):
-    """No byte of the request was sent."""
+    """A request failed before any byte of it was sent."""
 
 
 class AnswerLost(Exception):
-    """The request was sent, at least in part, and no complete answer came."""
+    """A request was sent, at least in part, and no complete response came."""
 
 
 class AnswerTooLarge(AnswerLost):
-    """The answer is larger than was allowed."""
+    """The response is larger than the caller allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. Names of headers are in lower case."""
+    """A complete HTTP response. Names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `StoreError` for a header that would end early, or be read as another."""
+    """Raises `StoreError` for a header that is not printable ASCII: a line break in it would begin another header."""
     _check_printable("".join(headers.values()), headers)
 
 
@@ -68,8 +68,8 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
 
 
 def check_end(method: str, response: Response) -> None:
-    """Raises `AnswerLost` where an answer announces no length, so that a part may be missing. It serves transports that
-    do not see the end of the connection."""
+    """Raises `AnswerLost` for a response that announces no length, so that its end may be missing, unless the method
+    and status need no body. It is for transports that do not see the end of the connection."""
     framed = {"content-length", "transfer-encoding"} & response.headers.keys()
     bodiless = method == "HEAD" or response.status in (204, 304)
     if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
@@ -77,7 +77,7 @@ def check_end(method: str, response: Response) -> None:
 
 
 class ResponseReader:
-    """Reads the answer to one request. Once the answer is whole, `keep_alive` is whether the connection may carry
+    """Parses the response to one request. Once the response is whole, `keep_alive` is whether the connection may carry
     another request."""
 
     def __init__(self, method: str, max_body_bytes: int = MAX_ANSWER_BYTES) -> None:
@@ -94,8 +94,8 @@ class ResponseReader:
         self.keep_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """Takes bytes of the connection. Returns the answer once it is whole, None before. Raises `AnswerLost` for what
-        is not HTTP, `AnswerTooLarge` for too much."""
+        """Takes further bytes of the connection. Returns the response once it is whole, None before. Raises
+        `AnswerLost` for bytes that are not HTTP, `AnswerTooLarge` for too many."""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
@@ -106,7 +106,8 @@ class ResponseReader:
         return self.whole
 
     def end(self) -> Response | None:
-        """Takes the end of the connection. Returns the answer if it was whole or the end makes it whole, else None."""
+        """Takes the end of the connection. Returns the response if it is whole, or if the end of the connection makes
+        it whole; else None."""
         unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):
             self._end()
@@ -126,7 +127,8 @@ class ResponseReader:
         return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
 
     def on_message_begin(self) -> None:
-        """Notes the start of an answer. The parser calls it, and all others whose names begin with `on_`."""
+        """Allows no further request on the connection if a second response to one request begins. The parser calls this
+        method, and all others whose names begin with `on_`."""
         if self.whole is not None:
             self.keep_alive = False  # a second answer to one request
 
@@ -158,12 +160,12 @@ class ResponseReader:
             self._end()
 
     def _end(self) -> None:
-        """The answer is complete."""
+        """Makes the response of the parts that were parsed."""
         self.whole = Response(self._status, self._headers, b"".join(self._body))
 
 
 class Connection(asyncio.Protocol):
-    """A connection that carries one exchange at a time."""
+    """An HTTP connection that carries one exchange at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -207,17 +209,18 @@ class Connection(asyncio.Protocol):
         return not self._transport.is_closing() and not self._readable.poll(0)
 
     def close(self) -> None:
-        """Closes at once; an exchange under way fails."""
+        """Closes the connection at once; an exchange that is under way fails."""
         self.reusable = False
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the transport. The event loop calls it, as it does the other methods of `asyncio.Protocol`."""
+        """Keeps the transport of a connection that was made. The event loop calls this method, as it does the other
+        methods of `asyncio.Protocol`."""
         self._transport = self._socket_transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Speaks TLS from now on. Raises `OSError` if the handshake fails."""
+        """Encrypts the connection by TLS from now on. Raises `OSError` if the handshake fails."""
         loop = asyncio.get_running_loop()
         encrypted = await loop.start_tls(self._socket_transport, self, context, server_hostname=host)
         if encrypted is None:

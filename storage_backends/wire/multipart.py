@@ -1,4 +1,4 @@
-"""Several requests in the body of one, and their answers: `multipart/mixed` of `application/http`.
+"""Packs several requests into the body of one, and reads their responses: `multipart/mixed` of `application/http`.
 
 Sources: Azure Storage REST API, "Blob Batch"; Cloud Storage documentation, "Sending batch requests".
 """
@@ -18,7 +18,8 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 def encode(heads: Sequence[bytes]) -> bytes:
-    """Returns the body that holds the requests with these heads; each is known by its number, from 0."""
+    """Returns the multipart body that carries requests with these first lines; each part has its number, from 0, as
+    id."""
     parts = (
         b"--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: %d\r\n\r\n%s\r\n"
         % (BOUNDARY.encode(), number, head)
@@ -28,8 +29,8 @@ def encode(heads: Sequence[bytes]) -> bytes:
 
 
 def decode(response: Response, method: str) -> Mapping[int, Response]:
-    """Returns the answers in an answer, by the numbers of their requests, which all have the method `method`; one that
-    can't be read is left out. Raises ValueError for a response that is not multipart."""
+    """Returns the responses in a multipart response, by the numbers of their requests, which all have the method
+    `method`. A response that can't be read is left out. Raises ValueError for a response that is not multipart."""
     boundary = _BOUNDARY.search(response.headers.get("content-type", ""))
     if boundary is None:
         raise ValueError("it is not multipart")

@@ -1,4 +1,5 @@
-"""Which proxy a request goes through, by the usual variables: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
+"""Chooses the proxy for a request by the usual environment variables: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+`NO_PROXY`.
 
 There is no standard. As in curl, a name in lower case comes first; as in Go, requests to this machine never use a
 proxy.
@@ -19,7 +20,8 @@ class Proxies:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Proxies":
-        """Reads the variables, in either case; a scheme without one has the proxy of `ALL_PROXY`."""
+        """Reads the proxies from the environment variables, in lower or upper case. A scheme without a variable of its
+        own has the proxy of `ALL_PROXY`."""
         everywhere = _read(environment, "all_proxy")
         exceptions = (part.strip().lower() for part in _read(environment, "no_proxy").split(","))
         return cls(
@@ -47,8 +49,8 @@ def _read(environment: Mapping[str, str], name: str) -> str:
 
 
 def _covers(exception: str, host: str, port: int) -> bool:
-    """Whether an entry of `NO_PROXY` covers a host: `*`, a name with all below it, an address or a network, each of the
-    latter with a port or without."""
+    """Whether an entry of `NO_PROXY` covers a host and port: `*`, a name with all names below it, an address or a
+    network. A name or an address may have a port."""
     if exception == "*":
         return True
     if "/" in exception:

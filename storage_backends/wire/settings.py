@@ -1,4 +1,4 @@
-"""How connections to a store are made, whatever the vendor: values that each store's configuration has."""
+"""The settings of connections to a store, which are the same for all vendors."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """The part of a store's configuration that is about its connections.
+    """The settings of the connections to a store.
 
     `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is how long the
-    server may send and take nothing, `exchange_timeout_s` how long a request and its answer may take, however steadily
-    they trickle.
+    server may send and take nothing, `exchange_timeout_s` how long a request and its response may take, however
+    steadily they trickle.
     """
 
     ca_bundle: str | None = None

@@ -1,1 +1,1 @@
-"""Stores around stores: each is an `ObjectStore` that adds one thing to another."""
+"""Stores that wrap other stores: each is an `ObjectStore` that adds one thing to another."""

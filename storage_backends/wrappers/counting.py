@@ -48,35 +48,41 @@ class CountingStore:
             _measuring.reset(token)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, and counts the
+        call; see `ObjectStore.get`."""
         return await self._measured().get(key, if_changed_from)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`. Counted as a get."""
+        """Reads a part of the object at a key, in the inner store, and counts the call; see `ObjectStore.get_range`.
+        Counted as a get."""
         return await self._measured().get_range(key, start, length)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds, in the inner store, and counts the call; see
+        `ObjectStore.put`."""
         return await self._measured().put(key, body, when)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds, in the inner store, and counts the call; see
+        `ObjectStore.delete`."""
         return await self._measured().delete(key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`."""
+        """Deletes many objects, whatever their versions, in the inner store, and counts the call; see
+        `ObjectStore.delete_many`."""
         return await self._measured().delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix, in the inner store, and counts the call; see
+        `ObjectStore.list`."""
         return await self._measured().list(prefix, after)
 
     async def close(self) -> None:
-        """Closes the store inside."""
+        """Closes the inner store."""
         await self._inner.close()
 
     def _measured(self) -> ObjectStore:
-        """Returns the store inside, wrapped in each measurement that surrounds this call."""
+        """Returns the inner store, wrapped in a `MeasuringStore` for each measurement that surrounds this call."""
         store = self._inner
         for counting, measurement in _measuring.get():
             if counting is self:

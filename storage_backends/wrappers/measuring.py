@@ -1,4 +1,4 @@
-"""Records every store call with its outcome, and the longest chain of sequential calls."""
+"""Records every call of a store with its outcome, and computes the longest chain of sequential calls."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,8 +25,8 @@ _Answer = TypeVar("_Answer")
 
 
 class StoreCall:
-    """One call, which has begun: either `answered` or `failed` ends it. Times are the measurement's, in seconds;
-    `outcome` names the answer's class, or that of the exception that came instead."""
+    """One call of a store, which has begun: `answered` or `failed` ends it. Times are by the measurement's clock, in
+    seconds; `outcome` is the name of the result's class, or of the exception's."""
 
     __slots__ = ("_measurement", "began", "depth", "ended", "key", "kind", "outcome", "read", "written")
 
@@ -41,13 +41,13 @@ class StoreCall:
         self.began = self.ended = measurement.clock()
 
     def answered(self, answer: object) -> None:
-        """Notes the answer."""
+        """Ends the call with the store's answer."""
         if isinstance(answer, Found):
             self.read = len(answer.body)
         self._end(answer)
 
     def failed(self, error: BaseException) -> None:
-        """Notes what came instead of an answer."""
+        """Ends the call with the exception that it raised."""
         self._end(error)
 
     def _end(self, outcome: object) -> None:
@@ -60,8 +60,8 @@ class StoreCall:
 
 
 class Totals(NamedTuple):
-    """Sums over calls. `bytes_written` are of bodies that were sent, refused ones included; `unchanged` are reads that
-    brought no body, because what the caller held was still good."""
+    """Sums over the calls of a store. `bytes_written` are of bodies that were sent, refused ones included; `unchanged`
+    counts reads without a body, because the caller had the current version."""
 
     calls: int
     depth: int
@@ -85,14 +85,15 @@ class Measurement:
     deepest_ended: int = 0
 
     def call(self, kind: Kind, key: str, written: int = 0) -> StoreCall:
-        """Adds a call that begins now, and returns it. `written` is the size in bytes of the body that it sends."""
+        """Adds a call of the store that begins now, and returns it. `written` is the size in bytes of the body that it
+        sends."""
         call = StoreCall(self, kind, key, written)
         self.trace.append(call)
         return call
 
     @property
     def calls(self) -> int:
-        """The number of calls that were begun."""
+        """The number of calls that have begun."""
         return len(self.trace)
 
     @property
@@ -102,26 +103,26 @@ class Measurement:
 
     @property
     def by_kind(self) -> Counter[Kind]:
-        """The number of calls of each kind that were begun."""
+        """The number of calls of each kind that have begun."""
         return Counter(call.kind for call in self.trace)
 
     @property
     def depth(self) -> int:
-        """The length of the longest chain of calls."""
+        """The length of the longest chain of calls that came one after the other."""
         return self.totals().depth
 
     @property
     def bytes_read(self) -> int:
-        """The bytes of the bodies that were found."""
+        """The number of bytes in the bodies of all objects that were read."""
         return self.totals().bytes_read
 
     @property
     def bytes_written(self) -> int:
-        """The bytes of the bodies that were sent, refused ones included."""
+        """The number of bytes in the bodies of all writes, refused ones included."""
         return self.totals().bytes_written
 
     def totals(self) -> Totals:
-        """Returns all sums, made in one pass."""
+        """Returns the sums over all calls, computed in one pass."""
         depth = read = written = unchanged = 0
         for call in self.trace:
             depth = max(depth, call.depth)
@@ -132,39 +133,45 @@ class Measurement:
 
 
 class MeasuringStore:
-    """Passes every call on and notes it in one measurement, failed ones included."""
+    """A store that passes every call to another one and records it in one measurement, failed ones included."""
 
     def __init__(self, inner: ObjectStore, measurement: Measurement) -> None:
         self._inner = inner
         self._measurement = measurement
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, and records the
+        call; see `ObjectStore.get`."""
         return await _noted(self._measurement.call("get", key), self._inner.get(key, if_changed_from))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """See `ObjectStore.get_range`. Counted as a get."""
+        """Reads a part of the object at a key, in the inner store, and records the call; see `ObjectStore.get_range`.
+        Counted as a get."""
         return await _noted(self._measurement.call("get", key), self._inner.get_range(key, start, length))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds, in the inner store, and records the call; see
+        `ObjectStore.put`."""
         return await _noted(self._measurement.call("put", key, len(body)), self._inner.put(key, body, when))
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds, in the inner store, and records the call; see
+        `ObjectStore.delete`."""
         return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`. Counted as one delete, of the first key."""
+        """Deletes many objects, whatever their versions, in the inner store, and records the call; see
+        `ObjectStore.delete_many`. Counted as one delete, of the first key."""
         first = keys[0] if keys else ""
         return await _noted(self._measurement.call("delete", first), self._inner.delete_many(keys))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix, in the inner store, and records the call; see
+        `ObjectStore.list`."""
         return await _noted(self._measurement.call("list", prefix), self._inner.list(prefix, after))
 
     async def close(self) -> None:
-        """Closes the store inside."""
+        """Closes the inner store."""
         await self._inner.close()
 
 

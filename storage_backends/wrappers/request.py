@@ -1,4 +1,5 @@
-"""One request's view of a store: its deadline, the store's time, and what its calls cost, in one wrapper.
+"""The store as one request sees it: one wrapper that checks the deadline, learns the store's time, and records the cost
+of calls.
 
 Each of the three is a few lines around a call. As wrappers of their own they cost more than a call of a store that has
 its answer at hand.
@@ -32,7 +33,8 @@ LATE = "the request's deadline has passed"
 
 @dataclass(frozen=True, slots=True)
 class ObservedClock:
-    """The machine's wall clock in milliseconds, and what learns the store's time (docs/design/store.md)."""
+    """The machine's wall clock in milliseconds since 1970, and the function that learns the store's time from its
+    answers (docs/design/store.md)."""
 
     now_ms: Callable[[], int]
     observe: Callable[[int, int, int], None]
@@ -44,8 +46,8 @@ _Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page,
 
 
 class RequestStore:
-    """A view of a store that is valid as long as `left_ms`, the milliseconds until a deadline, is positive
-    (docs/design/commit.md#unknown-outcomes).
+    """A store for one request that passes calls to another one as long as `left_ms`, the milliseconds until a deadline,
+    is positive (docs/design/commit.md#unknown-outcomes).
 
     `left_ms` is called before every call (docs/design/commit.md#rule-5): after the deadline a call raises
     `StoreUnavailable`, and nothing is sent. When the deadline passes within a call, a read raises `StoreUnavailable`,
@@ -68,23 +70,28 @@ class RequestStore:
         self._measurement = measurement
 
     def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
-        """See `ObjectStore.get`."""
+        """Reads the object at a key, unless the version is still `if_changed_from`, in the inner store, if the
+        request's deadline has not passed; see `ObjectStore.get`."""
         return self._ask("get", 0, self._inner.get, key, if_changed_from)
 
     def get_range(self, key: str, start: int, length: int) -> Coroutine[Any, Any, Found | Missing]:
-        """See `ObjectStore.get_range`."""
+        """Reads a part of the object at a key, in the inner store, if the request's deadline has not passed; see
+        `ObjectStore.get_range`."""
         return self._ask("get", 0, self._inner.get_range, key, start, length)
 
     def put(self, key: str, body: bytes, when: When) -> Coroutine[Any, Any, Outcome]:
-        """See `ObjectStore.put`."""
+        """Writes an object if the condition `when` holds, in the inner store, if the request's deadline has not passed;
+        see `ObjectStore.put`."""
         return self._write("put", len(body), self._inner.put, key, body, when)
 
     def delete(self, key: str, when: When = ANY) -> Coroutine[Any, Any, Outcome]:
-        """See `ObjectStore.delete`."""
+        """Deletes an object if the condition `when` holds, in the inner store, if the request's deadline has not
+        passed; see `ObjectStore.delete`."""
         return self._write("delete", 0, self._inner.delete, key, when)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """See `ObjectStore.delete_many`. Noted as one delete, of the first key."""
+        """Deletes many objects, whatever their versions, in the inner store, if the request's deadline has not passed;
+        see `ObjectStore.delete_many`. Noted as one delete, of the first key."""
         if not keys:
             return Deleted({}, None)
         try:
@@ -93,7 +100,8 @@ class RequestStore:
             return Deleted(dict.fromkeys(keys, Unknown(LATE)), None)
 
     def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
-        """See `ObjectStore.list`."""
+        """Lists one page of the objects under a prefix, in the inner store, if the request's deadline has not passed;
+        see `ObjectStore.list`."""
         return self._ask("list", 0, self._inner.list, prefix, after)
 
     async def close(self) -> None:
@@ -108,8 +116,9 @@ class RequestStore:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _Answer:
-        """Returns the answer of the store to the call `ask(key, ...)`. Raises `StoreUnavailable` if the deadline has
-        passed, and `_Late` if it passes within the call."""
+        """Calls `ask(key, ...)`, a method of the inner store, and returns its answer. Records the call as one of `kind`
+        that sends `written` bytes, and lets the clock learn the store's time. Raises `StoreUnavailable` if the deadline
+        has passed, and `_Late` if it passes within the call."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise StoreUnavailable(LATE)
@@ -148,7 +157,7 @@ class RequestStore:
 
 
 class _Late(StoreUnavailable):
-    """The deadline passed within a call."""
+    """The deadline of the request passed within a call of the store."""
 
 
 async def _wait(waiting: Waiting[_Answer], seconds: float, noted: StoreCall | None) -> _Answer:

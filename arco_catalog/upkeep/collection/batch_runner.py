@@ -26,14 +26,14 @@ result."""
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T, R]):
-    """Listed objects, and the work to do with them."""
+    """Some objects of one kind, and the function that decides about them and deletes them."""
 
     work: Work[T, R]
     items: Sequence[T]
 
 
 class BatchRunner(Protocol):
-    """Runs batches, here or elsewhere."""
+    """Runs the batches of a collection, in this process or in others."""
 
     def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
@@ -58,14 +58,15 @@ class LocalRunner:
 async def run_all(
     runner: BatchRunner, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, None], None]
 ) -> None:
-    """Runs all batches, which have no result."""
+    """Runs all batches of a collection with `runner`, for work that returns no result."""
     async with aclosing(runner.run_batches(run, entities, batches)) as done:
         async for _ in done:
             pass
 
 
 def all_of(kind: Kind, items: Sequence[Listed]) -> Batch[Listed, None]:
-    """Returns a batch of objects that are deleted by their age alone."""
+    """Returns a batch that deletes all of these objects. It checks nothing again: they are old enough, and for this
+    kind the age alone decides."""
     return Batch(partial(_collect_all, kind=kind), items)
 
 

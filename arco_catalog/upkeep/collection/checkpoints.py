@@ -1,4 +1,5 @@
-"""Records of walks and collections about entities that no longer exist (docs/design/collection.md#rule-11)."""
+"""Removes the records of walks and collections about entities that no longer exist: checkpoints, floors and file
+directories (docs/design/collection.md#rule-11)."""
 
 from arco_catalog.planning.collection import Kind
 from arco_catalog.state.checkpoints import Checkpoints
@@ -9,7 +10,8 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_checkpoints(run: Run, entities: Entities) -> None:
-    """Removes the checkpoints and floors of entities that have neither a name nor a pointer."""
+    """Removes the walk checkpoints, the receipt floors and the records of file directories of entities that have
+    neither a name nor a pointer. A dry run only counts these entities."""
     state = run.session.state
     checkpoints = await Checkpoints.read(state)
     recorded = {*checkpoints.by_entity, *await read_floors(state), *await read_entities(state)}

@@ -1,4 +1,4 @@
-"""Claims on metadata files that were removed (docs/design/collection.md#rule-8)."""
+"""Deletes claims on metadata files that were removed (docs/design/collection.md#rule-8)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -14,8 +14,8 @@ from storage_backends import Listed
 
 
 async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Collects the claims of removals whose files no longer exist. The claim of a registration is kept, since its file
-    is in use."""
+    """Deletes old claims on metadata files that were claimed for removal and no longer exist. A claim by a registration
+    is kept, since the registered file is in use."""
     await run_all(runner, run, entities, _batches(run))
 
 

@@ -86,15 +86,16 @@ async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
 
 
 async def _collect_requests(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Collects markers and then decisions, which depend on the oldest marker, unless the settings keep markers for
-    ever."""
+    """Collects idempotency markers, and then the decisions of transactions, which depend on the oldest marker slot that
+    is kept. Does nothing if the settings keep markers for ever."""
     if run.retention.markers:
         oldest_slot_ms = await collect_markers(run, entities, runner)
         await collect_transactions(run, entities, runner, oldest_slot_ms)
 
 
 async def _collect_service(run: Run, runner: BatchRunner) -> None:
-    """Collects the state of a delegation service. It moves no pointer and no registry, so there is nothing to fence."""
+    """Collects the markers and tasks of a delegation service. It has no pointers and no registry, so there is nothing
+    to fence."""
     entities = Entities(run)
     if run.retention.markers:
         await collect_markers(run, entities, runner)

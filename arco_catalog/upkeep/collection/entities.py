@@ -48,7 +48,7 @@ class EntityCache:
 
 
 class Entities:
-    """Answers questions about entities within one run."""
+    """Answers questions about entities within one run, such as whether the registry names them, from a cache."""
 
     def __init__(self, run: Run, known: EntityCache | None = None) -> None:
         self._run = run
@@ -56,15 +56,17 @@ class Entities:
         self._known = known or EntityCache()
 
     async def is_named(self, entity: str) -> bool:
-        """Whether a name, a tombstone or an intent on a name referred to an entity in the first HEAD that was read."""
+        """Whether an entry of a relation, a tombstone or the intent of a transaction on a name had this entity in the
+        first HEAD that this run read."""
         async with self._lock:
             if self._known.named is None:
                 self._known.named = await self._names(await self._run.session.state.head(), self._known.intended)
         return entity in self._known.named
 
     async def is_nameless(self, entity: str) -> bool:
-        """Whether no record of the registry refers to an entity, and none can any more: a write that was sent a week
-        ago relied on a HEAD that was fenced since (docs/design/collection.md#rule-2)."""
+        """Whether no entry of the registry has this entity, and none can get it by a write that is under way: the
+        registry is fenced before the second reading, since a write may have been sent on an older HEAD. A dry run sets
+        no fence and reads only once (docs/design/collection.md#rule-2)."""
         if await self.is_named(entity):
             return False
         if not self._run.delete:

@@ -1,4 +1,4 @@
-"""Puts missing hints of tasks in the registry: without a hint no worker finds its task
+"""Puts missing hints of tasks that the registry names: without a hint no worker finds its task
 (docs/design/collection.md#hints)."""
 
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from arco_catalog.upkeep.collection.run import BATCH, Run
 
 
 async def put_missing_hints(run: Run) -> None:
-    """Puts the hint of each task that the registry names and that has neither a hint nor an end. HEAD is read before
-    the hints are listed, so the listing has the hints of all tasks in it. A dry run counts missing hints."""
+    """Puts the missing hints of tasks: a task that the registry names, and that is not over, must have a hint. HEAD is
+    read before the hints are listed, so the listing has the hints of all tasks in HEAD. A dry run counts the missing
+    hints."""
     state = run.session.state
     head, hinted = await state.head(), Names()
     async with aclosing(all_hints(state)) as hints:
@@ -33,8 +34,8 @@ async def put_missing_hints(run: Run) -> None:
 
 
 async def _put(run: Run, tasks: Sequence[str]) -> None:
-    """Checks these tasks again, one by one, since another process may have put a hint, and puts those that
-    are still missing."""
+    """Reads each of these tasks again, since another process may have put a hint since the listing, and puts the hints
+    that are still missing. A dry run counts them."""
     missing = await run.each(tasks, lambda task: run.unless_unreadable(f"task {task}", missing_hint(run.session, task)))
     for task, due_ms in zip(tasks, missing, strict=True):
         if due_ms is None:

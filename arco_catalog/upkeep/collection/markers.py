@@ -1,4 +1,4 @@
-"""Deletes markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
+"""Deletes idempotency markers whose keys can't be used any more (docs/design/collection.md#rule-6)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -28,8 +28,8 @@ Due = tuple[str, list[Listed]]
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker: the prefix of its slots, and its slots from 0 on. `late` are the slots of a marker without slot 0,
-    which were written after it was collected."""
+    """An idempotency marker: the prefix of the keys of slots, and the slots from 0 on. `listed` are the slots as a
+    listing has them. `late` are the slots of a marker without slot 0, which were written after it was collected."""
 
     prefix: str
     slots: Sequence[Slot]
@@ -45,22 +45,24 @@ class Marker:
 
     @property
     def since_ms(self) -> int:
-        """The time of slot 0, or of the youngest slot if there is no slot 0."""
+        """The time at which the store wrote slot 0 of the marker, or, if slot 0 is missing, the youngest slot."""
         return self.slots[0].written_ms if self.slots else max(each.written_ms for each in self.late)
 
     @property
     def is_finished(self) -> bool:
-        """Whether it holds an answer."""
+        """Whether the last slot has the final answer to the request, and not the mark of a collection."""
         return bool(self.slots) and self.last.final and not self.is_closed
 
     @property
     def is_closed(self) -> bool:
-        """Whether a collection has closed it."""
+        """Whether a collection has closed the marker: the last slot has the mark of a collection in place of an
+        answer."""
         return bool(self.slots) and self.last.answer == COLLECTED
 
     @property
     def keys_from_last(self) -> Sequence[str]:
-        """The keys of its slots, slot 0 last: a marker that is deleted in part remains a marker."""
+        """The keys of all slots in the order of their deletion: the last slot first, slot 0 at the end. So a marker
+        that is deleted in part still has slot 0."""
         names = (each.key.removeprefix(self.prefix).removesuffix(".json") for each in self.listed)
         numbers = {*range(len(self.slots)), *(int(name) for name in names if name.isdecimal())}
         return [self.key(slot) for slot in sorted(numbers, reverse=True)]
@@ -68,7 +70,7 @@ class Marker:
 
 @dataclass(slots=True)
 class _OldestSlot:
-    """The time of the oldest slot that is kept; None if there is none so far."""
+    """The time at which the oldest marker slot that is kept was written; None if no slot is kept so far."""
 
     ms: int | None = None
 
@@ -77,7 +79,8 @@ class _OldestSlot:
 
 
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
-    """Collects markers. Returns the time of the oldest slot that is kept; None if there is none."""
+    """Deletes idempotency markers that are old enough. Returns the time at which the oldest slot that is kept was
+    written; None if none is kept."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
@@ -112,7 +115,8 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
 
 
 async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
-    """Collects markers of one batch. Returns the time of the oldest slot of each marker that is kept."""
+    """Deletes the markers of one batch that are old enough; unfinished ones are closed and fenced first. Returns a time
+    for each marker that is kept: that of slot 0, or of another slot if slot 0 is missing or can't be read."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     read = await run.each(due, lambda each: run.unless_unreadable(each[0], _read(run, *each)))
     gone: list[Marker] = []
@@ -161,8 +165,9 @@ async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
 
 
 async def _close(run: Run, marker: Marker) -> Marker | None:
-    """Claims the next slot of an unfinished marker, so that none of its attempts can continue. Returns None if another
-    writer has claimed it. A marker that another run closed is returned as it is."""
+    """Closes an unfinished marker by claiming the next slot, so that no attempt in it can continue. Returns the marker
+    with that slot; None if another writer has claimed the slot. A marker that another run closed is returned as it is.
+    """
     if marker.is_closed:
         return marker
     slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)

@@ -1,4 +1,5 @@
-"""Sets of names of entities, tasks or commits, by their digests: a catalog may have any number of them."""
+"""Sets of names of entities, tasks or commits that store only hashes of them, since a catalog may have any number of
+names."""
 
 from array import array
 from bisect import bisect_left
@@ -14,13 +15,13 @@ class NumberedNames:
         self._in_order = True
 
     def add(self, name: str, number: int) -> None:
-        """Adds a name. If it was added before, `get` may return either number."""
+        """Adds a name with a number. If the name was added before with another number, `get` may return either."""
         self._digests.append(_digest(name))
         self._numbers.append(number)
         self._in_order = False
 
     def get(self, name: str) -> int | None:
-        """Returns the number of a name; None if it was not added."""
+        """Returns the number with which a name was added; None if the name was not added."""
         if not self._in_order:
             order = sorted(range(len(self._digests)), key=self._digests.__getitem__)
             self._digests = array("Q", (self._digests[place] for place in order))
@@ -39,7 +40,7 @@ class Names:
         self._in_order = True
 
     def add(self, name: str) -> None:
-        """Adds a name."""
+        """Adds a name to the set."""
         self._digests.append(_digest(name))
         self._in_order = False
 

@@ -1,4 +1,5 @@
-"""How far the pipeline has read: objects that it has not read are kept (docs/design/collection.md#rule-14).
+"""How far the pipeline (the job `compact`) has read receipts and registry commits: objects that it has not read are
+kept (docs/design/collection.md#rule-14).
 
 The properties of its tables record it. A catalog without these tables has no pipeline, and keeps nothing for it.
 """
@@ -17,28 +18,29 @@ from arco_catalog.upkeep.collection.run import Run
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """The pipeline has read all days before `closed_before` that are not `marked`, and all commits of the registry up
-    to `sequence`. Both are None if there is no pipeline."""
+    """The pipeline has read the receipts of all days before `closed_before` except those that are `marked`, and the
+    registry's commits up to the sequence number `sequence`. Both are None if there is no pipeline."""
 
     closed_before: date | None = None
     marked: frozenset[date] = frozenset()
     sequence: int | None = None
 
     def has_read_day(self, day: date | None) -> bool:
-        """Whether the pipeline has read the receipts of a day, or does not exist. None, an unknown day, counts as not
-        read."""
+        """Whether the receipts of a day may be deleted as far as the pipeline is concerned: it has read them, or there
+        is no pipeline. None stands for an unknown day, which counts as not read."""
         if self.closed_before is None:
             return True
         return day is not None and day < self.closed_before and day not in self.marked
 
     def has_read_commit(self, sequence: int) -> bool:
-        """Whether the pipeline has read the registry commit with this sequence number, or does not exist."""
+        """Whether a registry commit with this sequence number may be deleted as far as the pipeline is concerned: it
+        has read the commit, or there is no pipeline."""
         return self.sequence is None or sequence <= self.sequence
 
 
 async def read_progress(run: Run) -> PipelineProgress:
-    """Reads from the pipeline's tables how far it has read. Nothing counts as read if they can't be read, or have no
-    batch yet. Raises `StoreError`."""
+    """Reads how far the pipeline has read, from the properties of its tables. If these can't be read, or have no batch
+    yet, nothing counts as read. Raises `StoreError`."""
     of_commits = await run.unless_unreadable("the pipeline's commits", _table(run, COMMITS))
     of_events = await run.unless_unreadable("the pipeline's catalog_events", _table(run, CATALOG_EVENTS))
     if of_commits is None or of_events is None:
@@ -55,15 +57,15 @@ async def read_progress(run: Run) -> PipelineProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Whether a table of the pipeline exists, and its properties."""
+    """The properties of a table of the pipeline, and whether the table exists."""
 
     exists: bool
     properties: JsonObject
 
 
 async def _table(run: Run, name: str) -> _Table:
-    """Reads a table of the namespace `system`; one that the registry does not name does not exist, and one without a
-    pointer has no properties. Raises `CatalogError`, and `StoreError`."""
+    """Reads the properties of the pipeline's table `system.NAME`. A table that the registry does not have counts as
+    absent, and one without a pointer has no properties. Raises `CatalogError`, and `StoreError`."""
     state = run.session.state
     entry = await relation_entry(state, (await state.head()).index, (NAMESPACE,), name)
     pointer = None if entry is None else await state.pointer(entry.entity)
@@ -74,7 +76,7 @@ async def _table(run: Run, name: str) -> _Table:
 
 
 def _date(value: JsonValue) -> date:
-    """Returns the date in a property; `date.min` if the value is missing or no date."""
+    """Returns the date in a table property in ISO 8601; `date.min` if the value is missing or no date."""
     try:
         return date.fromisoformat(value) if isinstance(value, str) else date.min
     except ValueError:

@@ -1,4 +1,4 @@
-"""Collects pointers of entities without a name (docs/design/collection.md#rule-2)."""
+"""Deletes the pointers of entities that no entry of the registry names (docs/design/collection.md#rule-2)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -38,8 +38,8 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _is_bare(run: Run, key: str) -> bool:
-    """Deletes the metadata files of the entity if it is a view. Returns whether the pointer may be deleted; false if it
-    no longer exists."""
+    """Returns whether the pointer at this key may be deleted; false if it no longer exists. If it is the pointer of a
+    view, the view's metadata files are deleted first."""
     found = await run.read(key)
     if found is None:
         return False
@@ -53,7 +53,8 @@ async def _is_bare(run: Run, key: str) -> bool:
 
 
 async def _own_files(run: Run, pointer: Pointer) -> AsyncGenerator[MetadataFile, None]:
-    """Yields the metadata files that an entity made, the newest first: those with a receipt of the entity."""
+    """Yields the metadata files that an entity itself wrote, the newest first: from the current file back to the first
+    one without a receipt of the entity, or to the file from which it was registered."""
     file: MetadataFile | None = pointer.metadata
     for _ in range(MAX_FILES):
         if file is None or file.location == pointer.registered_from:

@@ -20,7 +20,8 @@ from storage_backends import Listed
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A stored receipt as it was listed, with the entity, the metadata file and the time of that file."""
+    """A stored receipt: the object as a listing has it, the entity, the location of the metadata file, and the time of
+    that file in milliseconds since 1970."""
 
     listed: Listed
     entity: str
@@ -29,9 +30,9 @@ class Receipt:
 
 
 async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, runner: BatchRunner) -> None:
-    """Collects receipts of both stages, and OpenLineage events, in one listing. Committed receipts that the pipeline
-    has not read are kept, and so are those with a pending receipt: the last batch of committed ones is run after all
-    pending ones."""
+    """Deletes old receipts, pending and committed, and old OpenLineage events, in one listing. A committed receipt is
+    kept if the pipeline has not read it or if it still has a pending receipt. So the last batch of committed receipts
+    is run after all pending ones."""
     committed: list[Listed] = []
     await run_all(runner, run, entities, _batches(run, pipeline, committed))
     await run_all(runner, run, entities, _rest(committed))
@@ -45,7 +46,8 @@ async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, Non
 async def _batches(
     run: Run, pipeline: PipelineProgress, committed: list[Listed]
 ) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Yields batches of all kinds. Committed receipts that fill no batch are left in `committed`."""
+    """Lists receipts and OpenLineage events, and yields the old ones in batches, each of one kind. Committed receipts
+    that do not fill a batch stay in the list `committed`."""
     pending: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
         async for page, now_ms in pages:
@@ -90,7 +92,7 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Walks the entities of these receipts, each once."""
+    """Walks the entities of these receipts, every entity once, so that their commits get receipts."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
@@ -108,8 +110,9 @@ async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]
 
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
-    """Returns the fate of a pending receipt, and deletes the metadata file of one whose commit never applied.
-    `Fate.KEPT` is the fate of a receipt about whose commit nothing is known, or whose file is kept."""
+    """Decides about a pending receipt: its commit has a committed receipt (`Fate.RECEIPTED`), or never applied
+    (`Fate.LOST`); the metadata file of the latter is deleted. The receipt is kept (`Fate.KEPT`) if nothing is known
+    about the commit, or the file must be kept."""
     walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
         await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)
@@ -143,8 +146,8 @@ async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Liste
 
 
 async def _may_go(run: Run, entities: Entities, committed: Receipt) -> bool:
-    """Whether an old receipt may be deleted: not the receipt of the current file, nor one that still has a pending
-    receipt, whose commit would otherwise have no proof."""
+    """Whether an old committed receipt may be deleted. It is kept if its file is current, or if there is still a
+    pending receipt of the same commit, which would otherwise look like one of a commit that never applied."""
     if await run.exists(committed.listed.key.replace(f"/{receipt.COMMITTED}/", f"/{receipt.PENDING}/")):
         return False
     walked = await entities.ensure_walked(committed.entity, committed.listed.written_ms)

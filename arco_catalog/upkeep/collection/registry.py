@@ -22,8 +22,8 @@ from storage_backends import Found, Listed
 
 @dataclass
 class History:
-    """The ids and sequence numbers of the commits that were HEAD, as far as they are stored. `whole` is whether they
-    reach back to the first commit, or to the floor."""
+    """The ids and sequence numbers of the commits that were HEAD, as far as they exist. `whole` is whether they go back
+    to the first commit, or to the floor, below which commits were collected."""
 
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)
@@ -33,7 +33,8 @@ class History:
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
-    """Collects commits, segments and values without a reference. Does nothing if there is no registry yet."""
+    """Deletes old registry commits, and the segments and values to which neither HEAD nor the HEAD of a week ago
+    refers. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return
@@ -70,8 +71,9 @@ async def _history(run: Run) -> History:
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
-    """Collects commits that never were HEAD, and old ones. Keeps the commits of HEAD and of the HEAD of a week ago, and
-    records the latter in `history`: it is the last of the commits that are at least so old."""
+    """Deletes registry commits that never were HEAD, and old ones that the pipeline has read. Keeps the commits of HEAD
+    and of the HEAD of a week ago, and sets the latter in `history.past`: it is the newest of the commits that are at
+    least so old."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     async with aclosing(run.pages(prefix)) as pages:
@@ -99,8 +101,8 @@ async def _collect_commits(run: Run, history: History, pipeline: PipelineProgres
 
 
 async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
-    """Collects old commits, after raising the floor of the registry, which proves to readers that they were
-    collected."""
+    """Deletes old registry commits, each given with the sequence number. First raises the floor of the registry, by
+    which readers know that the commits below it were collected."""
     if old and run.delete:
         await raise_registry_floor(run.session.state, max(sequence for sequence, _ in old) + 1)
     await run.collect(Kind.REGISTRY_COMMIT, [each for _, each in old])
@@ -125,7 +127,8 @@ async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
-    """Collects objects that were written well before the HEAD of a week ago, and that neither HEAD names."""
+    """Deletes the objects of a kind under a prefix that were written well before the HEAD of a week ago with ids that
+    are not in `named`, the ids to which that HEAD or the current one refers."""
     async with aclosing(
         run.older(prefix, run.retention.with_margin(run.retention.with_margin(run.retention.orphans_ms)))
     ) as batches:

@@ -10,8 +10,9 @@ CollectedCatalogs = Sequence[tuple[DeployedCatalog, CollectionStats]]
 
 
 def as_document(results: CollectedCatalogs, *, delete: bool) -> JsonObject:
-    """Returns the counts of all collections together. In a realm, and with a delegation service, the document also has
-    those of each catalog under `catalogs`, and those of the realm's registry and of the service under `beside`."""
+    """Returns the counts of all collections together as a JSON document; `delete` is whether objects were deleted or
+    only counted. In a realm, and with a delegation service, the document also has the counts of each catalog under
+    `catalogs`, and those of the realm's registry and of the service under `beside`."""
     total = CollectionStats()
     for _, stats in results:
         total.add(stats)

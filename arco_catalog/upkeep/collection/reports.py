@@ -1,4 +1,4 @@
-"""Deletes old reports of scans and commits. No record refers to them, so their age decides
+"""Deletes old reports of scans and commits, which engines have sent. No record refers to them, so their age decides
 (docs/design/collection.md#how-it-works)."""
 
 from collections.abc import AsyncGenerator

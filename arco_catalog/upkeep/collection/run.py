@@ -26,12 +26,13 @@ BATCH = 2_000
 
 
 class Stopped(Exception):
-    """The run must end, and the next one continues."""
+    """The collection must end before it is done; the next run continues."""
 
 
 @dataclass
 class Run:
-    """One collection of one catalog. Without `delete` it counts objects and writes nothing."""
+    """The state of one collection of one catalog. Without `delete`, the collection counts objects and writes
+    nothing."""
 
     session: Session
     retention: Retention
@@ -45,8 +46,8 @@ class Run:
         return self.session.state.paths
 
     def check_may_continue(self) -> None:
-        """Reports the counts, and checks between two steps whether to continue. Raises `Stopped` if the run should
-        stop, and `StoreUnavailable` past the deadline."""
+        """Calls `progress` with the counts, and checks between two steps whether the run may go on. Raises `Stopped` if
+        `should_stop` returns true, and `StoreUnavailable` past the session's deadline."""
         self.progress(self.stats)
         if self.should_stop():
             raise Stopped
@@ -58,12 +59,12 @@ class Run:
         self.session.check_deadline()
 
     async def read(self, key: str) -> Found | None:
-        """Returns an object; None if it does not exist."""
+        """Reads the object at a key of the store; None if it does not exist."""
         found = await self.session.state.store.get(key)
         return found if isinstance(found, Found) else None
 
     async def exists(self, key: str) -> bool:
-        """Whether an object exists."""
+        """Whether the store has an object at a key."""
         return isinstance(await self.session.state.store.get_range(key, 0, 1), Found)
 
     async def pages(self, prefix: str) -> AsyncGenerator[tuple[Sequence[Listed], int], None]:

@@ -11,15 +11,15 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of one kind. `oldest_ms` is the time at which the oldest object was written, by the store's clock; None if
-    it is unknown."""
+    """Counts of the collected objects of one kind. `oldest_ms` is the time at which the oldest one was written, by the
+    store's clock; None if it is unknown."""
 
     count: int = 0
     bytes: int = 0
     oldest_ms: int | None = None
 
     def add(self, other: "KindStats") -> None:
-        """Adds other counts of the kind."""
+        """Adds the counts of other objects of the same kind."""
         self.count += other.count
         self.bytes += other.bytes
         known = [each for each in (self.oldest_ms, other.oldest_ms) if each is not None]
@@ -28,8 +28,9 @@ class KindStats:
 
 @dataclass(slots=True)
 class CollectionStats:
-    """Counts of a run. `listed` counts the objects that it listed, `hints_put` the missing hints of tasks that it put.
-    `stopped` is whether it ended early."""
+    """Counts of a collection: the collected objects by kind, the objects that it listed, the missing hints of tasks
+    that it put, and the objects that are kept because a record could not be read, with examples. `stopped` is whether
+    it ended early."""
 
     kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0
@@ -40,26 +41,27 @@ class CollectionStats:
 
     @property
     def count(self) -> int:
-        """How many objects were collected."""
+        """The number of objects that were collected, of all kinds."""
         return sum(each.count for each in self.kinds.values())
 
     @property
     def bytes(self) -> int:
-        """Bytes of the collected objects."""
+        """The number of bytes of the collected objects, of all kinds."""
         return sum(each.bytes for each in self.kinds.values())
 
     def collects(self, kind: Kind, *, size: int = 0, written_ms: int | None = None) -> None:
-        """Counts one collected object."""
+        """Counts one collected object of a kind, with the size in bytes and the time at which it was written."""
         self.kinds.setdefault(kind, KindStats()).add(KindStats(1, size, written_ms))
 
     def fails(self, reason: str) -> None:
-        """Counts an object that is kept because a record could not be read."""
+        """Counts an object that is kept because a record could not be read, and keeps the reason for the report if
+        there are not too many."""
         self.unreadable_count += 1
         if len(self.unreadable) < MAX_EXAMPLES:
             self.unreadable.append(reason)
 
     def add(self, other: "CollectionStats") -> None:
-        """Adds the counts of another run, and its examples up to the maximum."""
+        """Adds the counts of another run or batch, and the reasons of failures up to `MAX_EXAMPLES` in all."""
         for kind, counts in other.kinds.items():
             self.kinds.setdefault(kind, KindStats()).add(counts)
         self.listed += other.listed

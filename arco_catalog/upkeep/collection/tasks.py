@@ -15,8 +15,8 @@ from storage_backends import Listed
 
 
 async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Collects ended tasks that the registry does not name, and old hints whose task has ended or was never written.
-    One listing has old hints, and tasks with an old version."""
+    """Deletes old tasks that have ended and that the registry does not name, and old hints whose task has ended or was
+    never written. One listing finds both."""
     await run_all(runner, run, entities, _batches(run))
 
 
@@ -52,7 +52,8 @@ async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) 
 
 
 async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed]) -> None:
-    """Collects those of these tasks, each given by one of its versions, that are old, ended and not named."""
+    """Deletes the tasks that are old, have ended, and are not in the registry. `versions` has one version of each task
+    to examine."""
     for task in (_task(run, each) for each in versions):
         stored = await run.unless_unreadable(f"task {task}", read_task(run.session.state, task))
         if stored is not None and await _is_over(run, stored):
@@ -77,13 +78,15 @@ async def _is_over(run: Run, stored: StoredTask) -> bool:
 
 
 async def _is_named(run: Run, task: str) -> bool:
-    """Whether a tombstone names a task: the purge is under way, or has failed and may be retried."""
+    """Whether a tombstone in the current HEAD names a task: then the purge is under way, or has failed and may be
+    retried."""
     index = (await run.session.state.head()).index
     return await carry_out(run.session.state, index, purge_of(index, task)) is not None
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:
-    """Deletes the inventory of a task, then its versions, the last one at the end: until then the task exists."""
+    """Deletes a task: first the inventory of its purge, then its versions in ascending order, so that the task has the
+    last version until the end."""
     versions: dict[int, Listed] = {}
     async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
         async for page, _ in pages:

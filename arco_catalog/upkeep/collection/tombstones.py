@@ -1,4 +1,5 @@
-"""Removes expired tombstones from the index (docs/design/collection.md#rule-3)."""
+"""Removes expired tombstones of dropped tables and views from the registry's index
+(docs/design/collection.md#rule-3)."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -20,8 +21,9 @@ MAX_REMOVED = 100
 
 
 async def collect_tombstones(run: Run, entities: Entities) -> None:
-    """Removes expired tombstones from the index. The drop can't be undone afterwards. All commits of the entity must
-    have receipts before, since later runs take a commit without a receipt for one that never applied."""
+    """Removes expired tombstones from the registry's index; the drop can't be undone afterwards. A tombstone is kept
+    until all commits of its entity have receipts, since later runs take a commit without a receipt for one that never
+    applied. A dry run only counts them."""
     head, now_ms = await run.session.state.head(), run.session.now_ms()
     expired: list[Tombstone] = []
     async with aclosing(entries_in(run.session.state, head.index, "tombstone\n")) as entries:

@@ -17,8 +17,8 @@ from storage_backends import Applied, Listed
 
 
 async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner, oldest_slot_ms: int | None) -> None:
-    """Collects decisions that are older than every slot that was kept. Settles the intents of committed transactions
-    first."""
+    """Deletes the decisions of transactions that are older than every marker slot that was kept; `oldest_slot_ms` is
+    the time of the oldest one, None if none was kept. Settles the intents of committed transactions first."""
     if run.delete:
         await settle_lapsed(run.session, should_stop=run.should_stop)
     await run_all(runner, run, entities, _batches(run, oldest_slot_ms))
@@ -46,8 +46,9 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, old
 
 
 async def _is_settled(run: Run, key: str, transaction: str) -> bool:
-    """Returns whether no intent needs a decision any more. Settles the intents of a commit; those of an aborted
-    transaction need no decision."""
+    """Returns whether no intent needs the decision of a transaction any more. Settles the intents of a committed
+    transaction on pointers; those of an aborted one need no decision. Aborts an undecided one; that decision is too
+    young to be collected."""
     found = await run.read(key)
     if found is None:
         return False

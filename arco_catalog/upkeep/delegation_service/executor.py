@@ -28,7 +28,7 @@ from storage_backends import StoreError, StoreUnavailable
 
 @dataclass(frozen=True, slots=True)
 class DelegatedPurgeExecutor:
-    """Purges one table with the credentials in the request."""
+    """Executes the purge of one table with the credentials in the request."""
 
     purge: DelegatedPurge
     storage: Storage
@@ -39,7 +39,8 @@ class DelegatedPurgeExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Purges the table. Raises as `Executor.execute` does, with errors that contain no credentials."""
+        """Purges the table of a delegated task. Raises as `Executor.execute` does; messages have no credentials in
+        them."""
         try:
             return await self._purge(execution)
         except (LeaseLost, TaskFailed):
@@ -50,7 +51,7 @@ class DelegatedPurgeExecutor:
             raise StoreUnavailable(self.storage.redacted(f"{type(error).__name__}: {error}")) from None
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: the next submission continues from the checkpoint."""
+        """Does nothing when a task has failed: the next submission continues it from the checkpoint."""
 
     async def _purge(self, execution: Execution) -> TaskResult:
         progress = Progress.parse(execution.checkpoint)
@@ -90,10 +91,10 @@ class DelegatedPurgeExecutor:
         return TaskResult(f"Purged {done.files} files", details)
 
     async def _locations(self, execution: Execution, progress: Progress) -> list[Location]:
-        """Returns the table's own locations, from the metadata file, which is deleted last; when this purge has deleted
-        it, the location in the request. Raises `TaskFailed` if the file is of another table, is missing before that
-        phase or can't be read, or if the table has gc.enabled=false, and `Forbidden` for a location that is not
-        allowed."""
+        """Returns the outermost locations of the table, as its metadata file has them. The metadata file is deleted
+        last: once this purge has deleted it, returns the location in the request. Raises `TaskFailed` if the file is of
+        another table, is missing before that phase or can't be read, or if the table has gc.enabled=false, and
+        `Forbidden` for a location that is not allowed."""
         file = self.purge.metadata_location
         files = execution.session().files
         try:
@@ -116,8 +117,8 @@ class DelegatedPurgeExecutor:
         return outermost([self.places.check(text) for text in (location, *table.written_locations(document))])
 
     async def _check(self, session: Session, locations: list[Location]) -> None:
-        """Raises `TaskFailed` if a catalog of the deployment has a location of the table. Runs with each renewal of the
-        lease."""
+        """Raises `TaskFailed` if a table in a catalog of the deployment has a location that overlaps one of these. Runs
+        with each renewal of the task's lease."""
         try:
             await self.places.refuse_held(locations, self.purge.identity, session.request)
         except LocationHeld as held:
@@ -125,22 +126,23 @@ class DelegatedPurgeExecutor:
 
 
 class WithoutCredentials:
-    """Fails tasks whose credentials were lost with the process that executed them. A new submission continues them."""
+    """Lets tasks fail whose credentials were lost with the process that executed them. A new submission continues such
+    a task."""
 
     def takes(self, task: Task) -> bool:
         """Returns true: this executor takes any task."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Raises `TaskFailed`, always."""
+        """Raises `TaskFailed`, always: the caller must submit the task again, with credentials."""
         raise TaskFailed(f"{CREDENTIALS_NEEDED}: submit the task again")
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing."""
+        """Does nothing when a task has failed."""
 
 
 async def _count_left(execution: Execution, locations: list[Location]) -> int:
-    """Returns the number of files that are left at the table's locations."""
+    """Returns the number of files that are left at the locations of a table."""
     count = 0
     for location in locations:
         others = OtherObjects()

@@ -1,4 +1,4 @@
-"""The payload of a submission to the delegation service, and the task that it makes."""
+"""Reads a submission to the delegation service, and makes the first version of its task."""
 
 import hashlib
 import uuid
@@ -21,8 +21,8 @@ TASK_TYPES: Mapping[str, str] = {SYNCHRONOUS_TABLE_PURGE: TABLE_PURGE}
 
 
 def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to their users
-    """Returns a name without control characters, which separate names in the catalog's own keys. Raises `ShapeError`
-    for another value."""
+    """Returns a JSON string that is a name and has no control characters, which separate names in the catalog's own
+    keys. Raises `ShapeError` for any other value."""
     if first_control_character(NAME(value)) is not None:
         raise ShapeError("must not hold control characters")
     return NAME(value)
@@ -30,7 +30,7 @@ def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to the
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
-    """The names and the id of the table in the caller's catalog."""
+    """The identity of a table in the caller's catalog: its id, and the names of catalog, namespace and table."""
 
     entity: str
     catalog: str
@@ -38,7 +38,7 @@ class TableIdentity:
     name: str
 
     def to_json(self) -> JsonObject:
-        """Returns the fields of a `TableIdentity` in the API."""
+        """Returns the fields of a `TableIdentity` as the service's API has them."""
         return {
             "table_entity_id": self.entity,
             "catalog_name": self.catalog,
@@ -49,8 +49,8 @@ class TableIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DelegatedPurge:
-    """A table to purge, by its latest metadata file, with its location and uuid as the caller knows them. `config` has
-    the properties of Iceberg's FileIO that open its files; it is never stored, logged or compared."""
+    """A table to purge, as its catalog submits it: the location of its latest metadata file, its location and its uuid.
+    `config` has the properties of Iceberg's FileIO that open its files; it is never stored, logged or compared."""
 
     operation: str
     realm: str
@@ -65,7 +65,7 @@ class DelegatedPurge:
 
     @classmethod
     def parse(cls, body: JsonObject) -> Self:
-        """Reads a `TaskPayload` of the API. Raises `BadRequest` for one that lacks a field, or is longer than
+        """Reads a `TaskPayload` of the service's API. Raises `BadRequest` for one that lacks a field, or is longer than
         `MAX_BYTES`."""
         request = Fields(body)
         common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
@@ -98,12 +98,13 @@ class DelegatedPurge:
 
     @property
     def correlation_id(self) -> str | None:
-        """The id by which the caller finds its request in logs, if it sent one."""
+        """The id by which the caller finds its request in logs; None if the request has none."""
         return optional_text(self.labels, "polaris_correlation_id")
 
     @property
     def content(self) -> JsonObject:
-        """The request without credentials and labels, which is equal for each sending of one request."""
+        """The fields that identify a purge: the request without credentials and without labels, which differ between
+        repeated submissions of the same purge."""
         return {
             "operation_type": self.operation,
             "realm_identifier": self.realm,
@@ -114,13 +115,14 @@ class DelegatedPurge:
         }
 
     def task_id(self, caller: str) -> str:
-        """Returns the id of the task: the same for each submission of this purge by this caller, and different for each
-        caller and purge."""
+        """Returns the id of the task for this purge: a hash of the content and the caller, so each submission of this
+        purge by this caller has the same id."""
         digest = hashlib.sha256(dumps({"caller": caller, **self.content}, sort_keys=True)).digest()
         return str(uuid.UUID(bytes=digest[:16], version=5))
 
     def submitted(self, caller: str, *, record: str, at_ms: int) -> Task:
-        """Makes the first version of the task, without credentials."""
+        """Returns the first version of the task that executes this purge, without credentials. `record` is a new id for
+        that version, `at_ms` the time of the submission."""
         payload: JsonObject = {
             "common_payload": {"operation_type": self.operation, "realm_identifier": self.realm, **self.labels},
             "operation_parameters": {
@@ -142,12 +144,12 @@ class DelegatedPurge:
 
 
 def submitter_of(task: Task) -> str:
-    """Returns the caller that submitted a task."""
+    """Returns the principal that submitted a delegated task."""
     return text(task.payload, "submitted_by")
 
 
 def table_of(task: Task) -> TableIdentity:
-    """Returns the table that a task purges."""
+    """Returns the identity of the table that a delegated task purges, from the task's payload."""
     identity = table_identity(task.payload)
     return TableIdentity(
         text(identity, "table_entity_id"),

@@ -28,21 +28,22 @@ Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
 
 
 class LocationHeld(Exception):
-    """A catalog of the deployment has, or had, a location that overlaps one of the table."""
+    """A table in a catalog of the deployment has, or had, a location that overlaps one of the delegated table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The locations where delegated tables may be. `allowed` are those of the operator, by default none. `own` is the
-    location of the deployment's catalogs: a table there is purged only if one of the catalogs hands it over."""
+    """Decides where delegated tables may be. `allowed` are the locations that the operator allows, by default none.
+    `own` is the location of the deployment's catalogs: a table there is purged only if one of these catalogs hands the
+    purge over."""
 
     allowed: Sequence[Location]
     own: Location
     catalogs: Catalogs
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
-        """Returns the allowed locations that contain these, without repetition. Raises `Forbidden` for a location
-        outside all of them, and for one that would mean another location when it is decoded."""
+        """Returns the operator's allowed locations in which these locations lie, without repetition. Raises `Forbidden`
+        for a location outside all of them, and for one that would mean another location when it is decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)
@@ -50,8 +51,8 @@ class Places:
         return [*found]
 
     def check(self, text: str) -> Location:
-        """Parses a location, and returns it if it is allowed for tables. Raises `Forbidden` if it is not allowed, or is
-        a whole bucket."""
+        """Returns the location of a table if the operator allows it. Raises `Forbidden` if it is not allowed, or is a
+        whole bucket."""
         try:
             location = AllowedLocations(self.allowed, ()).check(text)
         except BadRequest as error:
@@ -64,8 +65,9 @@ class Places:
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
         """Raises `LocationHeld` if a table of the deployment, live or dropped, has a location that overlaps one of
-        these. The table itself does not count if one of the catalogs hands its purge over. Raises `Unavailable` if a
-        catalog can't be opened by the service's configuration, and `StoreError`."""
+        these, or if one of these overlaps the location of the deployment's catalogs. Neither counts for the table
+        itself if one of the catalogs hands its purge over. Raises `Unavailable` if a catalog can't be opened by the
+        service's configuration, and `StoreError`."""
         handed_over = False
         for each, catalog in await self._opened():
             session = catalog.session(request, ALLOW_ALL)
@@ -86,8 +88,8 @@ class Places:
             )
 
     async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
-        """Opens all catalogs. Raises `Unavailable` if one can't be opened. The reason is in the log alone, since the
-        caller of the service may not know its catalogs."""
+        """Opens all catalogs of the deployment. Raises `Unavailable` if one can't be opened. Only the log has the
+        reason, since the caller of the service may not know its catalogs."""
         name = "its realms"
         opened: list[tuple[DeployedCatalog, Catalog]] = []
         try:
@@ -104,8 +106,8 @@ class Places:
 
 
 async def _handed_over(session: Session, locations: Sequence[Location], table: TableIdentity) -> Tombstone | None:
-    """Returns the tombstone of the table in one catalog, if it has these locations and its purge was handed over; else
-    None."""
+    """Returns the tombstone of a table in one catalog if the purge is under way, was handed over to a delegation
+    service, and has all of these locations; else None."""
     index = (await session.state.head()).index
     tombstone = await carry_out(session.state, index, _tombstone(index, table))
     if tombstone is None or tombstone.state != PURGING or tombstone.task is None:
@@ -137,7 +139,7 @@ def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[st
 
 
 def _named(holder: Holder | FormerHolder) -> str:
-    """Returns the name of a table, and its entity; the entity alone where an earlier version did not record the
-    name."""
+    """Returns the name and entity id of the table that holds or held a location, for a message; without the name where
+    an earlier version of the catalog did not record it."""
     named = dotted(holder.name[:-1], holder.name[-1]) if holder.name else "a table"
     return f"{named} (entity {holder.entity})"

@@ -1,5 +1,4 @@
-"""The tasks of one delegation service: accepts, executes and finds them
-(docs/design/tasks.md#delegation)."""
+"""Accepts, executes and reads the tasks of one delegation service (docs/design/tasks.md#delegation)."""
 
 import asyncio
 import heapq
@@ -45,9 +44,9 @@ RETRY_AFTER_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The limits that the operator sets. Requests go to the endpoints in `environment` and to `endpoints`, and to no
-    others. The service executes tasks of `realms`, which are those of its store, and of `other_realms`; without
-    `realms` those of any realm."""
+    """The limits that the operator sets. Files are opened only at the endpoints in `environment` and in `endpoints`.
+    The service executes tasks of `realms`, which are the realms of its store, and of `other_realms`; without `realms`,
+    tasks of any realm."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -58,7 +57,8 @@ class Access:
 
 
 class DelegationService:
-    """Accepts and executes tasks within one event loop. Credentials exist only in the memory of running executions."""
+    """Accepts and executes the tasks of a delegation service within one event loop. Credentials exist only in the
+    memory of running executions."""
 
     def __init__(self, state: Catalog, access: Access, policies: TaskPolicies | None = None) -> None:
         self._state = state
@@ -68,7 +68,7 @@ class DelegationService:
 
     @property
     def state(self) -> Catalog:
-        """The state with the tasks of the service."""
+        """The state in the store that has the tasks of the service."""
         return self._state
 
     def check_realm(self, realm: str, of_caller: str | None) -> None:
@@ -86,9 +86,10 @@ class DelegationService:
             raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
-        """Accepts a purge, and starts to execute it in the background. Returns the task; repeated submissions of one
-        purge return the same task. Raises `Forbidden` and `BadRequest` for a purge that is not allowed, `LocationHeld`
-        for locations of the deployment's catalogs, `TooManyRequests`, the errors of `bind_key`, and `StoreError`."""
+        """Accepts a purge as a task, and starts to execute it in the background. Returns the task; repeated submissions
+        of one purge return the same task. Raises `Forbidden` and `BadRequest` for a purge that is not allowed,
+        `LocationHeld` for locations of the deployment's catalogs, `TooManyRequests` if this process executes too many
+        tasks, the errors of `bind_key`, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)
@@ -108,7 +109,7 @@ class DelegationService:
         return submitted
 
     async def ended(self, task: str) -> Task:
-        """Waits for the end of a task of this service, and returns it. Raises `StoreError`."""
+        """Waits for the end of a task of this service, and returns the last version. Raises `StoreError`."""
         while True:
             running = self._running.get(task)
             if running is not None:
@@ -119,15 +120,16 @@ class DelegationService:
             await self._state.runtime.sleep(POLL_SECONDS)
 
     async def find(self, session: Session, task: str, caller: str) -> StoredTask:
-        """Reads a task that this caller has submitted. Raises `NotFound` for any other task."""
+        """Reads the task with this id. Raises `NotFound` if there is none, or if another caller has submitted it."""
         stored = await read_task(session.state, task)
         if stored is None or submitter_of(stored.task) != caller:
             raise NotFound(f"Task does not exist: {task}")
         return stored
 
     async def tasks(self, session: Session, caller: str, after: str) -> tuple[Sequence[StoredTask], str | None]:
-        """Reads a page of tasks in the order of their ids, after the id `after`. Returns those that this caller has
-        submitted, which may be none, and the last id of the page; None if it is the last page."""
+        """Reads a page of tasks in the order of their ids, beginning after the id `after`. Returns the tasks on it that
+        `caller` has submitted, which may be none, and the id after which the next page begins; None if this is the last
+        page."""
         listed = [task for task in await list_tasks(session.state) if task > after]
         page = heapq.nsmallest(PAGE, listed)
         found: list[StoredTask] = []
@@ -146,9 +148,9 @@ class DelegationService:
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """Fails the tasks whose process is gone, since their credentials were lost with it, and removes hints without a
-        task. A running process continues its tasks within seconds, so a task that has been due for the length of a
-        lease has none. Raises `StoreError`, and `CatalogError`."""
+        """Lets every task fail whose process is gone, since the credentials were lost with it, and removes old hints
+        without a task. A running process continues its tasks within seconds, so a task that has been due for the length
+        of a lease has no process. Raises `StoreError`, and `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})
         due = [hint async for hint in all_hints(state) if hint.task not in self._running and self._is_lost(hint)]
@@ -159,7 +161,7 @@ class DelegationService:
                 await remove_hint(state, hint.key)
 
     async def close(self) -> None:
-        """Cancels all running tasks. A new submission continues them."""
+        """Cancels the execution of all running tasks, and waits for it. A new submission continues them."""
         running = [*self._running.values()]
         for each in running:
             each.cancel()
@@ -171,7 +173,8 @@ class DelegationService:
         return has_passed(hint.now_ms - hint.not_before_ms, self._policies.lease_ms)
 
     async def _run(self, task: str, purge: DelegatedPurge, storage: Storage, mounts: Sequence[Mount]) -> None:
-        """Executes attempts of a task to its end."""
+        """Executes attempts of a task to its end, with the stores that `mounts` open for it, and closes these
+        stores."""
         catalog = replace(self._state, mounts=mounts, files=FileCache(CACHE_BYTES))
         worker = self._worker(catalog, {TABLE_PURGE: DelegatedPurgeExecutor(purge, storage, self._access.places)})
         try:
@@ -183,7 +186,8 @@ class DelegationService:
                 await mount.store.close()
 
     async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> bool:
-        """Executes one attempt, if it is due. Returns whether the task has ended."""
+        """Executes one attempt of a task, if it is due. Returns whether the task has ended; false if the attempt failed
+        by an error of the store or catalog, which is logged."""
         try:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)
@@ -200,5 +204,5 @@ class DelegationService:
 
 
 async def _never(session: Session, task: str) -> Task | None:
-    """Returns None: no registry names the tasks of the service."""
+    """Returns None, for a task that has a hint and no version yet: no registry has tasks of the service."""
     return None

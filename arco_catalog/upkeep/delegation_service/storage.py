@@ -37,18 +37,20 @@ _REFRESHES = re.compile(r"refresh-credentials-endpoint$|^s3\.signer|^signer\.")
 
 
 class CredentialsMissing(BadRequest):
-    """`config` does not open the table's store."""
+    """The `config` of a submission has no credentials for the store of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The variables that open the stores of one task, and their secrets."""
+    """The environment variables that open the stores of one task, and the secrets in them, which messages must not
+    have."""
 
     environment: Mapping[str, str] = field(repr=False)
     secrets: Sequence[str] = field(repr=False)
 
     def mounts(self, roots: Sequence[Location], opens: Opens = opener_in) -> list[Mount]:
-        """Opens a store for each of these locations. Raises `BadRequest` if one can't be opened."""
+        """Opens a store for each of these locations, with the credentials of the task. Raises `BadRequest` if one can't
+        be opened."""
         opener = opens(self.environment)
         try:
             return [Mount(root, opener(root.uri)) for root in roots]
@@ -56,7 +58,7 @@ class Storage:
             raise BadRequest(f"The table's store cannot be opened: {self.redacted(str(error))}") from None
 
     def redacted(self, text: str) -> str:
-        """Returns a text with asterisks in place of each secret."""
+        """Returns a text with `***` in place of each secret of the task's credentials."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
@@ -65,9 +67,11 @@ class Storage:
 def storage_for(
     location: Location, config: Mapping[str, str], operator: Mapping[str, str], allowed_endpoints: Sequence[str]
 ) -> Storage:
-    """Returns the storage that `config` opens at this location. A location of a scheme without credentials needs none.
-    Raises `CredentialsMissing` if `config` has no credentials for it, and `BadRequest` if it names an endpoint that the
-    operator does not allow."""
+    """Returns the environment that opens the store of a location with the credentials in `config`, and their secrets.
+    `operator` has the service's own environment variables, of which those for endpoints, regions, clients and proxies
+    are used, and no credentials. A location of a scheme without credentials needs none. Raises `CredentialsMissing` if
+    `config` has no credentials for the location, and `BadRequest` if it names an endpoint that the operator does not
+    allow."""
     environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
     environment.update(_endpoint(config, environment, allowed_endpoints))
     keys = _CREDENTIALS.get(location.scheme)
@@ -83,8 +87,8 @@ def storage_for(
 
 
 def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed: Sequence[str]) -> Mapping[str, str]:
-    """Returns the variables for the endpoint and region that `config` names. Raises `BadRequest` if they are not
-    allowed."""
+    """Returns environment variables for the endpoint and region in `config`. Raises `BadRequest` for an endpoint that
+    is neither in `environment` nor in `allowed`, and for an invalid region."""
     found: dict[str, str] = {}
     own = {_normal(value) for name, value in environment.items() if "ENDPOINT" in name or name.endswith("_HOST")}
     permitted = own | {_normal(each) for each in allowed}

@@ -1,4 +1,5 @@
-"""How a request becomes a task, once for its idempotency key (docs/design/tasks.md#delegation)."""
+"""Makes a task of a request to the delegation service, once for each idempotency key
+(docs/design/tasks.md#delegation)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.planning.answers import Document, encode_answer
@@ -16,9 +17,10 @@ MAX_TRIES = 10
 
 
 async def bind_key(session: Session, task: str) -> bool:
-    """Binds the request's idempotency key to the request. Returns whether an earlier sending has done so; false for a
-    request without a key. Raises `KeyReused` if it is another request's, `BadRequest` and `CommitStateUnknown` for one
-    of a wrong age."""
+    """Binds the idempotency key of the session's request to this request and the task's id. Returns true if an earlier
+    sending of the request has done so, and false if this one does or if the request has no key. Raises `KeyReused` if
+    the key is bound to another request, `CommitStateUnknown` for a key that is too old, and `BadRequest` for one from
+    the future."""
     attempt = session.runtime.ulid()
     await session.identify()
     guard = IdempotencyGuard(session)
@@ -37,10 +39,10 @@ async def bind_key(session: Session, task: str) -> bool:
 
 
 async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, again: bool) -> Task:
-    """Returns the task of a request, which it creates if there is none. A task that has failed is submitted again, and
-    continues from its checkpoint; with `again`, when the key of the request was sent before, only a task that failed
-    for lost credentials. Raises `StoreError`, and `CommitStateUnknown` if other processes change the task at each of
-    `MAX_TRIES` attempts."""
+    """Returns the task of a submission, which it creates if there is none. A task that has failed is submitted again,
+    and continues from its checkpoint. `again` is whether the key of the request was sent before: then only a task that
+    failed for lost credentials is submitted again. Raises `StoreError`, and `CommitStateUnknown` if other processes
+    change the task at each of `MAX_TRIES` attempts."""
     task = purge.task_id(caller)
     for _ in range(MAX_TRIES):
         stored = await read_task(session.state, task)
@@ -62,7 +64,9 @@ def lacks_credentials(task: Task) -> bool:
 def _next(
     session: Session, purge: DelegatedPurge, caller: str, stored: StoredTask | None, *, again: bool
 ) -> Task | None:
-    """Returns the version of a task that a submission writes; None if the stored version stays as it is."""
+    """Returns the version of a task that a submission writes: the first one if there is none, or a resubmission of a
+    failed task. Returns None if the stored version stays as it is; with `again`, only a failure for lost credentials is
+    resubmitted."""
     record, at_ms = session.runtime.ulid(), session.now_ms()
     if stored is None:
         return purge.submitted(caller, record=record, at_ms=at_ms)

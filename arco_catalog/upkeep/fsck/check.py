@@ -1,4 +1,4 @@
-"""Checks one catalog completely."""
+"""Checks one catalog: all of its objects, and on request the files of tables."""
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
@@ -10,7 +10,7 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
-    """Examines the catalog's stored state, and with `data` the files of the tables in that scope, and reports the
+    """Checks the objects of a catalog, and with `data` also the files of the tables in that scope, and yields the
     findings. Raises `StoreError` if the store stops answering."""
     async for finding in check_stored(examination, data):
         yield finding
@@ -20,8 +20,8 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 
 
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
-    """Examines the catalog's stored state, and reports the findings; the registry alone if `data` selects some tables.
-    Raises `StoreError`."""
+    """Checks the objects of a catalog, and yields the findings. If `data` selects some tables, checks only the
+    registry, by which the tables are found. Raises `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):
@@ -29,7 +29,8 @@ async def check_stored(examination: Examination, data: Scope | None = None) -> F
 
 
 def require_known(examination: Examination, data: Scope) -> None:
-    """Raises `NoSuchTable` for a selected table that the registry does not have, unless the registry can't be read."""
+    """Raises `NoSuchTable` if a table that `data` selects is not in the registry. Returns without a check if the
+    registry's index could not be read completely."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
     if unknown and examination.index_read:
         raise NoSuchTable(f"Table does not exist: {min(unknown)}")

@@ -1,4 +1,4 @@
-"""The codes of the inconsistencies that a check may find. Their meaning is in diagnoses.py."""
+"""The codes of the inconsistencies that a check may find. The module diagnoses.py has their meaning."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -100,7 +100,8 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The meaning of a code, the remedy, and the effect of `--repair`, which is empty if there is none."""
+    """The meaning of a code of an inconsistency, the remedy, and the effect of `--repair`, which is empty if there is
+    none."""
 
     severity: Severity
     meaning: str

@@ -29,8 +29,8 @@ Entry = tuple[str, JsonObject]
 
 @dataclass
 class _IndexFacts:
-    """Facts from the entries, collected until all are read. Pairs are of an entity and a location, its own or a
-    borrowed one."""
+    """Facts from the entries of an index, collected until all entries are read. A pair is an entity and a location,
+    which is its own or one from which it borrows files."""
 
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     parents: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -51,7 +51,8 @@ class _IndexFacts:
 
 
 async def examine_entries(examination: Examination, index: Index) -> Findings:
-    """Examines the index of HEAD, and adds the relations in it to the examination."""
+    """Examines the entries in the index of HEAD and the values to which they refer, yields the findings, and adds the
+    tables, views and other facts to the examination for later parts."""
     seen = _IndexFacts()
     complete = True
     async for item in _entries(examination, index):
@@ -153,7 +154,8 @@ def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation
 
 
 def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
-    """Returns the inconsistencies between entries. A purge that has begun reserves the locations of its tombstone."""
+    """Returns the findings about entries that are each readable and do not fit together, such as a table with a
+    location that no entry reserves. A purge that has begun reserves the locations of its tombstone."""
     where = examination.paths.manifest
     missing = [
         Finding(Code.PARENT_MISSING, where, f"{name} is in no namespace")
@@ -178,7 +180,7 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
 
 
 def _mismatched_tasks(examination: Examination, seen: _IndexFacts) -> list[str]:
-    """Returns the tasks whose entry and tombstone do not refer to each other."""
+    """Returns the ids of tasks of which the entry in the registry and the tombstone do not refer to each other."""
     waiting = {task: stone.key for task, stone in examination.purges.items()}
     return sorted(task for task in {*waiting, *seen.tasks} if waiting.get(task) != seen.tasks.get(task))
 
@@ -188,7 +190,8 @@ def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Entry | Finding, None]:
-    """Yields all entries in order, segment by segment, and a finding for each segment that can't be used."""
+    """Yields all entries of the index in the order of their keys, and in place of a segment that can't be read a
+    finding."""
     for key_range in index.key_ranges(""):
         segment = None
         if key_range.ref is not None:

@@ -1,4 +1,5 @@
-"""The state that all parts of a check share: the session, facts for later parts, and bounded reading."""
+"""The state that all parts of a check share: the session, the facts that one part collects for later ones, and
+functions that read objects."""
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ Findings = AsyncGenerator[Finding, None]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A live or dropped table or view. `state` is `live`, or the state of its tombstone."""
+    """A table or view in the registry, live or dropped. `state` is `live`, or the state of its tombstone."""
 
     entity: str
     kind: str
@@ -43,13 +44,14 @@ class Relation:
 
     @property
     def called(self) -> str:
-        """The name of the relation in findings."""
+        """The kind and name of the table or view for messages, such as "purged table db.t"; the state is left out if it
+        is live."""
         return f"{'' if self.state == LIVE else f'{self.state} '}{self.kind} {self.name}"
 
 
 @dataclass
 class Examination:
-    """One check of one catalog, with the facts that its parts collect for later parts."""
+    """The state of one check of one catalog, with the facts that its parts collect for later parts."""
 
     session: Session
     settling_ms: int = SETTLING_MS
@@ -98,13 +100,13 @@ class Examination:
         return self.paths == SERVICE
 
     def look_at_one(self) -> None:
-        """Counts an examined object, and reports the progress once for `AT_ONCE` objects."""
+        """Counts one examined object, and calls `progress` after every `AT_ONCE` objects."""
         self.examined += 1
         if self.examined % AT_ONCE == 0:
             self.progress(self)
 
     async def is_still(self, relation: Relation) -> bool:
-        """Whether the entry of a relation still has the entity and the state that the check read."""
+        """Whether HEAD as it is now still has the relation under its key, with the same entity and state."""
         state = self.session.state
         index = (await state.head()).index
         await load(state, index, Needs(keys=[relation.key]))
@@ -114,25 +116,26 @@ class Examination:
         return relation.state == LIVE or Tombstone(entry).state == relation.state
 
     async def head_stands(self) -> bool:
-        """Whether HEAD is unchanged since the check read it. Otherwise one of its children may have become HEAD."""
+        """Whether HEAD is still the one that the check read. If another commit is HEAD by now, it may be one that the
+        check found as a child of HEAD."""
         return (await self.session.state.head()).sequence == self.head_sequence
 
     async def read(self, key: str) -> Found | None:
-        """Reads an object, and counts it; None if it does not exist."""
+        """Reads the object at a key of the store, and counts it; None if it does not exist."""
         self.examined += 1
         found = await self.session.state.store.get(key)
         return found if isinstance(found, Found) else None
 
     async def may_be_collected(self, entity: str, file: MetadataFile) -> bool:
-        """Whether the receipt of an entity's file may have been collected. True if the floor can't be read, which is a
-        finding of its own."""
+        """Whether the receipt of this metadata file of an entity may have been collected, so that it may be missing.
+        True if the entity's floor can't be read, which is a finding of its own."""
         try:
             return is_behind(file.ms, await read_floor(self.session.state, entity))
         except InternalError:
             return True
 
     async def each(self, items: Iterable[T], look: Callable[[T], Coroutine[None, None, Sequence[Finding]]]) -> Findings:
-        """Calls `look` for each item, a bounded number concurrently, and reports the findings that it returns."""
+        """Calls `look` for each item, a bounded number concurrently, and yields the findings that the calls return."""
         for batch in batches(items, AT_ONCE):
             found = await gather(*(look(item) for item in batch))
             self.progress(self)

@@ -15,14 +15,15 @@ MAX_LOOKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables to examine: `tables`, or all; and only tables with a name after `after`."""
+    """The tables to examine: those named in `tables`, or all if it is empty; and only tables with names after
+    `after`."""
 
     tables: frozenset[str] = frozenset()
     after: str = ""
 
     @property
     def is_part(self) -> bool:
-        """Whether some tables are selected. Then the check examines nothing else."""
+        """Whether the scope selects only some tables. The check then examines nothing else."""
         return bool(self.tables or self.after)
 
     def has(self, relation: Relation) -> bool:
@@ -31,12 +32,12 @@ class Scope:
         return relation.kind == "table" and relation.state == LIVE and is_selected and relation.name > self.after
 
     def of(self, examination: Examination) -> Sequence[Relation]:
-        """Returns the live tables of the registry in the scope, in the order of their names."""
+        """Returns the live tables of the registry that are in the scope, in the order of their names."""
         return sorted(filter(self.has, examination.relations.values()), key=lambda each: each.name)
 
 
 async def examine_files(examination: Examination, scope: Scope) -> Findings:
-    """Examines the files of the tables in the scope, one table after the other, and reports the findings."""
+    """Examines the files of the tables in the scope, one table after the other, and yields the findings."""
     for relation in scope.of(examination):
         examination.at = relation.name
         for finding in (await look_at_table(examination, relation)).tally.findings(relation):
@@ -45,9 +46,9 @@ async def examine_files(examination: Examination, scope: Scope) -> Findings:
 
 
 async def look_at_table(examination: Examination, relation: Relation, max_manifests: int | None = None) -> Look:
-    """Examines the files of a table, again if the table has changed, since the files of expired snapshots are deleted.
-    Of a table with more than `max_manifests` manifests the rest is in `left`: the caller examines it, and calls
-    `settle` with the sum."""
+    """Examines the files of a table, and again if it found something and the table has changed meanwhile, since files
+    of expired snapshots are deleted. At most `max_manifests` manifests are read (None: all): the others are in `left`
+    of the result, for the caller to examine, and then to call `settle` with the sum."""
     looks = 1
     while True:
         look = await _look(examination, relation, max_manifests)
@@ -58,16 +59,18 @@ async def look_at_table(examination: Examination, relation: Relation, max_manife
 
 
 async def look_at_manifests(examination: Examination, relation: Relation, manifests: Sequence[Manifest]) -> Look:
-    """Examines these manifests of a table, and the files in them."""
+    """Examines these manifests of a table, and the files that they name. Returns the findings without a version of the
+    table."""
     files = TableFiles(examination, relation)
     await files.look_at_manifests(manifests)
     return Look(files.tally)
 
 
 async def settle(examination: Examination, relation: Relation, look: Look, looks: int) -> Look | None:
-    """Decides about a complete look at a table, the `looks`-th: returns it if it found nothing or the table is
-    unchanged, and None if the table has changed and must be examined again, which happens until `MAX_LOOKS`. Returns an
-    empty one if the pointer can't be read, or the registry no longer has the table."""
+    """Decides whether the findings about a table can be reported. Returns `look` if it has no finding, if the table is
+    unchanged since, or if this was examination number `MAX_LOOKS` (`looks` counts them). Returns None if the table has
+    changed and must be examined again. Returns a result without findings if the pointer can't be read, or the registry
+    no longer has the table."""
     if not look.tally:
         return look
     try:

@@ -10,17 +10,17 @@ from arco_catalog.upkeep.fsck.diagnoses import DIAGNOSES
 
 
 class Repair(Protocol):
-    """Repairs one finding. Safe while clients write, and for a finding of any age."""
+    """A function that repairs one finding. It is safe while clients write, and for a finding of any age."""
 
     async def __call__(self, session: Session) -> bool:
-        """Reads the object again, and repairs it if that is still necessary. Returns whether it did. Raises
-        `StoreError`, and `CatalogError`."""
+        """Reads the object of a finding again, and repairs it if that is still necessary. Returns whether it did
+        repair. Raises `StoreError`, and `CatalogError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One inconsistency: the code, the key or location of the object, a description, and a repair if there is one that
+    """One inconsistency: its code, the key or location of the object, a description, and a repair if there is one that
     is safe for every possible cause."""
 
     code: Code
@@ -30,7 +30,7 @@ class Finding:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The diagnosis of the code."""
+        """The meaning and the remedy of the finding's code."""
         return DIAGNOSES[self.code]
 
     def to_json(self) -> JsonObject:

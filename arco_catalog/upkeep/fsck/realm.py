@@ -8,7 +8,8 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 
 
 async def check_realm(examination: Examination) -> Findings:
-    """Examines the realm itself, without its catalogs, and reports the findings. Raises `StoreError`."""
+    """Examines a realm's registry and records, without the state of its catalogs, and yields the findings; among them
+    is the state of catalogs that the realm does not have. Raises `StoreError`."""
     async for finding in examine_registry(examination):
         yield finding
     async for finding in examine_records(examination):

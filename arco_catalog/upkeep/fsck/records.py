@@ -33,8 +33,9 @@ CATALOGS = "catalogs/"
 
 
 async def examine_records(examination: Examination) -> Findings:
-    """Examines all records outside the registry, in one listing of the state folder, and reports the findings. Collects
-    facts for later parts: the keys of receipts, and the folders of a realm's catalogs."""
+    """Examines all objects of the state that no other part examines, such as receipts, markers and claims, in one
+    listing, and yields the findings. Collects for later parts the keys of receipts, and in a realm the folders of
+    catalogs."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
@@ -76,7 +77,7 @@ def _unknown(key: str) -> Finding:
 
 
 def _is_report(paths: Paths, key: str) -> bool:
-    """Whether a report of an engine may have this key. Reports are not examined further."""
+    """Whether this may be the key of a report that an engine has sent. A report's content is not examined."""
     return key.startswith(paths.reports) and key.endswith(".json") and paths.read_report_day(key) is not None
 
 
@@ -143,8 +144,8 @@ async def _examine_lineage_event(examination: Examination, key: str) -> Sequence
 
 
 async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
-    """Returns a finding if the commit of a file that another one replaced has no committed receipt, and none was
-    collected."""
+    """Returns a finding if a metadata file that is no longer current has no committed receipt, and the receipt can't
+    have been collected."""
     path = examination.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
     if path in examination.receipts or await examination.read(path) is not None:
         return []
@@ -155,7 +156,7 @@ async def _examine_replaced(examination: Examination, entity: str, file: Metadat
 
 
 async def _still_current(examination: Examination, entity: str, location: str) -> bool:
-    """Whether the pointer of an entity, read after the receipt, still names the file at `location`."""
+    """Whether the pointer of an entity, read anew, names the metadata file at `location` as the current one."""
     state = examination.session.state
     pointer = await state.pointer(entity)
     return pointer is not None and (await resolve_for_read(state, pointer)).metadata.location == location
@@ -246,7 +247,8 @@ async def _examine_page_key(examination: Examination, key: str) -> Sequence[Find
 
 
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
-    """Examines the slots of one key, from the first to the last listed one: a missing slot between them was lost."""
+    """Examines the slots of one marker, `numbers` being those in the listing: every slot up to the greatest must exist,
+    be readable and fit the one before it."""
     findings: list[Finding] = []
     before: Slot | None = None
     for number in range(max(numbers) + 1):
@@ -273,8 +275,8 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
 
 
 def _is_foreign(before: Slot, slot: Slot) -> bool:
-    """Whether `slot` can't follow the slot `before`: nothing follows a final slot, and a final slot has the attempt of
-    the slot before it, unless a collection has closed the marker."""
+    """Whether `slot` can't be the slot that follows `before` in a marker: nothing follows a slot with a final answer,
+    and a final answer is of the same attempt as the slot before it, unless a collection has closed the marker."""
     if before.final:
         return True
     return slot.final and slot.answer != COLLECTED and slot.attempt != before.attempt

@@ -24,8 +24,8 @@ NEWEST = 100
 
 
 async def examine_registry(examination: Examination) -> Findings:
-    """Examines the registry, reports all findings about it, and adds the facts that later parts need to the
-    examination.
+    """Examines HEAD, the commits, the index and the intents of a registry, yields all findings, and adds the facts that
+    later parts need.
 
     Commits are listed before HEAD is read. A listed commit with a listed child was HEAD by then, so HEAD, which is read
     later, must be one of its descendants.
@@ -71,7 +71,8 @@ async def examine_registry(examination: Examination) -> Findings:
 
 
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
-    """Examines the commits of HEAD's history, back to the first commit, or to the first that was not collected."""
+    """Examines the commits that were HEAD before `head`, back to the first commit, or to the first one that was not
+    collected, and yields a finding for each that is missing or can't be read."""
     try:
         floor = await read_registry_floor(examination.session.state)
     except InternalError:
@@ -102,7 +103,8 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:
-    """Examines names that wait for transactions: an old transaction must be decided, and its object must exist."""
+    """Examines the transactions that have intents on names in the index: the decision object of each must exist, and
+    the intents must be settled some time after the decision."""
     state = examination.session.state
 
     async def look(transaction: str) -> Sequence[Finding]:
@@ -125,8 +127,9 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
 
 
 async def _examine_successors(examination: Examination, head: str, late: Sequence[str]) -> Findings:
-    """Examines commits with HEAD as their parent. A commit that lost its swap has another parent, since HEAD has
-    moved."""
+    """Yields findings about commits of which HEAD is the parent: such a commit may have been HEAD already, and HEAD
+    then is an older one. `late` are the ids of the commits to read. A commit that lost the compare-and-swap has another
+    parent, since HEAD has moved."""
     built = await _documents(examination, late)
     followed = {optional_text(commit, "parent") for commit in built}
     settled = ulid_of(examination.session.now_ms() - examination.settling_ms, bytes(10))
@@ -147,7 +150,8 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
 
 
 def _last_parent(built: Sequence[JsonObject], first: str) -> str:
-    """Returns the last commit with a child in a line of descendants of the commit `first`, which has one."""
+    """Returns the id of the last commit that was HEAD in a line of descendants that begins at the commit `first`: the
+    last one that has a child among the commits `built`."""
     parents, last = {commit.get("parent") for commit in built}, first
     for _ in built:
         after = [str(commit.get("id")) for commit in built if commit.get("parent") == last]
@@ -156,13 +160,15 @@ def _last_parent(built: Sequence[JsonObject], first: str) -> str:
 
 
 def _known_head(commits: Sequence[JsonObject], last: str) -> str:
-    """Describes the commit that was the last known HEAD, with its children."""
+    """Describes, for a finding, the last commit that is known to have been HEAD, and the children, one of which may be
+    HEAD."""
     children = ", ".join(sorted(str(commit["id"]) for commit in commits if commit.get("parent") == last))
     return f"the last commit known to have been HEAD is {last}; one of its children may be HEAD: {children}"
 
 
 async def _last_known_head(examination: Examination, commits: Sequence[str]) -> str:
-    """Describes the last known HEAD by the newest commits: a commit with a child was HEAD."""
+    """Describes, for a finding, the last of these commits that is known to have been HEAD, since it has a child among
+    them."""
     newest = await _documents(examination, sorted(commits)[-NEWEST:])
     parents = {commit.get("parent") for commit in newest}
     known = [commit for commit in newest if commit.get("id") in parents]
@@ -173,7 +179,7 @@ async def _last_known_head(examination: Examination, commits: Sequence[str]) -> 
 
 
 async def _documents(examination: Examination, commits: Sequence[str]) -> Sequence[JsonObject]:
-    """Reads these commits. Returns those that can be read."""
+    """Reads these registry commits, given by their ids. Returns the documents of those that exist and can be read."""
     there: list[JsonObject] = []
     for batch in batches(commits, AT_ONCE):
         states = await gather(*(_commit(examination, commit) for commit in batch))
@@ -182,7 +188,7 @@ async def _documents(examination: Examination, commits: Sequence[str]) -> Sequen
 
 
 async def _commit(examination: Examination, commit: str) -> RegistryState | None:
-    """Returns a commit; None if it is missing or can't be read, which is another finding."""
+    """Reads the registry commit with this id; None if it is missing or can't be read, which is another finding."""
     key = examination.paths.registry_commit(commit)
     found = await examination.read(key)
     try:

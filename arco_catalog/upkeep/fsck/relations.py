@@ -28,7 +28,7 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 async def examine_relations(examination: Examination) -> Findings:
-    """Examines the tables and views that the registry names, and the pointers without a name, and reports the
+    """Examines the tables and views that the registry names, and the pointers of which it has no entity, and yields the
     findings."""
 
     async def look(relation: Relation) -> Sequence[Finding]:
@@ -48,8 +48,8 @@ async def examine_relations(examination: Examination) -> Findings:
 
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
-    """Returns the findings about one table or view. A purged one needs no objects any more, and one that is being
-    purged only its pointer."""
+    """Returns the findings about one table or view and its objects. A purged one has no objects any more; of one that
+    is being purged, only the pointer is examined."""
     if relation.state == PURGED:
         return []
     key = examination.paths.pointer(relation.entity)
@@ -79,8 +79,8 @@ async def _examine(examination: Examination, relation: Relation) -> Sequence[Fin
 
 
 async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[Finding]:
-    """Returns a finding if the intent on a pointer can't be decided any more. Another process may be settling it, and
-    its decision exists until then: so the pointer is read again."""
+    """Returns a finding if the intent on a pointer belongs to a transaction without a decision object. The pointer is
+    read again before, since another process may have settled the intent, and deleted the decision after that."""
     state, transaction = examination.session.state, pointer.intent
     if transaction is None or await read_decision(state, transaction) is not None:
         return []
@@ -119,7 +119,7 @@ async def _examine_file(examination: Examination, relation: Relation, pointer: P
 
 @dataclass(frozen=True, slots=True)
 class _MetadataSummary:
-    """The values of a metadata file that an examination compares. It has no arrays of the document."""
+    """The fields of a metadata file that an examination compares, without any array or object of the document."""
 
     summary: JsonObject
     updated_ms: JsonValue
@@ -150,13 +150,14 @@ async def _examine_claim(examination: Examination, relation: Relation, file: str
 
 
 async def _is_there(examination: Examination, location: str) -> bool:
-    """Whether a file that could not be read exists: one that is packed may be damaged."""
+    """Whether a metadata file exists that could not be read as one: a damaged compressed file is reported as missing by
+    the reader."""
     return await examination.session.files.exists(location)
 
 
 async def _examine_manifest_lists(examination: Examination, relation: Relation, lists: Sequence[str]) -> list[Finding]:
-    """Returns a finding for each missing manifest list. One outside of all stores of this catalog can't be read, and
-    has none."""
+    """Returns a finding for each of these manifest lists that does not exist. One outside of all stores of this catalog
+    can't be read, and has none."""
 
     async def gone(location: str) -> str | None:
         examination.examined += 1

@@ -21,7 +21,7 @@ from storage_backends import Found
 
 @dataclass(frozen=True, slots=True)
 class PutHint:
-    """Puts the hint of a task. A superfluous hint does no harm: the next worker removes it."""
+    """Repair that puts the hint of a task. A superfluous hint does no harm: the next worker removes it."""
 
     task: str
 
@@ -35,7 +35,7 @@ class PutHint:
 
 @dataclass(frozen=True, slots=True)
 class RemoveHint:
-    """Removes the hint of an ended task. It is too old to be of a new submission of the task."""
+    """Repair that removes the hint of an ended task. The hint is too old to be of a new submission of the task."""
 
     task: str
     key: str
@@ -50,7 +50,8 @@ class RemoveHint:
 
 @dataclass(frozen=True, slots=True)
 class WriteReceipt:
-    """Writes the committed receipt of a file that is known to have been current, as the reconciler does."""
+    """Repair that writes the committed receipt of a metadata file that is known to have been current, as the reconciler
+    does."""
 
     entity: str
     file: MetadataFile
@@ -66,7 +67,8 @@ class WriteReceipt:
 
 @dataclass(frozen=True, slots=True)
 class CopyHead:
-    """Writes the commit object of HEAD again, which is a copy of HEAD. There is no copy of older commits."""
+    """Repair that writes the missing commit object of HEAD, which is a copy of HEAD. There is no copy of older
+    commits."""
 
     commit: str
 
@@ -81,7 +83,7 @@ class CopyHead:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFile:
-    """Claims the file that a table was registered from. An existing claim stays."""
+    """Repair that writes the claim on the metadata file from which a table was registered. An existing claim stays."""
 
     entity: str
     file: str
@@ -96,8 +98,8 @@ class ClaimFile:
 
 @dataclass(frozen=True, slots=True)
 class SettleNames:
-    """Settles the intents of a transaction in the registry by its decision. Does nothing without a readable
-    decision."""
+    """Repair that settles the intents of a transaction on names in the registry by its decision. Does nothing without a
+    readable decision."""
 
     transaction: str
 

@@ -16,14 +16,15 @@ MAX_FINDINGS = 10_000
 
 
 class FindingCollector:
-    """Keeps the findings of a check, in bounded memory."""
+    """Keeps the findings of a check up to a bound for each code, and counts the others."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
         self._counts: Counter[Code] = Counter()
 
     def add(self, finding: Finding) -> bool:
-        """Adds a finding. Returns whether it will be in the report; otherwise it is only counted."""
+        """Counts a finding, and keeps it if it has a repair or if few findings of its code are kept. Returns whether it
+        is kept, and so will be in the report."""
         self._counts[finding.code] += 1
         kept = finding.repair is not None or self._counts[finding.code] <= MAX_FINDINGS
         if kept:
@@ -36,8 +37,8 @@ class FindingCollector:
         return self._counts.total()
 
     def findings(self) -> Sequence[Finding]:
-        """Returns the findings in the order of severity, and at the end one entry for each code with findings that were
-        only counted."""
+        """Returns the kept findings in the order of severity, and then for each code with further findings one that has
+        their number."""
         left = self._counts - Counter(finding.code for finding in self._found)
         more = [Finding(code, "", f"and {count:,} more") for code, count in left.items()]
         return [*sorted(self._found, key=_by_severity), *more]
@@ -48,7 +49,7 @@ def _by_severity(finding: Finding) -> tuple[int, str, str]:
 
 
 class Outcome(StrEnum):
-    """The outcome of a repair."""
+    """What became of the repair of a finding."""
 
     PLANNED = "planned"
     MENDED = "mended"
@@ -58,21 +59,21 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """A finding with the outcome of the repair."""
+    """A finding with a repair, and the outcome of the repair."""
 
     finding: Finding
     outcome: Outcome
     error: str = ""
 
     def to_json(self) -> JsonObject:
-        """Returns the fields of the repair in `--json`."""
+        """Returns the fields of the repair's result in the output of `--json`."""
         finding = self.finding
         return {"code": finding.code, "where": finding.where, "outcome": self.outcome, "error": self.error or None}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report of a check."""
+    """The report of a check: its findings, the results of repairs, and the number of examined objects."""
 
     found: Sequence[Finding]
     repaired: Sequence[RepairResult]
@@ -80,7 +81,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every error was mended, and no repair failed. A planned repair mends nothing."""
+        """Whether every finding that is an error was mended, and no repair failed. A repair that was only planned mends
+        nothing."""
         mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
         errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
         return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)

@@ -1,5 +1,5 @@
-"""Roles, grants, principals, and attachments of policies in a registry's index. Each relation has an entry from both
-sides, written by one commit (docs/design/access.md#records, docs/design/polaris.md#rule-6)."""
+"""Checks roles, grants, principals, and attachments of policies in a registry's index. Each relation has an entry from
+both sides, written by one commit (docs/design/access.md#records, docs/design/polaris.md#rule-6)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,7 +18,8 @@ LEADS = ("principal-id", "client", "subject")
 
 @dataclass
 class Roles:
-    """Records the entries of roles, grants, principals and attachments, and finds inconsistencies between them."""
+    """Collects the entries of roles, grants, principals and attachments of policies, and finds inconsistencies between
+    them."""
 
     _sides: dict[str, dict[tuple[str, str], JsonObject]] = field(default_factory=lambda: defaultdict(dict))
     _roles: set[str] = field(default_factory=set)
@@ -26,8 +27,8 @@ class Roles:
     _leads: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def note(self, kind: str, parent: str, name: str, entry: JsonObject) -> None:
-        """Adds an entry of the index if it is of a role, a grant, a principal or an attachment; ignores other kinds.
-        Raises `InternalError` for an entry that lacks a field."""
+        """Adds an entry of the index to the examination if it is of a role, a grant, a principal or an attachment of a
+        policy; ignores entries of other kinds. Raises `InternalError` for an entry that lacks a field."""
         if kind in OTHER_SIDE or kind in OTHER_SIDE.values():
             self._sides[kind][parent, name] = entry
         elif kind in ("catalog-role", "principal-role"):
@@ -40,7 +41,7 @@ class Roles:
             self._leads[kind, name] = text(entry, "name")
 
     def misfits(self) -> Iterator[str]:
-        """Yields a description of each inconsistency."""
+        """Yields a sentence for each inconsistency between the added entries."""
         for kind, other in OTHER_SIDE.items():
             one, another = self._sides[kind], self._sides[other]
             for left, right in sorted({*one, *((right, left) for left, right in another)}):

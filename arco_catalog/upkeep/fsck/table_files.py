@@ -38,7 +38,7 @@ ENTRY_FIELDS: Fields = {"status": None, "data_file": {"file_path": None, "file_s
 
 
 class Manifest(NamedTuple):
-    """A manifest to examine, with its length by the manifest list."""
+    """A manifest to examine, with its length in bytes by the manifest list; None if that is unknown."""
 
     path: str
     length: int | None
@@ -46,7 +46,8 @@ class Manifest(NamedTuple):
 
 @dataclass(slots=True)
 class Look:
-    """The result for a table whose pointer had this version, and the manifests that are `left` for other executors."""
+    """The result of one examination of a table's files: the findings, the version of the pointer by then, and the
+    manifests that are `left` for other executors."""
 
     tally: Tally = field(default_factory=Tally)
     version: Version | None = None
@@ -54,7 +55,7 @@ class Look:
 
 
 class TableFiles:
-    """Examines the files of one table, once."""
+    """Examines the files of one table once, in the state of one pointer."""
 
     def __init__(self, examination: Examination, relation: Relation) -> None:
         self._examination = examination
@@ -66,8 +67,8 @@ class TableFiles:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def look(self, pointer: Pointer, max_manifests: int | None = None) -> Look:
-        """Examines the files that the metadata names, and the files of its manifests; with `max_manifests` those of the
-        first so many manifests, and `left` in the result has the others."""
+        """Examines the files that the current metadata of a table names, and the files that its manifests name. With
+        `max_manifests` reads at most so many manifests; `left` in the result has the others."""
         named = await self._read_names(pointer)
         if named is None:
             return Look(version=pointer.version)  # the examination of metadata files has the finding
@@ -90,7 +91,7 @@ class TableFiles:
         return Look(self.tally, pointer.version, left)
 
     async def look_at_manifests(self, manifests: Iterable[Manifest]) -> None:
-        """Examines manifests, and the files that they name, a few at a time."""
+        """Examines these manifests, and the files that they name, a few at a time. Findings are added to the tally."""
         for batch in batches(manifests, MANIFESTS_AT_ONCE):
             await gather(*(self._manifest(*each) for each in batch))
 
@@ -111,8 +112,8 @@ class TableFiles:
             await gather(*batch)
 
     async def _logged(self, logged: "_LoggedFile", uuid: JsonValue) -> None:
-        """Compares the time of an earlier metadata file with its entry in the log, and its table's uuid with `uuid`,
-        the uuid in the current file."""
+        """Examines an earlier metadata file in the log of the current one: its time must be that in the log, and its
+        table's uuid must be `uuid`, that of the current file."""
         file = logged.location
         self._note_place(file)
         async with self._slots:
@@ -146,7 +147,8 @@ class TableFiles:
             self._tell(Code.STATISTICS_FOREIGN, file, f"it does not have {size} bytes")
 
     async def _manifests(self, listed: str | Sequence[str]) -> AsyncGenerator[Manifest, None]:
-        """Yields the manifests of a manifest list with their lengths there, or those that a v1 snapshot names."""
+        """Yields the manifests of a snapshot with their lengths. `listed` is the location of a manifest list, or, for a
+        v1 snapshot without a list, the locations of the manifests, with None as length."""
         if isinstance(listed, str):
             self._note_place(listed)
             async with aclosing(
@@ -164,7 +166,8 @@ class TableFiles:
                 yield Manifest(each, None)
 
     async def _manifest(self, manifest: str, length: int | None) -> None:
-        """Examines a manifest, and the files that it names."""
+        """Examines a manifest, and the files that it names. `length` is its size in bytes by the manifest list; None if
+        that is unknown."""
         self._note_place(manifest)
         reading = _Reading()
         records = self._records(
@@ -196,8 +199,8 @@ class TableFiles:
             self._tell(Code.DATA_FILE_FOREIGN, file, f"it does not have the {size} bytes that {manifest} records")
 
     async def _size_differs(self, file: str, size: JsonValue) -> bool | None:
-        """Whether the size of a file differs from `size`; None if the file does not exist. A file that can't be reached
-        is counted, and assumed to have this size."""
+        """Whether the size of a file in bytes differs from `size`; None if the file does not exist. A file that can't
+        be reached is counted as such, and does not differ."""
         self._note_place(file)
         location = Location.of_file(file)
         async with self._slots:
@@ -219,8 +222,10 @@ class TableFiles:
     async def _records(
         self, file: str, fields: Fields, unreadable: Code, missing: Code | None, reading: "_Reading"
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
-        """Yields the records of an Avro file in blocks, until one can't be read. A missing file is counted as
-        `missing`, unless that is None. A missing manifest list has its finding in the examination of relations."""
+        """Yields the records of an Avro file with these fields, in blocks, until one can't be read: that is a finding
+        of the code `unreadable`. A file that does not exist is a finding of the code `missing`, or none if this is
+        None: the examination of relations has the finding for a manifest list. `reading` records how many bytes were
+        read."""
 
         async def read_range(start: int, length: int) -> bytes:
             body = (await self._files.read_range(file, start, length)).body
@@ -244,14 +249,15 @@ class TableFiles:
 
 @dataclass(slots=True)
 class _Reading:
-    """The bytes of a file that were read: its length if it is `whole`."""
+    """How many bytes of a file were read; `whole` is whether the file was read to its end, so that this is the
+    length."""
 
     length: int = 0
     whole: bool = False
 
 
 class _LoggedFile(NamedTuple):
-    """An entry of a metadata log."""
+    """An entry of a table's metadata log: a metadata file with its time."""
 
     location: str
     ms: JsonValue
@@ -260,8 +266,9 @@ class _LoggedFile(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _NamedFiles:
     """The files that a table's metadata names, without any array or object of the document, which is freed once this is
-    made. `manifest_lists` has the manifests of a v1 snapshot that has no list. `logged` are the table's own files:
-    those up to the one from which it was registered are another table's."""
+    made. An element of `manifest_lists` is a manifest list, or the manifests of a v1 snapshot that has no list.
+    `logged` are the earlier metadata files of the table itself: those up to the file from which it was registered are
+    another table's."""
 
     uuid: JsonValue
     logged: Sequence[_LoggedFile]
@@ -293,7 +300,7 @@ def _named_files(document: JsonObject, *, registered_from: str | None) -> _Named
 
 
 def _scalar(value: JsonValue) -> JsonValue:
-    """Returns the value; None for an array or object."""
+    """Returns a JSON value as it is; None for an array or object, which would take memory."""
     return None if isinstance(value, list | dict) else value
 
 

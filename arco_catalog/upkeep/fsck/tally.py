@@ -14,8 +14,8 @@ MAX_FINDINGS = 100
 
 @dataclass(slots=True)
 class Tally:
-    """The first findings of each code, the number of all of each code, and for folders outside of the table's
-    locations, or out of reach, their number of files."""
+    """The first findings of each code, the number of all findings of each code, and for folders outside of the table's
+    locations, or out of reach, the number of files in them."""
 
     found: list[Finding] = field(default_factory=list)
     counts: Counter[Code] = field(default_factory=Counter)
@@ -23,7 +23,7 @@ class Tally:
     unreachable: Counter[str] = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        """Whether anything was found."""
+        """Whether the tally has any finding."""
         return bool(self.counts or self.elsewhere or self.unreachable)
 
     def tell(self, finding: Finding) -> None:
@@ -33,8 +33,8 @@ class Tally:
             self.found.append(finding)
 
     def add(self, other: "Tally") -> None:
-        """Adds the findings of another part of the table. Equal findings about one file count once, as far as both are
-        kept."""
+        """Adds the findings of another part of the same table. Equal findings about one file count once, as far as both
+        tallies have kept them."""
         known = {(each.code, each.where) for each in self.found}
         room = Counter(dict.fromkeys(other.counts, MAX_FINDINGS))
         room.subtract(each.code for each in self.found)
@@ -49,8 +49,8 @@ class Tally:
         self.unreachable += other.unreachable
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
-        """Returns the kept findings about the table, one more for a code that has more than `MAX_FINDINGS`, and those
-        about files outside of its locations, or out of reach."""
+        """Returns the findings about the table: the kept ones, one for each code that has more than `MAX_FINDINGS` with
+        the number of further ones, and one for each folder outside of the table's locations or out of reach."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")

@@ -23,7 +23,8 @@ from storage_backends import Found
 
 @dataclass
 class _TaskListing:
-    """The listing of one task: the numbers of its versions, and the times of its hints by their keys."""
+    """What a listing has of one task: the numbers of the versions, and by the keys of hints the times at which the
+    hints were written."""
 
     numbers: list[int] = field(default_factory=list)
     hints: dict[str, int] = field(default_factory=dict)
@@ -31,7 +32,8 @@ class _TaskListing:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last version of a task, with the store's times of its write and of the read."""
+    """The last version of a task, with the times at which the store wrote it and at which it was read, both by the
+    store's clock."""
 
     task: Task
     written_ms: int
@@ -39,8 +41,8 @@ class _Last:
 
 
 async def examine_tasks(examination: Examination) -> Findings:
-    """Examines tasks, and reports the findings. They are listed after HEAD was read, so the listing has every task in
-    HEAD."""
+    """Examines tasks and their hints, and yields the findings. Tasks are listed after HEAD was read, so the listing has
+    every task in HEAD."""
     began_ms = examination.session.now_ms()
     listed: Mapping[str, _TaskListing] = defaultdict(_TaskListing)
     paths = examination.paths
@@ -65,7 +67,7 @@ async def examine_tasks(examination: Examination) -> Findings:
 
 
 class _Look:
-    """Examines one task."""
+    """Examines the versions, hints and tombstone of one task."""
 
     def __init__(self, examination: Examination, task: str, listed: _TaskListing, began_ms: int) -> None:
         self._examination = examination
@@ -86,7 +88,8 @@ class _Look:
         return self._examination.paths.task(self._task)
 
     async def _unstored(self) -> Sequence[Finding]:
-        """Examines a task without a version: the worker that reads its hint writes the first one."""
+        """Returns the findings about a task that has no version, only a hint or a tombstone: the worker that reads the
+        hint writes the first version."""
         hints, tombstone = self._listed.hints, self._tombstone
         if tombstone is None:
             old = [key for key, written_ms in hints.items() if written_ms < self._lost_ms]
@@ -101,8 +104,8 @@ class _Look:
         return [self._hint_missing(_called(tombstone))]
 
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
-        """Examines the versions. Returns the findings, and the last version; None for the latter if it can't be read,
-        or no longer exists."""
+        """Examines the versions of the task. Returns the findings, and the last version; None in place of it if it
+        can't be read, or no longer exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
         tasks: dict[int, Task] = {}
@@ -135,7 +138,8 @@ class _Look:
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
-        """Returns findings for versions that can't follow the ones before them."""
+        """Returns findings for task versions that can't follow the version before them, such as a running one after an
+        ended one. `tasks` has the versions by their numbers."""
         return [
             Finding(
                 Code.TASK_FOREIGN,
@@ -147,7 +151,7 @@ class _Look:
         ]
 
     async def _judged(self, last: _Last) -> Sequence[Finding]:
-        """Returns the findings about the last version, compared with the tombstone and the hints."""
+        """Returns the findings about the task by the last version, compared with the tombstone and the hints."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
             reason = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
@@ -180,8 +184,8 @@ class _Look:
         return Finding(Code.HINT_MISSING, self._where, reason, PutHint(self._task))
 
     async def _now(self) -> Tombstone | None:
-        """Returns the tombstone that names the task in HEAD as it is now, since other processes may have continued
-        after HEAD was read; None if there is none."""
+        """Returns the tombstone of the task in HEAD as it is now, since other processes may have gone on since HEAD was
+        read; None if there is none."""
         state = self._examination.session.state
         index = (await state.head()).index
         return await carry_out(state, index, purge_of(index, self._task))
@@ -200,7 +204,7 @@ def _parsed(stored: Found, key: str) -> Task:
 
 
 def _fence(tombstone: Tombstone) -> int:
-    """Returns the version of the task that wrote the tombstone last; 0 if none did."""
+    """Returns the number of the task version in a tombstone, by which it was fenced last; 0 if it has none."""
     return tombstone.fence if "task_version" in tombstone.json else 0
 
 

@@ -48,8 +48,9 @@ ReadRange = Callable[[int, int], Awaitable[bytes]]
 
 
 async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Yields the records of a file, some thousands at a time, with those of these fields that the file has. Raises
-    `Unreadable` for a file that is damaged or beyond a bound, and what `read_range` raises."""
+    """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
+    that the file has. Raises `Unreadable` for a file that is damaged or beyond a bound, and what `read_range` raises.
+    """
     parser = _Parser(fields)
     place, ended = 0, False
     while True:
@@ -69,7 +70,7 @@ async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[S
 
 
 class _NeedsBytes(Exception):
-    """The bytes at hand end within the next item."""
+    """The bytes that were read end within the next item; `missing` is how many more it needs at least."""
 
     def __init__(self, missing: int) -> None:
         super().__init__(missing)
@@ -77,7 +78,7 @@ class _NeedsBytes(Exception):
 
 
 class _Buffer:
-    """Bytes of a file that were read, and not taken yet."""
+    """The bytes of a file that were read, and the position up to which they are taken."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -87,19 +88,20 @@ class _Buffer:
         return len(self._bytes) - self._place
 
     def add(self, data: bytes) -> None:
-        """Appends the bytes that were read next."""
+        """Appends bytes of the file to those that are not taken yet."""
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:
-        """Returns the position for `go_back`."""
+        """Returns the present position in the bytes, to which `go_back` can return."""
         return self._place
 
     def go_back(self, mark: int) -> None:
-        """Goes back to the mark: bytes that were taken since are taken again. Nothing may have been added since."""
+        """Sets the position back to that of a call of `mark`: bytes that were taken since then are taken again. No
+        bytes may have been added since."""
         self._place = mark
 
     def take(self, size: int) -> bytes:
-        """Takes so many bytes. Raises `_NeedsBytes` if there are fewer."""
+        """Takes the next `size` bytes of the buffer. Raises `_NeedsBytes` if it has fewer."""
         if size > len(self):
             raise _NeedsBytes(size - len(self))
         taken = self._bytes[self._place : self._place + size]
@@ -107,8 +109,8 @@ class _Buffer:
         return taken
 
     def long(self) -> int:
-        """Takes an integer in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there completely.
-        More than ten bytes are an error."""
+        """Takes a long integer of Avro, in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there
+        completely. More than ten bytes are an error."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -119,7 +121,7 @@ class _Buffer:
 
 
 class _Parser:
-    """Reads one file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
+    """Reads one Avro file in the order of its bytes. The caller adds the next bytes while `missing` is not 0."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -131,12 +133,12 @@ class _Parser:
 
     @property
     def pending(self) -> int:
-        """The number of bytes that were added, and not decoded yet."""
+        """The number of bytes that were added to the parser and are not decoded yet."""
         return len(self._buffer) + (0 if self._records is None else self._records.pending)
 
     @property
     def between_blocks(self) -> bool:
-        """Whether a file may end here."""
+        """Whether the file may end at this position: the header is read, and all blocks so far are complete."""
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
@@ -145,7 +147,8 @@ class _Parser:
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[JsonObject]:
-        """Returns the next records, at most a slice of them; none if bytes are missing. Raises `Unreadable`."""
+        """Returns the next records of the file, at most a slice of them; none if bytes are missing, as many as
+        `missing` then is. Raises `Unreadable`."""
         found: list[JsonObject] = []
         steps, max_bytes = SLICE_RECORDS, SLICE_BYTES
         while steps > 0 and max_bytes > 0:
@@ -213,8 +216,8 @@ class _Parser:
 
 
 class _Records:
-    """The records of a file's blocks. fastavro reads the record under way from this object, as from a file. Errors are
-    raised as `Unreadable`."""
+    """Decodes the records in the blocks of an Avro file. fastavro reads the bytes of the present record from this
+    object, as from a file. Errors are raised as `Unreadable`."""
 
     def __init__(self, schemas: FileSchemas, unpack: Unpack) -> None:
         self._schemas = schemas
@@ -227,12 +230,12 @@ class _Records:
 
     @property
     def pending(self) -> int:
-        """Bytes of the block that are still to be read."""
+        """The number of unpacked bytes of the present block that are not decoded yet."""
         return len(self._data) - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Unpacks the next block, so that `decode` returns its records. A damaged block, or one with which the file
-        goes beyond a bound, is an error."""
+        """Unpacks the next block of `count` records, so that `decode` returns them. A damaged block, or one with which
+        the file goes beyond a bound, is an error."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
             raise Unreadable(f"a block has {count} records in {len(data)} bytes")
@@ -245,8 +248,8 @@ class _Records:
             self._data = b""
 
     def decode(self, max_records: int, max_bytes: int) -> Sequence[JsonObject]:
-        """Returns the next records of the block: at most `max_records`, and none that begins after `max_bytes`. A
-        damaged record is an error."""
+        """Returns the next records of the present block: at most `max_records`, and none that begins after the next
+        `max_bytes` bytes. A damaged record is an error."""
         decoded: list[JsonObject] = []
         end = self._place + max_bytes
         while self.left and len(decoded) < max_records and self._place < end:
@@ -271,8 +274,8 @@ class _Records:
         return cast(JsonObject, record)
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes of the record under way, for fastavro. Raises `EOFError` beyond the block, and beyond
-        the maximum of a record."""
+        """Returns the next `size` bytes of the record that is being decoded; fastavro calls it as the method of a file.
+        Raises `EOFError` beyond the end of the block, and beyond the maximum size of a record."""
         end = self._place + size
         if size < 0 or end > self._limit:
             raise EOFError(f"it goes on beyond the block, or has more than {MAX_RECORD_BYTES:,} bytes")
@@ -282,7 +285,8 @@ class _Records:
 
 
 def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
-    """Returns the schemas of a file, in fastavro's form. Raises as `check_schema` does."""
+    """Returns the schemas for reading an Avro file, from the metadata in its header, in fastavro's form: that of the
+    writer and that of the reader, with `fields` alone. Raises as `check_schema` does."""
     import fastavro  # deferred: few processes read manifests
 
     stated = metadata.get("avro.schema", b"")

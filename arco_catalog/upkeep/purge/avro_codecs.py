@@ -24,7 +24,8 @@ class _Decompressor(Protocol):
 
 
 def unpack_with(codec: str) -> Unpack:
-    """Returns the function that unpacks blocks of a codec. Raises `Unreadable` for a codec that is not supported."""
+    """Returns the function that decompresses blocks with an Avro codec, up to a limit in bytes. Raises `Unreadable` for
+    a codec that is not supported."""
     if codec == "null":
         return _as_is
     if codec == "snappy":

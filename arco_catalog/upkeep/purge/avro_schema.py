@@ -42,7 +42,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileSchemas:
-    """The schema by which a file's records are written, and the part of it that a caller reads."""
+    """The schema by which a file's records are written, and the part of it with the fields that a caller reads."""
 
     writer: JsonObject
     reader: JsonObject
@@ -50,15 +50,16 @@ class FileSchemas:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type, written out, and the number of bytes that the smallest of its values takes."""
+    """An Avro type with all types inside it written out, and the number of bytes that the smallest of its values
+    takes."""
 
     schema: JsonValue
     smallest: int
 
 
 def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
-    """Returns the schema of a file with every type written out, and the part of it that has the fields that a caller
-    reads. Raises `Unreadable` for a schema that is wrong or beyond a bound."""
+    """Returns the schema of an Avro file's records with every type written out, and the part of it that has `fields`,
+    the fields that a caller reads. Raises `Unreadable` for a schema that is wrong or beyond a bound."""
     checked = _Checker().check(schema, 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
@@ -80,7 +81,7 @@ def prune(schema: JsonValue, fields: Fields) -> JsonObject:
 
 
 class _Checker:
-    """Writes out the types of one schema."""
+    """Checks the types of one schema, and writes them out where they are used."""
 
     def __init__(self) -> None:
         self._named: dict[str, JsonObject] = {}
@@ -162,8 +163,8 @@ class _Checker:
         return _Type(fixed, size)
 
     def _name(self, schema: JsonObject) -> str:
-        """Remembers a named type, and returns another name for it, which is unique in the schema that is written
-        out."""
+        """Remembers a named type of the file's schema for later references, and returns the name that it gets in the
+        schema that is written out, which is unique."""
         name, space = schema.get("name"), schema.get("namespace")
         if isinstance(name, str):
             self._named[name] = schema
@@ -173,7 +174,8 @@ class _Checker:
 
 
 def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
-    """Returns a primitive type, with its logical type if that takes no more than one step to read."""
+    """Returns the schema of the primitive type `name`, with the logical type of `schema` if that is a time or a UUID,
+    which take no more than one step to decode."""
     logical = schema.get("logicalType")
     return {"type": name, "logicalType": logical} if logical in _TIMES or logical == "uuid" else name
 

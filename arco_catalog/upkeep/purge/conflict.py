@@ -11,7 +11,8 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 
 
 async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
-    """Describes why an overlapping table blocks a purge, with the name of that table. Raises `StoreError`."""
+    """Describes, for the operator, why a table with a location that overlaps or borrows from the table's blocks the
+    purge, and what to do. Raises `StoreError`."""
     table = f"{await _name_of(execution, conflict)} (entity {conflict.entity})"
     if conflict.borrows:
         return describe_sharer(execution, f"{table} takes files from {conflict.place}")
@@ -23,7 +24,8 @@ async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
 
 
 def describe_sharer(execution: Execution, sharer: str) -> str:
-    """Describes why a purge ends when another table uses its files. `sharer` is a clause: "db.t has the file F"."""
+    """Describes, for the operator, that another table uses files of the table to purge, and what to do. `sharer` is a
+    clause that names both: "db.t has the file F"."""
     return (
         f"{sharer}: drop that table with purge, and when it is purged run `arco tasks retry {execution.task.id}`; or "
         f"{_on_spark(execution)}"
@@ -35,8 +37,8 @@ def _on_spark(execution: Execution) -> str:
 
 
 async def _name_of(execution: Execution, conflict: InTheWay) -> str:
-    """Returns the name of the blocking table, from the conflict itself or from the registry; "a table without a name"
-    if neither has it."""
+    """Returns the name of the table that blocks a purge, from the conflict itself or else from the registry; "a table
+    without a name" if neither has it."""
     if len(conflict.name) > 1:
         return dotted(conflict.name[:-1], conflict.name[-1])
     async with aclosing(other_relations(execution, "")) as relations:

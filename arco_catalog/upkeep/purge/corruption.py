@@ -1,5 +1,5 @@
-"""Files of tables that exist and can't be read, and the versions at which that is known: while they have these, a
-later purge need not read them (docs/design/purge.md#rule-27)."""
+"""Remembers files of tables that exist and can't be read, with their versions: as long as a file has the same version,
+a later purge need not read it (docs/design/purge.md#rule-27)."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ class Corruption:
 async def find_versions(
     sessions: Sessions, corrupt: Sequence[Corruption], missing: Collection[str]
 ) -> tuple[UnreadFile, ...] | None:
-    """Returns the files that can't be read with their versions, and the missing files, for a record; None if a file has
-    changed meanwhile, or if they are too many for a record. Raises `LeaseLost`, and `StoreError`."""
+    """Returns the files that can't be read, with their present versions, and the missing files, for the record of a
+    table; None if a file has changed meanwhile, or if they are more than a record takes. Raises `LeaseLost`, and
+    `StoreError`."""
     if len(corrupt) + len(missing) > MAX_UNREAD_FILES:
         return None
     found = [UnreadFile(location, None) for location in missing]
@@ -41,8 +42,8 @@ async def find_versions(
 
 
 async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> bool:
-    """Whether each of these files still has the recorded version, or is still missing. Raises `LeaseLost`, and
-    `StoreError`."""
+    """Whether each of these unread files still has the version that was recorded, or is still missing. Raises
+    `LeaseLost`, and `StoreError`."""
     for file in unread:
         if await _version_of(sessions, file.location) != file.version:
             return False
@@ -61,7 +62,8 @@ async def _corrupt_version(sessions: Sessions, file: Corruption) -> str | None:
 
 
 async def _version_of(sessions: Sessions, location: str) -> str | None:
-    """Returns the version of a file; None if it is missing, `NO_KEY` if no store of this catalog has a key for it."""
+    """Returns the store's version of the file at a location; None if the file is missing, and `NO_KEY` if no store of
+    this catalog can have it."""
     try:
         found = await sessions.session().files.begin_of(location, 1)
     except (BadRequest, InvalidKey):

@@ -38,14 +38,14 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
 class DelegateFailed(NoProgress, StoreUnavailable):
-    """The service did not delete the files, so the next attempt submits the purge again. The submission is recorded in
-    the checkpoint, and is no step forward."""
+    """The delegation service did not delete the files of the table, so the next attempt submits the purge again. The
+    submission is recorded in the checkpoint, and is no step forward."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCredentials:
-    """Credentials for the location of a table, and the time at which they expire: None for local files, which need no
-    credentials."""
+    """Credentials for the location of a table, and the time at which they expire in milliseconds since 1970; None for
+    files that open without credentials."""
 
     config: Mapping[str, str]
     expires_ms: int | None
@@ -59,9 +59,9 @@ class Delegate:
     vending: "Callable[[], Vending]"
 
     async def purge(self, execution: Execution, tombstone: Tombstone, pointer: Pointer) -> None:
-        """Lets the service delete the files of a table, if this purge may be handed over, and returns when the service
-        has stopped. The caller deletes the files that are left. Raises `DelegateFailed`, `TaskFailed`, `LeaseLost`, and
-        `StoreError`."""
+        """Submits the purge of a table to the service, if it may be handed over, and returns when the service has
+        stopped. The caller deletes the files that are left; all of them if the purge was not handed over. Raises
+        `DelegateFailed`, `TaskFailed`, `LeaseLost`, and `StoreError`."""
         session = execution.session()
         if not _delegation(execution):
             if Progress.parse(execution.checkpoint).deleting:  # a worker began before delegation was configured
@@ -87,7 +87,8 @@ class Delegate:
         raise DelegateFailed(f"the delegation service lost its credentials {MAX_SUBMISSIONS} times")
 
     async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
-        """Submits the purge with fresh credentials, after the checkpoint records the service and their expiry."""
+        """Submits a purge with fresh credentials, after the checkpoint has recorded the service and the expiry of the
+        credentials. Returns the service's task."""
         credentials = await self._issue_credentials(execution, tombstone)
         parameters: JsonObject = {**mapping(payload, "operation_parameters"), "config": {**credentials.config}}
         expires_ms = _latest_expiry(_delegation(execution), credentials)
@@ -99,8 +100,8 @@ class Delegate:
         )
 
     async def _wait_until_ended(self, execution: Execution, submitted: DelegatedTask) -> DelegatedTask:
-        """Polls the service to the end of a task, and returns it. A service that does not answer is polled until
-        the credentials that it received have expired. Raises `DelegateFailed` then."""
+        """Polls the service to the end of the submitted task, and returns the last state. Raises `DelegateFailed` if
+        the service no longer has the task, or does not answer until the credentials that it received have expired."""
         task, pause_s = submitted, FIRST_PAUSE_S
         while task.status not in _ENDED:
             execution.check()
@@ -118,8 +119,8 @@ class Delegate:
         return task
 
     async def _issue_credentials(self, execution: Execution, tombstone: Tombstone) -> TableCredentials:
-        """Issues credentials that open the location of the table alone, and that expire. Raises `TaskFailed` if the
-        storage configuration allows none. Local files need none."""
+        """Issues credentials that open the location of the dropped table alone, and that expire. Raises `TaskFailed` if
+        the catalog's storage configuration allows no such credentials. Local files need none."""
         # Imported here for the cold start of a function that purges by itself.
         from arco_catalog.operations.delegation import storage_of
         from arco_catalog.vending.scope import Scope
@@ -147,8 +148,9 @@ class Delegate:
 
 
 async def wait_for_delegate(execution: Execution) -> None:
-    """Returns when no delegation service can be deleting files of a purge. Raises `NotYet` while one can, and
-    `TaskFailed` for credentials without an expiry, since only the service itself knows when it stops."""
+    """Returns when no delegation service can be deleting files of the purge any more, and then removes the record of
+    the delegation. Raises `NotYet` until the credentials of the service have expired, and `TaskFailed` for credentials
+    without an expiry, since only the service itself knows when it stops."""
     delegation = _delegation(execution)
     if not delegation:
         return
@@ -168,23 +170,24 @@ async def wait_for_delegate(execution: Execution) -> None:
 
 
 def idempotency_key(runtime: Runtime) -> str:
-    """Makes a UUIDv7 (RFC 9562) of the time and of random bits."""
+    """Returns a new idempotency key: a UUIDv7 (RFC 9562) of the time and of random bits."""
     random = uuid.UUID(runtime.uuid()).int & ((1 << 80) - 1)
     return str(uuid.UUID(int=runtime.now_ms() << 80 | (7 << 76 | random & ~(0xF << 76))))
 
 
 def _delegation(execution: Execution) -> JsonObject:
-    """Returns the record of a delegation in the checkpoint; empty if the purge was not handed over."""
+    """Returns the record of the delegation in the task's checkpoint; empty if the purge is not handed over."""
     return mapping(execution.checkpoint, DELEGATED)
 
 
 def _as_deleting(execution: Execution) -> JsonObject:
-    """Returns the checkpoint with the mark that files may have been deleted."""
+    """Returns the task's checkpoint with the mark that files may have been deleted, without saving it."""
     return {**execution.checkpoint, "deleting": True}
 
 
 async def _end_delegation(execution: Execution, result: JsonObject | None = None) -> None:
-    """Removes the record of a delegation from the checkpoint, and adds the counts of a service that succeeded."""
+    """Removes the record of the delegation and the inventory from the checkpoint and saves it, with the counts in
+    `result`, which a service that succeeded returned."""
     rest: JsonObject = {name: value for name, value in _as_deleting(execution).items() if name != DELEGATED}
     progress = Progress.parse(rest).without_inventory()  # the service has deleted files of the inventory
     progress = replace(progress, handed_over=True).with_result(result or {})
@@ -192,14 +195,15 @@ async def _end_delegation(execution: Execution, result: JsonObject | None = None
 
 
 def _may_be_deleting(delegation: JsonObject, now_ms: int) -> bool:
-    """Whether the credentials that a service received may still work."""
+    """Whether the credentials that a service received may still work at `now_ms`; true for credentials that do not
+    expire."""
     expires_ms = delegation.get("expires_ms")
     return not isinstance(expires_ms, int) or now_ms < expires_ms + MARGIN_MS
 
 
 def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int | None:
-    """Returns the latest expiry of these credentials and of those that a previous submission sent; None if any of them
-    do not expire."""
+    """Returns the latest expiry in milliseconds since 1970 of these credentials and of those that a previous submission
+    of this delegation sent; None if either do not expire."""
     if not delegation or delegation.get("ended") is True:
         return credentials.expires_ms
     earlier = delegation.get("expires_ms")
@@ -209,8 +213,9 @@ def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int
 
 
 async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | None:
-    """Returns the fields of the table metadata that are sent to the service; None if the metadata file is gone. A later
-    lease sends the fields of the previous one, since the service takes an equal payload for the same task."""
+    """Returns the fields of the table's metadata that are sent to the service; None if the metadata file is missing. If
+    a previous lease has submitted the purge, returns the fields that it sent, since the service takes an equal payload
+    for the same task."""
     submitted = mapping(_delegation(execution), "metadata")
     if submitted:
         return submitted

@@ -27,9 +27,9 @@ MAX_ANSWER_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
-    """Paths of the files with which a client and a service authenticate: the client's token, certificate and key, and
-    the authorities that must have issued the service's certificate. They are read for each request, since they are
-    renewed."""
+    """The paths of the files by which a client and a service authenticate each other: the client's token, certificate
+    and private key, and the authorities that must have issued the service's certificate. They are read for each
+    request, since they are renewed."""
 
     token: str | None = None
     certificate: str | None = None
@@ -37,8 +37,8 @@ class ClientFiles:
     authorities: str | None = None
 
     def tls(self) -> ssl.SSLContext | None:
-        """Makes a TLS context of the files; None without a certificate and authorities, for the system's defaults.
-        Raises `OSError`, and `ValueError`."""
+        """Makes the TLS context of the client's certificate and the service's authorities; None without either, for the
+        system's defaults. Raises `OSError`, and `ValueError`."""
         if self.authorities is None and self.certificate is None:
             return None
         context = ssl.create_default_context(cafile=self.authorities)
@@ -48,7 +48,8 @@ class ClientFiles:
         return context
 
     def headers(self) -> Mapping[str, str]:
-        """Returns the header that authenticates the client; none without a token. Raises `OSError`."""
+        """Returns the header `authorization` with the token in the token file; empty without such a file. Raises
+        `OSError`."""
         if self.token is None:
             return {}
         return {"authorization": f"Bearer {Path(self.token).read_text().strip()}"}
@@ -66,11 +67,12 @@ class HttpDelegationClient:
 
     @property
     def url(self) -> str:
-        """See `DelegationClient.url`."""
+        """The URL of the service; see `DelegationClient.url`."""
         return self._url
 
     async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
-        """See `DelegationClient.submit`."""
+        """Submits a purge to the service under an idempotency key, and returns its task; see
+        `DelegationClient.submit`."""
         headers = {"content-type": "application/json", "idempotency-key": key}
         response = await self._send(TASKS, headers, dumps(payload))
         if response.status == 202:
@@ -78,7 +80,7 @@ class HttpDelegationClient:
         raise _failure(response)
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """See `DelegationClient.status`."""
+        """Reads the task with this id; None if the service has no such task. See `DelegationClient.status`."""
         response = await self._send(f"{TASKS}/{task}", {}, None)
         if response.status == 404:
             return None
@@ -105,8 +107,8 @@ class HttpDelegationClient:
 
 
 def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -> DelegationClient:
-    """Makes the client of the delegation service that the variables name. Raises `ValueError` without a URL, and for
-    one that is not allowed."""
+    """Makes the client of the delegation service that the environment variables name. Raises `ValueError` if they have
+    no URL, or one that is not allowed."""
     url = environment.get(DELEGATION_URL.name)
     if not url:
         raise ValueError(f"{PURGE_EXECUTOR.name}=delegated needs {DELEGATION_URL.name}")
@@ -121,7 +123,8 @@ def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -
 
 
 def _task(response: Response) -> DelegatedTask:
-    """Reads a task from an answer. Raises `StoreUnavailable` for an answer that has none."""
+    """Reads a task from the service's response. Raises `StoreUnavailable` for a response without an id and a status of
+    a task."""
     body = _json(response)
     task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
     if task is None or status is None:
@@ -131,8 +134,8 @@ def _task(response: Response) -> DelegatedTask:
 
 
 def _failure(response: Response) -> StoreDenied | StoreUnavailable:
-    """Returns the error for an answer without a task, with the service's error code and message, which quote no
-    credentials."""
+    """Returns the error for a response other than a task: `StoreUnavailable` for the statuses 429 and 5xx, else
+    `StoreDenied`. The message has the service's error code and message, which quote no credentials."""
     body = _json(response)
     reason = f"{optional_text(body, 'error_code') or ''} {optional_text(body, 'message') or ''}".strip()[:500]
     text = f"the delegation service answered status {response.status}: {reason}"
@@ -141,7 +144,7 @@ def _failure(response: Response) -> StoreDenied | StoreUnavailable:
 
 
 def _json(response: Response) -> JsonObject:
-    """Returns the JSON object in an answer; empty if its body is none."""
+    """Returns the JSON object in a response; an empty one if the body is no JSON object."""
     try:
         document = loads(response.body)
     except MalformedJson:

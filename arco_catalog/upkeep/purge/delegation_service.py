@@ -8,8 +8,9 @@ from arco_catalog.iceberg.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class DelegatedTask:
-    """A task of a delegation service: its id, its status in the service's words, and error code and summary.
-    `result` has the counts of a task that succeeded (`execution_result` in docs/delegation-service.openapi.yaml)."""
+    """A task of a delegation service: its id, its status as the service names it, and, if it failed, the error code and
+    summary. `result` has the counts of a task that succeeded (`execution_result` in
+    docs/delegation-service.openapi.yaml)."""
 
     task: str
     status: str
@@ -19,7 +20,7 @@ class DelegatedTask:
 
 
 class DelegationClient(Protocol):
-    """Submits purges to one delegation service, and reads their status."""
+    """The client of one delegation service: submits purges, and reads the status of tasks."""
 
     @property
     def url(self) -> str:
@@ -27,10 +28,10 @@ class DelegationClient(Protocol):
         ...
 
     async def submit(self, payload: JsonObject, key: str) -> DelegatedTask:
-        """Submits a task under an idempotency key. Raises `StoreDenied` for a refusal, and `StoreUnavailable` if the
-        outcome is unknown: the caller may submit the task again."""
+        """Submits a purge to the service under an idempotency key, and returns its task. Raises `StoreDenied` for a
+        refusal, and `StoreUnavailable` if the outcome is unknown: the caller may submit the purge again."""
         ...
 
     async def status(self, task: str) -> DelegatedTask | None:
-        """Reads a task; None if the service has no such task. Raises as `submit` does."""
+        """Reads the task with this id; None if the service has no such task. Raises as `submit` does."""
         ...

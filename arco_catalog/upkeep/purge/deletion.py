@@ -59,8 +59,8 @@ class Deletion(Removal):
         self._execution = execution
 
     async def run(self, inventory: Inventory) -> None:
-        """Deletes all files of the inventory, from the checkpoint of an earlier lease on. Raises `LeaseLost`,
-        `TaskFailed`, and `StoreError`."""
+        """Deletes all files that an inventory names, phase by phase, beginning at the position in the checkpoint, which
+        a previous lease may have saved. Raises `LeaseLost`, `TaskFailed`, and `StoreError`."""
         if not self.progress.deleting:  # durable before the first delete is sent (docs/design/purge.md#rule-7)
             await self._save(replace(self.progress, deleting=True))
         if self.progress.phase is Phase.DATA:
@@ -73,11 +73,13 @@ class Deletion(Removal):
                 await self._save(self.progress.in_phase(following))
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
-        """Returns the files to delete. The anti-join overrides this, to leave out files that other tables refer to."""
+        """Returns those of these files that may be deleted: here all. The anti-join overrides this method to leave out
+        files that other tables refer to."""
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
-        """Deletes the files that `names` returns for each chunk, from the checkpoint on."""
+        """Deletes the files of each chunk of the inventory that `names` selects, `at_once` at a time, beginning at the
+        position in the checkpoint, which it moves forward."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -88,7 +90,8 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), len(batch))
 
     async def _data(self, inventory: Inventory) -> None:
-        """Deletes the files that manifests name, and counts the manifests that do not exist."""
+        """Deletes the data files and delete files that the manifests of the inventory name, beginning at the position
+        in the checkpoint, and counts manifests that do not exist."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -101,12 +104,13 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), self.progress.files - before)
 
     def _done_of(self, chunk: Chunk) -> int:
-        """Returns how many names of a chunk are done."""
+        """Returns how many names of a chunk previous leases have dealt with; 0 unless the checkpoint is at this
+        chunk."""
         return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
 
     async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
-        """Deletes the files that a manifest names, in full batches. The files of the last, incomplete batch stay in
-        `pending`, which the manifests of a group share. A manifest that does not exist is added to `gone`."""
+        """Deletes the files that a manifest names, in batches of `AT_ONCE`. The files of the last, incomplete batch
+        stay in the list `pending`, which several manifests share. A manifest that does not exist is added to `gone`."""
         async with aclosing(entries_of(self._execution, manifest, gone)) as blocks:
             async for entries in blocks:
                 pending += entries
@@ -116,6 +120,6 @@ class Deletion(Removal):
                     await self._all(full)
 
     async def _save(self, progress: Progress) -> None:
-        """Stores a checkpoint."""
+        """Saves how far the deletion has come in the task's checkpoint."""
         self.progress = progress
         await self._execution.save(progress.to_json())

@@ -51,11 +51,12 @@ COPY_WAIT_MS = 60 * 60_000
 
 
 class AntiJoin(Protocol):
-    """Deletes by comparing the table's files with the files of all other tables (docs/design/purge.md#rule-19)."""
+    """Opens a deletion that compares the table's files with the files of all other tables, and deletes the files of no
+    other (docs/design/purge.md#rule-19)."""
 
     def deletion(self, execution: Execution, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
-        """Reads all tables, and opens a deletion of the files that this table alone refers to. Raises as
-        `Executor.execute` does."""
+        """Reads which files all other tables refer to, and opens a deletion of the files to which this table alone
+        refers. Raises as `Executor.execute` does."""
         ...
 
 
@@ -68,7 +69,8 @@ class PurgeExecutor:
         self._anti_join = anti_join
 
     def takes(self, task: Task) -> bool:
-        """Whether this executor may work on a purge. Any may release one whose files are all deleted."""
+        """Whether this executor may work on a purge. A purge that the anti-join began needs an anti-join; but once its
+        files are all deleted, any executor may release its locations."""
         progress = Progress.parse(task.checkpoint)
         return self._anti_join is not None or not progress.anti_join or progress.phase is Phase.DONE
 
@@ -88,7 +90,7 @@ class PurgeExecutor:
             raise TaskFailed(await describe_overlap(execution, met)) from met
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Makes the drop undoable again after the last failure, unless deletes may have been sent
+        """Lets the drop be undone again when the purge has failed for good, unless deletes may have been sent
         (docs/design/purge.md#rule-7)."""
         if Progress.parse(execution.checkpoint).deleting:
             return
@@ -116,8 +118,9 @@ class _Purge:
         self._task = execution.task.id
 
     async def run(self) -> TaskResult:
-        """Prepares, begins, deletes, audits and releases. Returns the result. Raises the refusals of `planning.purge`
-        besides `NotYet`, `TaskFailed` and `LeaseLost`."""
+        """Executes the purge of the table in this lease: prepares it, marks it as begun in the registry, deletes the
+        files, counts those that are left, and releases the locations. Returns the result. Raises the refusals of
+        `planning.purge`, and `NotYet`, `TaskFailed` and `LeaseLost`."""
         execution = self._execution
         session = execution.session()
         head = await session.state.head()
@@ -151,8 +154,9 @@ class _Purge:
         return _finished(progress, left)
 
     async def _prepare(self, tombstone: Tombstone) -> None:
-        """Marks the pointer as dropped, so that no commit can move it, and gives every commit a receipt
-        (docs/design/purge.md#rule-3). Raises `NotYet` while the drop can be undone, and `TaskFailed`."""
+        """Marks the table's pointer as dropped, so that no commit can move it, and writes the missing receipts of its
+        commits while it takes the inventory (docs/design/purge.md#rule-3). Raises `NotYet` while the drop can be
+        undone, and `TaskFailed`."""
         execution = self._execution
         if tombstone.purge_after_ms > execution.taken_ms:
             raise NotYet(tombstone.purge_after_ms, "the time to undo the drop has not passed")
@@ -166,16 +170,17 @@ class _Purge:
         await take_inventory(execution, pointer, dry=False)
 
     async def _claim(self) -> None:
-        """Records in the checkpoint, before the beginning, that only the anti-join may continue this purge. The first
-        phase starts over, since another worker counted it in manifests and the anti-join counts it in parts."""
+        """Records in the checkpoint, before files are deleted, that only the anti-join may continue this purge. The
+        present phase starts over, since the anti-join counts parts where another worker counts manifests."""
         progress = Progress.parse(self._execution.checkpoint)
         if not progress.anti_join and progress.phase is not Phase.DONE:
             claimed = replace(progress, anti_join=True, done=0)
             await self._execution.save({**self._execution.checkpoint, **claimed.to_json()})
 
     async def _begin(self, tombstone: Tombstone) -> None:
-        """Marks the tombstone as purging, or fences it for a later lease (docs/design/purge.md#rule-2,
-        docs/design/purge.md#rule-4). Raises `NotYet` while a transaction on the name is undecided."""
+        """Marks the tombstone as purging; if an earlier lease has done so, fences it for this lease
+        (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4). Raises `NotYet` while a transaction on the name is
+        undecided."""
         execution = self._execution
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -190,9 +195,9 @@ class _Purge:
             await self._fence_borrowers(tombstone)
 
     async def _fence_borrowers(self, tombstone: Tombstone) -> None:
-        """Fences the pointers of all tables that borrow from these locations, after the beginning and before they are
-        read. A commit that read the registry before the beginning can then no longer apply, and later ones are refused
-        (docs/design/purge.md#rule-19)."""
+        """Fences the pointers of all tables that borrow files from the locations of the tombstone. A commit that read
+        the registry before the purge began can then no longer apply, and later commits are refused. So no table gets
+        such a file after it was read (docs/design/purge.md#rule-19)."""
         session = self._execution.session()
         index = (await session.state.head()).index
         for normal in tombstone.locations:
@@ -202,8 +207,8 @@ class _Purge:
                     await fence_pointer(self._execution.session(), entity)
 
     def _guard(self, tombstone: Tombstone) -> Guard:
-        """Returns the check that runs with each renewal of the lease: it raises `LeaseLost` if the tombstone is fenced
-        by a later lease, or the catalog is closed."""
+        """Returns the check that runs with each renewal of the lease: it raises `LeaseLost` if a later lease has fenced
+        the tombstone, or the catalog is closed."""
 
         async def guard(session: Session) -> None:
             index = (await session.state.head()).index
@@ -217,8 +222,8 @@ class _Purge:
         return guard
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
-        """Deletes the files that the table refers to, in phases. Returns the last checkpoint. Raises `TaskFailed`
-        if another table uses them."""
+        """Deletes the files that the table refers to, in phases, after a search for other tables that use them. Returns
+        the last checkpoint. Raises `TaskFailed` if another table uses one of the files."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
@@ -252,9 +257,10 @@ class _Purge:
         return nullcontext(Deletion(self._execution, tombstone.locations, progress))
 
     async def _audit(self, tombstone: Tombstone, progress: Progress) -> tuple[Progress, JsonObject]:
-        """Empties the location that was made for the table, if the settings allow it, and counts the files that are
-        left at its locations. Raises `NotYet` while clients may hold credentials for that location: their files are
-        counted by a later attempt (docs/design/purge.md#rule-18)."""
+        """Deletes everything at the location that was made for the table, if the settings allow it, and counts the
+        files that are left at its locations. Returns the new checkpoint and the fields of the result with these counts.
+        Raises `NotYet` while clients may hold credentials for that location: a later attempt counts the files that they
+        write (docs/design/purge.md#rule-18)."""
         execution, made = self._execution, tombstone.made
         session = execution.session()
         settings = session.settings
@@ -272,7 +278,8 @@ class _Purge:
 
 
 def _finished(progress: Progress, left: JsonObject) -> TaskResult:
-    """Returns the result of a purge: its counts, and those of the files that are `left`."""
+    """Returns the result of a purge that is done: its counts, and the fields `left` about the files that are left at
+    the table's locations."""
     result: JsonObject = {
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,
@@ -293,7 +300,7 @@ def _finished(progress: Progress, left: JsonObject) -> TaskResult:
 
 
 async def _tombstone(session: Session, task: str) -> Tombstone | None:
-    """Returns the tombstone that names a task in HEAD as it is now; None if there is none."""
+    """Returns the tombstone with this task's id in HEAD as it is now; None if there is none."""
     index = (await session.state.head()).index
     return await carry_out(session.state, index, purge_of(index, task))
 
@@ -301,7 +308,8 @@ async def _tombstone(session: Session, task: str) -> Tombstone | None:
 async def _change(
     session: Session, kind: str, tombstone: Tombstone, edit: Callable[[RegistryState], Steps[Edits | None]]
 ) -> None:
-    """Applies an edit of a tombstone to the registry by one commit of this `kind`."""
+    """Changes a tombstone in the registry by one commit. `kind` is the kind of operation that the commit records, and
+    `edit` returns the changes of the index."""
     detail: JsonObject = {
         "namespace": [*tombstone.namespace],
         "name": tombstone.name,

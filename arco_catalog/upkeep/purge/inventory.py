@@ -17,13 +17,13 @@ class Inventory(Protocol):
     """The names of all files that the metadata of one table refers to, in chunks."""
 
     def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """Yields the chunks from the chunk `start` on, or all. The oldest metadata files come first, the current one
-        last, always in the same order. Raises `StoreError`."""
+        """Yields the chunks of the inventory, beginning with the one with the id `start`, or all of them. The order is
+        always the same: the oldest metadata files come first, the current one last. Raises `StoreError`."""
         ...
 
 
 class ListedInventory:
-    """An inventory in memory, as one chunk."""
+    """An inventory in memory, which is one chunk."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
@@ -34,7 +34,7 @@ class ListedInventory:
 
 
 class StoredInventory:
-    """A stored inventory, given by its last chunk. If a chunk can't be read, it removes the inventory from the
+    """An inventory in the store, given by its last chunk. If a chunk can't be read, it removes the inventory from the
     checkpoint and raises `StoreUnavailable`: the next attempt takes the inventory again."""
 
     def __init__(self, execution: Execution, last: Chunk) -> None:
@@ -42,7 +42,8 @@ class StoredInventory:
         self._last = last
 
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
-        """Reads the chunks, and yields them as `Inventory.chunks` requires."""
+        """Reads the chunks, and yields them in the order of `Inventory.chunks`, beginning with the one with the id
+        `start`."""
         chunk = self._last if start in ("", self._last.id) else await self._read(start)
         yield chunk
         while chunk.before:
@@ -66,14 +67,14 @@ async def forget_inventory(execution: Execution) -> None:
 
 
 async def inventory_of(sessions: Sessions, reached: Reached, missing: list[str]) -> ListedInventory:
-    """Reads the manifest lists that were reached, and returns the inventory with their manifests. Manifest lists that
-    do not exist are added to `missing`. Raises `TaskFailed`."""
+    """Reads the manifest lists in `reached`, and returns an inventory in memory of everything that was reached and the
+    manifests in these lists. Manifest lists that do not exist are added to `missing`. Raises `TaskFailed`."""
     async with aclosing(manifests_of(sessions, reached, gone=missing)) as found:
         manifests = tuple([each async for each in found])
     return ListedInventory(listed_chunk(reached, manifests))
 
 
 def listed_chunk(reached: Reached, manifests: tuple[ReachedFile, ...] = ()) -> Chunk:
-    """Makes one chunk of everything that was reached and of these manifests."""
+    """Returns one chunk, without an id, of everything that was reached and of these manifests."""
     files = tuple(reversed(reached.files))
     return Chunk("", Position(), (), files, tuple(reached.lists), tuple(reached.statistics), manifests)

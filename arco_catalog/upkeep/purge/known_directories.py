@@ -21,8 +21,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 
 class ComparedFiles:
-    """Compares the directories of one table's files with the places of a purge, and records those outside the table's
-    own locations. Places and locations are normal forms."""
+    """Compares the directories of one table's files with the places of a purge, which are the locations of the table to
+    purge, and records directories outside of the table's own locations. Places and locations are normal forms."""
 
     def __init__(self, places: Collection[str], locations: Collection[str]) -> None:
         self._places = places
@@ -32,7 +32,8 @@ class ComparedFiles:
         self._compared: set[str] = set()
 
     def add(self, file: str) -> bool:
-        """Adds the directory of a file. Returns whether the file is in one of the places."""
+        """Compares the location of a file with the places of the purge. Returns whether the file is inside one of them;
+        if not, remembers the directory unless that is at the table's own locations."""
         directory, _, name = file.rpartition("/")
         plain = _PLAIN_NAME.fullmatch(name) is not None
         if plain and directory in self._compared:
@@ -50,17 +51,18 @@ class ComparedFiles:
         return False
 
     def add_directories(self, read: FileDirectories) -> None:
-        """Adds the directories of files that an earlier lease compared."""
+        """Adds directories outside the places, of files that a previous lease compared."""
         self._outside.add_all(read)
 
     def entry(self, version: str | None) -> FileDirectories | None:
-        """Makes the record of a table whose pointer has this version from the collected directories; None without a
-        version, or if there are too many."""
+        """Returns the record of the table's directories for this version of its pointer; None without a version, or if
+        there are more directories than a record takes."""
         return None if version is None else self._outside.entry(version, self._locations)
 
 
 class KnownDirectories:
-    """Reads the recorded directories of tables, and records new ones, in one round of a purge of these places."""
+    """Reads the recorded directories of other tables, by which a purge need not read their files, and records new ones.
+    It is for one round of a purge of these places."""
 
     def __init__(self, execution: Execution, places: Collection[str]) -> None:
         self._execution = execution
@@ -73,8 +75,9 @@ class KnownDirectories:
     async def find_unchanged(
         self, tables: Mapping[str, Collection[str]], versions: Mapping[str, str]
     ) -> Collection[str]:
-        """Returns which of these tables, given with their locations, have no file in the places: their pointers still
-        have the versions for which that is recorded, and all their files were read. Raises `LeaseLost`, and
+        """Returns those of the tables, given with their locations by entity, that have no file inside the places:
+        `versions` has the present versions of pointers, and a record of the table for that version proves it. Tables of
+        which some files could not be read are not returned; `incomplete` has their records. Raises `LeaseLost`, and
         `StoreError`."""
         self._entities = versions.keys()
         unchanged: set[str] = set()
@@ -93,22 +96,23 @@ class KnownDirectories:
         return unchanged
 
     def incomplete(self, entity: str) -> FileDirectories | None:
-        """Returns the record of a table that has not changed, and of which some files could not be read; None for any
-        other table. The files that were read are not in the places."""
+        """Returns the record of a table that has not changed since, and of which some files could not be read; None for
+        any other table. The files that were read are not inside the places."""
         return self._incomplete.get(entity)
 
     def add(self, entity: str, entry: FileDirectories) -> None:
-        """Adds the directories of a table that was read."""
+        """Adds the record of a table that was read, to be written later."""
         self._added[entity] = entry
 
     async def write_if_due(self) -> None:
-        """Stores the added directories if they are many, or if the last write was long ago. Raises `LeaseLost`."""
+        """Stores the records that were added, if there are many or the last write was long ago. Raises `LeaseLost`."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._added) >= WRITE_AFTER_TABLES or passed_ms >= WRITE_AFTER_MS:
             await self.write()
 
     async def write(self) -> None:
-        """Stores the added directories, and removes the records of tables that no longer exist. Raises `LeaseLost`."""
+        """Stores the records that were added, and removes the records of tables that no longer exist. Raises
+        `LeaseLost`."""
         shards: dict[int, dict[str, FileDirectories]] = {}
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry
@@ -118,7 +122,7 @@ class KnownDirectories:
             await gather(*(write_shard(self._execution.session().state, *each, self._entities) for each in batch))
 
     def _is_elsewhere(self, entry: FileDirectories, locations: Collection[str], version: str | None) -> bool:
-        """Whether a record proves that a table has no file in the places. Files in the table's own locations are not
-        recorded, and the beginning of a purge compares locations itself: so those of the record must still be the
-        table's."""
+        """Whether a record proves that a table has no file inside the places: it is of this version of the pointer, and
+        has no directory there. The record leaves out files at the table's own locations, which the begin of a purge
+        compares by itself: so these locations must still be the table's."""
         return entry.version == version and {*entry.locations} <= {*locations} and not entry.may_reach(self._places)

@@ -16,8 +16,8 @@ AT_A_TIME = 1_000
 
 
 async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
-    """Counts the files at these locations, and returns the number and some examples as fields of a result. Raises
-    `StoreError`."""
+    """Counts the files at these locations, and returns their number and some examples as the fields `left_behind` and
+    `left_behind_examples` of a result. Raises `StoreError`."""
     count, examples = 0, list[JsonValue]()
     for location in locations:
         others = OtherObjects()
@@ -32,7 +32,8 @@ async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
 
 
 def require_all_addressable(progress: Progress) -> None:
-    """Raises `TaskFailed` if a file has no key, and so was not deleted (docs/design/purge.md#rule-26)."""
+    """Raises `TaskFailed` if the purge has found a file that has no key in this catalog, so that it was not deleted
+    (docs/design/purge.md#rule-26)."""
     if progress.unaddressable:
         raise TaskFailed(
             f"{progress.unaddressable} files of the table were not deleted, the first is "
@@ -42,8 +43,8 @@ def require_all_addressable(progress: Progress) -> None:
 
 
 async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
-    """Deletes all files at a location that was made for the table, and that no other table has
-    (docs/design/purge.md#rule-17). Returns the new checkpoint. Raises `LeaseLost`, and `StoreError`."""
+    """Deletes all files at a location that was made for the table alone (docs/design/purge.md#rule-17). Saves the new
+    checkpoint, and returns it. Raises `LeaseLost`, and `StoreError`."""
     removal = Removal(execution, [location], progress)
     batch: list[ReachedFile] = []
     async with aclosing(execution.session().files.listed(location)) as found_there:

@@ -1,5 +1,5 @@
-"""Files of other tables that are missing. Nothing else has the names that were in them, so a purge waits once, for an
-operator to restore them."""
+"""Waits for files of other tables that are missing. Only such a file had the names of the files in it, so a purge waits
+once, for an operator to restore it."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,8 @@ from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
 
 
 def describe_missing(session: Session, entity: str, file: str) -> str:
-    """Describes why a missing file prevents reading a table. Raises `TaskFailed` if the file is the pointer."""
+    """Describes that a file of another table is missing, which a purge must read. Raises `TaskFailed` if that file is
+    the pointer of the table."""
     if file == session.state.paths.pointer(entity):
         raise TaskFailed(
             f"the pointer {file} of a table is gone, so its files are unknown: `arco fsck` "
@@ -21,17 +22,18 @@ def describe_missing(session: Session, entity: str, file: str) -> str:
 
 
 def with_unread(checkpoint: JsonObject, unread: Mapping[str, str]) -> JsonObject:
-    """Returns a checkpoint with these tables that can't be read, each with its reason, added to the earlier ones, up to
-    `MAX_UNREAD` tables."""
+    """Returns a checkpoint with more tables that can't be read, each with its reason, up to `MAX_UNREAD` tables in
+    all."""
     before = mapping(checkpoint, UNREAD)
     room = MAX_UNREAD - len(before)
     return {**checkpoint, UNREAD: {**before, **dict([*unread.items()][: max(0, room)])}}
 
 
 async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *forget: str) -> None:
-    """Raises `NotYet` while an operator has time to restore missing files: the undrop window, counted from the first
-    file that this task missed. The fields `forget` are removed from the checkpoint, so that the next attempt reads all
-    tables again: a restored file moves no pointer."""
+    """Returns if no files are missing, or if an operator has had time to restore them: the undrop window, counted from
+    the first missing file that this task met. Else removes the fields `forget` from the checkpoint, so that the next
+    attempt reads all tables again (a restored file moves no pointer), and raises `NotYet`. `missing` has a reason for
+    each table with a missing file."""
     if not missing:
         return
     checkpoint, since_ms = execution.checkpoint, execution.taken_ms

@@ -32,7 +32,8 @@ COMPARED_IN_A_ROW = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OtherTable:
-    """Another table, with its locations. `live` is whether a name referred to it, and not only a tombstone."""
+    """A table of the catalog other than the one to purge, with its locations. `live` is whether it had a name, and was
+    not dropped."""
 
     entity: str
     name: str
@@ -45,8 +46,9 @@ class OtherTable:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """The result of reading a table: a file of it `inside` the places, or else the `directories` to record. `unread` is
-    why a file of it was not read, and `missing` whether that is a missing file of a live table."""
+    """The result of reading another table: a file of it `inside` the places of the purge, or else the `directories` of
+    its files to record. `unread` is why a file of it was not read, and `missing` whether that file of a live table is
+    missing."""
 
     inside: str | None = None
     directories: FileDirectories | None = None
@@ -55,7 +57,7 @@ class TableRead:
 
 
 class Continuation:
-    """What previous leases read of a table, None for nothing, and the function that records how far it is read now."""
+    """What previous leases read of a table, None for nothing, and the function that saves how far it is read now."""
 
     def __init__(
         self, previous: PartialRead | None, record: Callable[[PartialRead], Awaitable[None]], runtime: Runtime
@@ -83,12 +85,12 @@ async def read_table(
     known: FileDirectories | None,
     continuation: Continuation,
 ) -> TableRead:
-    """Searches the current state of a table, and the state that an undecided transaction would give it, for a file
-    inside these places, and returns the result. `known` is the record of a table with unread files, which has not
-    changed since: if these files have not changed either, nothing is read. A partial read continues in the state of the
-    table with which it began. Missing files are read again while the table changes, since manifests may have been
-    rewritten. Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the table changes faster
-    than it is read."""
+    """Searches another table for a file inside these places, in its current state and in the one that an undecided
+    transaction would give it, and returns the result. `known` is a record of the table with files that could not be
+    read: if these have not changed, nothing is read. `continuation` has what previous leases read of the table's state
+    by then. A table with missing files is read again if it has changed, since its manifests may have been rewritten.
+    Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the table changes faster than it is
+    read."""
     if known is not None and await are_unchanged(sessions, known.unread):
         missing = [file.location for file in known.unread if file.version is None]
         reasons = [
@@ -120,8 +122,8 @@ async def read_table(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A read of the state that a table had at a version of its pointer, None without a pointer. Files are `gone` or
-    `corrupt` in this lease; `previous` is what previous leases read."""
+    """A read of the state that a table had at a version of its pointer, None without a pointer. `gone` and `corrupt`
+    are the files that this lease found missing or corrupt; `previous` is what previous leases read."""
 
     metadata: tuple[str, ...]
     version: str | None
@@ -133,22 +135,24 @@ class _Reading:
 
     @property
     def missing(self) -> Sequence[str]:
-        """The missing files: all of this lease, and the first of previous ones."""
+        """The files that were missing: all that this lease has met, and the first one of previous leases."""
         return [self.previous.gone, *self.gone] if self.previous is not None and self.previous.gone else self.gone
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why files can't be read: all of this lease, and the first of previous ones."""
+        """The reasons why files can't be read: all of this lease, and the first one of previous leases."""
         here = [each.reason for each in self.corrupt]
         return [self.previous.corrupt, *here] if self.previous is not None and self.previous.corrupt else here
 
     @property
     def is_recordable(self) -> bool:
-        """Whether each file that was not read is known, as a record of the table needs."""
+        """Whether every file that could not be read is known by name, as a record needs it. Of previous leases only the
+        first such file is."""
         return self.previous is None or not (self.previous.gone or self.previous.corrupt)
 
     def partial(self) -> PartialRead | None:
-        """The read as far as it came; None if no manifest is read, or if the directories are too many for a record."""
+        """Returns the read up to the present position, for a later lease to continue; None if no manifest is read yet,
+        or if the directories are more than a record takes."""
         position = self.position
         if position == ReadPosition():
             return None
@@ -160,7 +164,7 @@ class _Reading:
 
 
 async def _present(sessions: Sessions, other: OtherTable, places: Collection[str]) -> _Reading:
-    """A new read of the current state of a table."""
+    """Returns the begin of a read of a table in its current state."""
     session = sessions.session()
     pointer = await session.state.pointer(other.entity)
     metadata = await _metadata_files(sessions.session(), pointer)
@@ -170,7 +174,7 @@ async def _present(sessions: Sessions, other: OtherTable, places: Collection[str
 
 
 def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
-    """A read that continues a partial one."""
+    """Returns a read that continues the partial read of a previous lease, in the state of the table by then."""
     files = ComparedFiles(places, partial.directories.locations)
     files.add_directories(partial.directories)
     position = ReadPosition(partial.lists, partial.manifests)
@@ -178,7 +182,8 @@ def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
 
 
 async def _read_files(sessions: Sessions, reading: _Reading, continuation: Continuation) -> str | None:
-    """Reads the rest of a table's files. Returns one that is inside the places; None if there is none."""
+    """Reads the files of a table that are not read yet. Returns the first one that is inside the places of the purge;
+    None if there is none."""
     found, compared = files_of(sessions, reading.metadata, reading.gone, reading.corrupt, reading.position), 0
     async with aclosing(found) as files:
         async for file in files:
@@ -198,8 +203,9 @@ async def _described(
     missing: Sequence[str],
     directories: FileDirectories | None,
 ) -> TableRead:
-    """Returns the result for a table without a file inside the places, with `reasons` why files can't be read, and
-    `missing` files. Those of a dropped table are no obstacle: engines and other purges delete them."""
+    """Returns the result for a table without a file inside the places: the directories to record, and the first of
+    `reasons` why a file of it can't be read. If a file is `missing` and the table still has a name, that is the reason
+    instead; missing files of a dropped table are no obstacle, since engines and other purges delete them."""
     if missing and other.live and await has_name(sessions.session(), other.entity):
         reason = describe_missing(sessions.session(), other.entity, missing[0])
         return TableRead(None, directories, reason, missing=True)
@@ -207,8 +213,8 @@ async def _described(
 
 
 async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence[str]:
-    """Returns the metadata file of the current state of a table, or of both possible states while a transaction is
-    undecided; none without a pointer."""
+    """Returns the location of a table's current metadata file; while a transaction on its pointer is undecided, those
+    before and after it. Empty without a pointer."""
     if pointer is None:
         return []
     if pointer.intent is not None and committed(await read_decision(session.state, pointer.intent)) is None:
@@ -217,8 +223,8 @@ async def _metadata_files(session: Session, pointer: Pointer | None) -> Sequence
 
 
 async def has_name(session: Session, entity: str) -> bool:
-    """Whether a name refers to a table in HEAD as it is now. Missing files of a dropped table are no obstacle: engines
-    and other purges delete them."""
+    """Whether a table with this entity exists under a name in HEAD as it is now; false for a dropped one. Missing files
+    of a dropped table are no obstacle: engines and other purges delete them."""
     while True:
         head = await session.state.head()
         entry = await _entry_of(session, head, entity)

@@ -43,8 +43,8 @@ MAX_QUOTED = 1_000
 
 @dataclass(slots=True)
 class Reached:
-    """The names that the metadata files of one entity have, each once. `files` are the metadata files themselves, the
-    oldest first; `gone` are files that do not exist."""
+    """The names of files that the metadata files of one entity contain, each once. `files` are the metadata files
+    themselves, the oldest first; `gone` are metadata files that do not exist."""
 
     files: list[str] = field(default_factory=list)
     lists: dict[str, None] = field(default_factory=dict)
@@ -56,7 +56,8 @@ class Reached:
     """The folders of the metadata files."""
 
     def add(self, document: JsonObject) -> None:
-        """Adds the names in one metadata document."""
+        """Adds the manifest lists, the manifests of v1 snapshots, the statistics files and the metadata folder that a
+        metadata document names."""
         for snapshot in _objects(document, "snapshots"):
             manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
             if isinstance(manifest_list, str):
@@ -76,9 +77,9 @@ def _objects(document: JsonObject, name: str) -> list[JsonObject]:
 
 
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corruption] | None = None) -> Reached:
-    """Reads the names in all metadata files of an entity: those of its log, of other files' logs, and those that
-    never became current. Files that can't be read are added to `corrupt`; without it they raise `TaskFailed`, as a log
-    that can't be followed does."""
+    """Reads all metadata files of an entity: those that were current, those that only a log names, and those of commits
+    that never applied. Returns the names of files in them. Files that can't be read are added to `corrupt`; without
+    this list they raise `TaskFailed`, as a chain of metadata files does that can't be followed."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
     chain = await walked_log(execution, pointer)
     for file in chain:
@@ -95,8 +96,8 @@ async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corrup
 
 
 async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
-    """Reads the names in a metadata file and in the files of its log that `may_read` allows. Other files of the log
-    are neither read nor named. Raises `TaskFailed` as `reached_by` does."""
+    """Reads a metadata file and the files of its metadata log that `may_read` allows, and returns the names of files in
+    them. The other files of the log are neither read nor in the result. Raises `TaskFailed` as `reached_by` does."""
     reached, chain = Reached(), [location]
     logged = await _add(execution, location, reached)
     chain += [file for file in reversed(logged or ()) if may_read(file)]
@@ -107,8 +108,8 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
 
 
 async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[Corruption] | None = None) -> Reached:
-    """Reads the names in these metadata files alone, without the files of their logs. Files that can't be read are
-    added to `corrupt`; without it they raise `TaskFailed`."""
+    """Reads these metadata files, without those in their metadata logs, and returns the names of files in them. Files
+    that can't be read are added to `corrupt`; without this list they raise `TaskFailed`."""
     reached = Reached()
     for file in files:
         if await _add_readable(execution, file, reached, corrupt) is not None:
@@ -117,9 +118,9 @@ async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[Corr
 
 
 async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
-    """Returns the metadata files that were current, the newest first, back to the creation or registration. Ends early
-    at a missing file that alone named the file before it. Raises `TaskFailed` if the record that names it exists and
-    can't be read, and `StoreError`."""
+    """Returns the locations of the metadata files that were current, the newest first, back to the creation of the
+    entity or to the file that it was registered from. Ends early at a missing file that alone names the file before it.
+    Raises `TaskFailed` if the record that names the file before exists and can't be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
@@ -134,8 +135,8 @@ async def walked_log(execution: Sessions, pointer: Pointer) -> list[str]:
 async def _add_readable(
     execution: Sessions, file: str, reached: Reached, corrupt: list[Corruption] | None
 ) -> Sequence[str] | None:
-    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone or corrupt.
-    Raises `CorruptFile` if there is no list `corrupt`."""
+    """Reads a metadata file, adds the names in it to `reached`, and returns the files of its metadata log; None if it
+    is missing or corrupt. A corrupt file is added to `corrupt`; without this list it raises `CorruptFile`."""
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:
@@ -144,8 +145,8 @@ async def _add_readable(
 
 
 async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
-    """Adds the names in a metadata file to `reached`, and returns the files of its log; None if it is gone. Raises
-    `CorruptFile` if it can't be read."""
+    """Reads a metadata file, adds the names in it to `reached`, and returns the files of its metadata log; None if it
+    is missing. Raises `CorruptFile` if it can't be read."""
 
     def add(document: JsonObject) -> Sequence[str]:
         reached.add(document)
@@ -175,7 +176,8 @@ async def read_metadata_file(
 
 async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
     """Returns the metadata file that was current before `file`; None if there was none, or if the only record that
-    names it is missing. Unless `dry`, writes the receipt of `file` where it is missing. Raises as `walked_log` does."""
+    names it is missing. Unless `dry`, writes the committed receipt of `file` if it is missing. Raises `TaskFailed` if
+    the record exists and can't be read, and `StoreError`."""
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:
@@ -189,8 +191,8 @@ async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile,
 
 
 async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
-    """Returns the metadata files there that are not `known`, and have a pending receipt of the entity: those of commits
-    that never applied."""
+    """Returns the metadata files in a folder that are not in `known` and have a pending receipt of the entity: the
+    files of commits that never applied."""
     found: list[str] = []
     async with aclosing(execution.session().files.listed(folder)) as found_there:
         async for location, _ in found_there:
@@ -204,7 +206,7 @@ async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[s
 
 
 async def is_announced(session: Session, entity: str, location: str) -> bool:
-    """Whether an entity has a pending receipt for this metadata file."""
+    """Whether an entity has a pending receipt for the metadata file at this location; false if that can't be read."""
     try:
         updated_ms = await session.files.extract(location, table.last_updated_ms)
     except (Refusal, UnreadableMetadata):
@@ -216,9 +218,9 @@ async def is_announced(session: Session, entity: str, location: str) -> bool:
 
 
 async def manifests_in(execution: Sessions, location: str, gone: list[str] | None = None) -> Mapping[str, int]:
-    """Returns the manifests that a manifest list names, each once, with their sizes. A list that does not exist names
-    none, and is added to `gone`. Raises `CorruptFile`, also for a list whose names take more memory than any table
-    needs."""
+    """Returns the manifests that a manifest list names, each once, with their sizes in bytes. A list that does not
+    exist is added to `gone`, and has no manifests. Raises `CorruptFile` for a list that can't be read, or whose names
+    take more memory than any table needs."""
     found: dict[str, int] = {}  # of what the collector of cycles does not go through, half a million times
     size = 0
     async with (
@@ -245,8 +247,9 @@ async def manifests_of(
     gone: list[str] | None = None,
     corrupt: list[Corruption] | None = None,
 ) -> AsyncGenerator[ReachedFile, None]:
-    """Yields all manifests, each once, in an order that depends on the manifest lists alone. Lists that do not exist
-    are added to `gone`. Lists that can't be read are added to `corrupt`; without it they raise `TaskFailed`."""
+    """Yields all manifests in the manifest lists that were reached, and those that a v1 snapshot names by itself, each
+    once. The order depends on the lists alone. Lists that do not exist are added to `gone`. Lists that can't be read
+    are added to `corrupt`; without this list they raise `TaskFailed`."""
     seen: set[str] = set()
     for location in reached.lists:
         for manifest, size in (await readable_manifests(execution, location, gone, corrupt)).items():
@@ -262,8 +265,8 @@ async def manifests_of(
 async def entries_of(
     execution: Sessions, manifest: str, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[ReachedFile], None]:
-    """Yields the data and delete files in a manifest, a block at a time, whatever the status of their entries. A
-    manifest that does not exist is added to `gone`. Raises `TaskFailed`."""
+    """Yields the data files and delete files in a manifest, a block at a time, whatever the status of their entries:
+    also of removed ones. A manifest that does not exist is added to `gone`. Raises `TaskFailed` if it can't be read."""
     async with (
         _judged(execution, manifest) as read_range,
         aclosing(records_of(read_range, manifest, ENTRY_FIELDS, gone)) as blocks,
@@ -281,8 +284,8 @@ async def entries_of(
 async def readable_manifests(
     execution: Sessions, location: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
 ) -> Mapping[str, int]:
-    """Returns the manifests in a manifest list, as `manifests_in` does. A list that can't be read is added to
-    `corrupt`, and has none; without `corrupt` it raises `TaskFailed`."""
+    """Returns the manifests that a manifest list names with their sizes in bytes, as `manifests_in` does. A list that
+    can't be read is added to `corrupt`, and counts as empty; without `corrupt` it raises `TaskFailed`."""
     try:
         return await manifests_in(execution, location, gone)
     except CorruptFile as error:
@@ -293,8 +296,9 @@ async def readable_manifests(
 async def files_in(
     execution: Sessions, manifest: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
 ) -> AsyncGenerator[str, None]:
-    """Yields the files in a manifest, as `entries_of` does. A manifest that can't be read is added to `corrupt` after
-    the files in front of the error; without `corrupt` it raises `TaskFailed`."""
+    """Yields the locations of the data files and delete files in a manifest. One that does not exist is added to
+    `gone`. One that can't be read is added to `corrupt`, after the files in front of the error were yielded; without
+    `corrupt` it raises `TaskFailed`."""
     try:
         async with aclosing(entries_of(execution, manifest, gone)) as blocks:
             async for files in blocks:
@@ -305,8 +309,8 @@ async def files_in(
 
 
 async def files_behind(execution: Sessions, reached: Reached, gone: list[str]) -> AsyncGenerator[str, None]:
-    """Yields the manifests of everything that was reached, and the files in them. Files that do not exist are added to
-    `gone`. Raises `TaskFailed` for a file that can't be read."""
+    """Yields the locations of all manifests that were reached, and of the data files and delete files in them. Manifest
+    lists and manifests that do not exist are added to `gone`. Raises `TaskFailed` for a file that can't be read."""
     async with aclosing(manifests_of(execution, reached, gone=gone)) as manifests:
         async for manifest in manifests:
             yield manifest.location
@@ -316,7 +320,7 @@ async def files_behind(execution: Sessions, reached: Reached, gone: list[str]) -
 
 
 async def _read_entries(execution: Sessions, manifest: str) -> None:
-    """Reads a whole manifest. Raises `CorruptFile`."""
+    """Reads a manifest to the end, to check that it can be read. Raises `CorruptFile` if not."""
     async with aclosing(entries_of(execution, manifest)) as blocks:
         async for _ in blocks:
             pass
@@ -325,7 +329,8 @@ async def _read_entries(execution: Sessions, manifest: str) -> None:
 def _note_corruption(
     error: CorruptFile, corrupt: list[Corruption] | None, location: str, read: Callable[[], Awaitable[object]]
 ) -> None:
-    """Adds the file with the error to the list. Raises the error if there is no list."""
+    """Adds the file at `location` to the list `corrupt`, with the error and the function that reads it again. Raises
+    the error if there is no list."""
     if corrupt is None:
         raise error
     corrupt.append(Corruption(location, str(error), read))
@@ -333,8 +338,9 @@ def _note_corruption(
 
 @asynccontextmanager
 async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange]:
-    """Makes the function that reads ranges of a file. Every purge reads the files of all other tables, so one that
-    can't be read is remembered: the same version of it is refused at once. Raises `CorruptFile`."""
+    """Yields a function that reads ranges of a file. If the file proves corrupt, that is remembered in this process: a
+    later read of the same version raises `CorruptFile` at once, since every purge reads the files of all other tables.
+    """
     versions = dict[Version, RefusedFiles]()
 
     async def read_range(start: int, length: int) -> bytes:
@@ -357,8 +363,8 @@ async def _judged(execution: Sessions, location: str) -> AsyncIterator[ReadRange
 async def records_of(
     read_range: ReadRange, location: str, fields: Fields, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Yields the records of an Avro file, a block at a time. A file that does not exist ends them, and is added to
-    `gone`. Raises `CorruptFile` if it exists and can't be read (docs/design/purge.md#rule-12)."""
+    """Yields the records of an Avro file by `read_range`, a block at a time. Yields none for a file that does not
+    exist, and adds it to `gone`. Raises `CorruptFile` if it exists and can't be read (docs/design/purge.md#rule-12)."""
     try:
         async with aclosing(read_blocks(read_range, fields)) as blocks:
             async for records in blocks:

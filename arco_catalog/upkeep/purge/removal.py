@@ -25,7 +25,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 class Removal:
     """Deletes files inside the locations of one entity, which are given in normal form, and counts files outside.
-    `allows` may exclude folders. Each call to delete uses a fresh session of `sessions`."""
+    `allows` may exclude folders. Each request to delete uses a fresh session of `sessions`."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class Removal:
         self.progress = progress
 
     async def delete(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes those of these files that are the entity's own. Raises `LeaseLost`, and `StoreError`."""
+        """Deletes the files that lie inside the entity's own locations, and counts the others. Raises `LeaseLost`, and
+        `StoreError`."""
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
@@ -73,7 +74,7 @@ class Removal:
 
     def own(self, text: str) -> Location | None:
         """Returns the location of a file; None if it is outside the entity's own locations, or if `allows` excludes it.
-        A collapsed location is returned too: `delete` counts it, and does not delete it."""
+        A location with `//`, `.` or `..` is returned too: `delete` counts such a file, and does not delete it."""
         folder, _, name = text.rpartition("/")
         if _PLAIN_NAME.fullmatch(name) is None:
             return self._own(text)
@@ -102,9 +103,10 @@ class Removal:
     async def _delete(
         self, invalid: set[Location], files: Sequence[Location]
     ) -> Mapping[Location, Unknown | StoreError]:
-        """Deletes files by one call, and the checksum files of local files by another. Both calls end with the lease
-        (docs/design/purge.md#rule-5). Names that are no keys of the store are added to `invalid`: no such file exists,
-        and no retry would change that. Returns the files that are left, each with the reason."""
+        """Deletes these files by one call, and the checksum files beside local files by another, both within the lease
+        (docs/design/purge.md#rule-5). Files with names that are no keys of the store are added to `invalid`: no such
+        object exists, and no retry would change that. Returns the files that are not known to be deleted, each with the
+        reason."""
         left = await self._sessions.session().files.remove_many(files)
         invalid.update(file for file, reason in left.items() if isinstance(reason, InvalidKey))
         beside = {checksum_beside(file): file for file in files if file.scheme == "file"}
@@ -118,6 +120,6 @@ class Removal:
 
 
 def checksum_beside(file: Location) -> Location:
-    """Returns the checksum file that Hadoop's local file system writes for a file, and requires when it reads the
-    file."""
+    """Returns the location of the checksum file that Hadoop's local file system writes beside a file, and requires when
+    it reads the file."""
     return replace(file, segments=(*file.segments[:-1], f".{file.segments[-1]}.crc"))

@@ -33,10 +33,10 @@ READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class NeighbourCheck:
-    """The state of a round that reads the other tables, in the order of their entities: those up to `after` are read.
-    `lease` began the round at `began_ms`. The first round reads all tables; a later one reads those with pointers that
-    have moved since `since_ms`, the beginning of the round before. Times are the store's. `partial` are the tables, by
-    their entities, of which a part is read."""
+    """The state of a round that reads the other tables, in the order of their entities: those up to the entity `after`
+    are read. The round began in the lease with the number `lease`, at `began_ms`. The first round reads all tables; a
+    later one reads those with pointers that have moved since `since_ms`, the begin of the round before. Times are by
+    the store's clock. `partial` has the tables of which a part is read, by entity."""
 
     began_ms: int
     lease: int = 0
@@ -46,7 +46,7 @@ class NeighbourCheck:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> Self | None:
-        """Reads the round from a checkpoint; None if none was started."""
+        """Reads the state of the round from a task's checkpoint; None if no round was started."""
         fields = mapping(checkpoint, CHECKED)
         if not fields:
             return None
@@ -57,15 +57,16 @@ class NeighbourCheck:
         return cls(integer(fields, "began_ms"), lease, since_ms, text(fields, "after"), read)
 
     def to_json(self) -> JsonObject:
-        """Returns the field of the checkpoint."""
+        """Returns the state of the round as the checkpoint stores it."""
         since: JsonObject = {} if self.since_ms is None else {"since_ms": self.since_ms}
         read: JsonObject = {entity: each.to_json() for entity, each in self.partial.items()}
         shown: JsonObject = {"partial": read} if read else {}
         return {"began_ms": self.began_ms, "lease": self.lease, "after": self.after, **since, **shown}
 
     def is_enough(self, lease: int, beginning: int) -> bool:
-        """Whether deletes may follow a round that ends in `lease`. It must have started in or after the lease that
-        began the purge (`beginning`), and either fit into one lease or follow another round."""
+        """Whether files may be deleted after this round, which ends in the lease with the number `lease`. The round
+        must have started in or after the lease that began the purge (`beginning`), and either have started in this same
+        lease or follow another round."""
         return self.lease >= beginning and (self.lease == lease or self.since_ms is not None)
 
 
@@ -100,12 +101,12 @@ async def find_sharer(
 
 
 class _FileInside(Exception):
-    """A table has a file inside the locations: the others need not be read."""
+    """A table has a file inside the locations of the purge, so the other tables need not be read."""
 
 
 class _Round:
-    """One round over the other tables, in the order of their entities. The checkpoint names the last table up to which
-    all are read."""
+    """One round of a purge that reads the other tables, in the order of their entities. The checkpoint has the last
+    table up to which all are read."""
 
     def __init__(
         self,
@@ -128,8 +129,8 @@ class _Round:
         """The number of tables at the beginning of `others` that are all read."""
 
     async def read(self) -> str | None:
-        """Reads the tables concurrently. Returns a clause that names a table with a file inside the locations; None if
-        there is none."""
+        """Reads the other tables, several concurrently. Returns a clause that names a table with a file inside the
+        locations, and the file; None if there is none."""
         try:
             await for_each(self._others, READ_AT_ONCE, self._read_one)
         except _FileInside as found:
@@ -151,7 +152,7 @@ class _Round:
         await self._known.write_if_due()
 
     async def _note(self, other: OtherTable, found: TableRead) -> None:
-        """Records in the checkpoint that a table was read, and what of it is corrupt or missing."""
+        """Records in the checkpoint that a table was read, and why it could not be read completely, if so."""
         self._read.add(other.entity)
         self._partial.pop(other.entity, None)
         while self._number_done < len(self._others) and self._others[self._number_done].entity in self._read:
@@ -166,7 +167,7 @@ class _Round:
         await self._execution.progress(checkpoint, 1)
 
     async def _record(self, entity: str, read: PartialRead) -> None:
-        """Records in the checkpoint how far a table is read."""
+        """Records in the checkpoint how much of a table was read."""
         self._partial[entity] = read
         await self._execution.progress(self._checkpoint(), 0)
 
@@ -177,8 +178,9 @@ class _Round:
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
-    """Returns the name and entity of every other table. Raises `TaskFailed` for a table of another format whose
-    location overlaps these locations: this catalog can't read which files it has."""
+    """Returns the name and entity of every table of the catalog except the one with this `entity`. Raises `TaskFailed`
+    for a table of another format whose location overlaps these locations: this catalog can't read which files it has.
+    """
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:
@@ -193,7 +195,8 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
 
 
 async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tuple[str, JsonObject], None]:
-    """Yields the name and the entry of every other table and view that is live, or dropped and not purged."""
+    """Yields the name and the entry of every table and view in HEAD, except that of this `entity`: live ones, and
+    dropped ones that are not purged."""
     session = execution.session()
     index = (await session.state.head()).index
     for kind in ("relation\n", "tombstone\n"):
@@ -213,7 +216,8 @@ async def _find_unknown(
     execution: Sessions, entity: str, check: NeighbourCheck, known: KnownDirectories
 ) -> Sequence[OtherTable]:
     """Returns the tables that this round must still read, in the order of their entities, which renames do not change.
-    Tables that are known to have no file in the locations are left out."""
+    Tables that are known to have no file in the locations are left out; a later round also leaves out tables with
+    pointers that have not moved since the round before."""
     others: dict[str, OtherTable] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:

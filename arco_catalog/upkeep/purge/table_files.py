@@ -19,8 +19,8 @@ MAX_COMPARED = 8
 
 @dataclass(slots=True)
 class ReadPosition:
-    """How much of a table is read: so many manifest lists with all their manifests, and so many manifests of the next
-    list."""
+    """How much of a table is read: so many manifest lists with all their manifests, and of the next list so many
+    manifests."""
 
     lists: int = 0
     manifests: int = 0
@@ -28,9 +28,9 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class PartialRead:
-    """A table that is read up to a position, in the state of some `metadata` files. None of the files up to there is in
-    the places of the purge; `directories` are theirs. `gone` is the first of them that is missing, and `corrupt` why
-    the first corrupt one can't be read; empty if there is none."""
+    """A table that was read up to a position, in the state of some `metadata` files. No file before that position is in
+    the places of the purge; `directories` are those of these files. `gone` is the first of them that is missing, and
+    `corrupt` why the first corrupt one can't be read; empty if there is none."""
 
     metadata: tuple[str, ...]
     lists: int
@@ -41,7 +41,7 @@ class PartialRead:
 
     @classmethod
     def parse(cls, fields: JsonObject) -> Self:
-        """Reads the stored form. Raises `InternalError`."""
+        """Restores a partial read as a checkpoint stores it. Raises `InternalError`."""
         directories = FileDirectories.parse(mapping(fields, "directories"))
         return cls(
             texts(fields, "metadata"),
@@ -53,7 +53,7 @@ class PartialRead:
         )
 
     def to_json(self) -> JsonObject:
-        """Returns the stored form."""
+        """Returns the partial read as a checkpoint stores it."""
         return {
             "metadata": [*self.metadata],
             "lists": self.lists,
@@ -71,9 +71,9 @@ async def files_of(
     corrupt: list[Corruption],
     position: ReadPosition,
 ) -> AsyncGenerator[str, None]:
-    """Yields all files that these metadata files refer to behind the position, and moves the position when the files
-    in front of it were yielded. The metadata files and files of statistics are always yielded. Files that do not exist
-    are added to `gone`, and files that can't be read to `corrupt`."""
+    """Yields the locations of all files to which these metadata files refer, beginning after `position`, and moves the
+    position forward after a manifest's files were yielded. The metadata files and statistics files are always yielded.
+    Files that do not exist are added to `gone`, and files that can't be read to `corrupt`."""
     reached = await named_by(sessions, metadata, corrupt)
     gone += reached.gone
     if len(reached.files) < len(metadata):  # the position counts the lists of all of them

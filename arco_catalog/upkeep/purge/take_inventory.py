@@ -39,9 +39,10 @@ MAX_COMPARED = 8
 
 
 async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -> StoredInventory:
-    """Takes the inventory of the table with this pointer, which no commit can move any more. Continues the inventory of
-    an earlier lease. Unless `dry`, writes the missing receipts of metadata files. Raises `TaskFailed` for files that
-    can't be read, and for a table whose files must not be deleted; `LeaseLost`, and `StoreError`."""
+    """Takes the inventory of the table with this pointer, which no commit can move any more, and returns it. Continues
+    the inventory that a previous lease began. Unless `dry`, also writes the missing receipts of metadata files. Raises
+    `TaskFailed` for files that can't be read, and for a table whose files must not be deleted; `LeaseLost`, and
+    `StoreError`."""
     last = await _last_chunk(execution, pointer)
     if last is None:
         fresh = Progress.parse(execution.checkpoint).without_inventory()
@@ -54,8 +55,8 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
-    """Returns the last chunk that the checkpoint names; None if there is none, or if it is of another metadata file
-    than the current one."""
+    """Returns the last chunk of the inventory, which the checkpoint names; None if there is none, or if its inventory
+    began at another metadata file than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None
     return chunk if chunk is not None and chunk.current == pointer.metadata.location else None
@@ -63,7 +64,8 @@ async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names in one metadata file, the files of its log, and whether its files may be deleted."""
+    """The names of files in one metadata file, the files of its metadata log, and whether the table allows deletes of
+    its files."""
 
     reached: Reached
     logged: Sequence[str]
@@ -78,7 +80,7 @@ class _Names:
 
 @dataclass(slots=True)
 class _Buffer:
-    """Names that are not in a chunk yet."""
+    """Names of files that are not in a chunk yet."""
 
     files: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
@@ -91,13 +93,14 @@ class _Buffer:
         return len(self.files) + len(self.lists) + len(self.statistics) + len(self.manifests) + len(self.ignored)
 
     def add(self, reached: Reached, newer: Reached) -> None:
-        """Adds the names that one metadata file has and a newer one does not."""
+        """Adds the names in one metadata file that the next newer one does not have."""
         self.lists += [each for each in reached.lists if each not in newer.lists]
         self.manifests += [ReachedFile(each) for each in reached.direct if each not in newer.direct]
         self.statistics += [each for each in reached.statistics if each not in newer.statistics]
 
     def chunks(self, empty: Chunk) -> list[Chunk]:
-        """Makes chunks without ids of all names, at least one."""
+        """Returns all buffered names as chunks without ids, at least one; `empty` is a chunk without names to which
+        they are added."""
         made = [replace(empty, files=tuple(each)) for each in batches(self.files, MAX_NAMES)]
         made += [replace(empty, lists=tuple(each)) for each in batches(self.lists, MAX_NAMES)]
         made += [replace(empty, statistics=tuple(each)) for each in batches(self.statistics, MAX_NAMES)]
@@ -117,7 +120,7 @@ class _Buffer:
 
 
 class InventoryWalk:
-    """Continues an inventory after its `last` chunk."""
+    """Takes the rest of an inventory, from its `last` chunk on."""
 
     def __init__(self, execution: Execution, pointer: Pointer, last: Chunk, *, dry: bool) -> None:
         self._execution = execution
@@ -133,7 +136,7 @@ class InventoryWalk:
         self._write_after_ms = FIRST_WRITE_MS
 
     async def run(self) -> None:
-        """Takes the rest of the inventory, stage by stage. Raises as `take_inventory` does."""
+        """Takes the stages of the inventory that are still to do. Raises as `take_inventory` does."""
         if self._position.stage is not Stage.MANIFESTS:
             await self._remember()
         if self._position.stage is Stage.LOG:
@@ -146,8 +149,8 @@ class InventoryWalk:
             await self._read_manifests()
 
     async def _remember(self) -> None:
-        """Reads which metadata files the chunks name, and the file that was read last: it has almost all names of the
-        next one."""
+        """Reads from the chunks which metadata files were read, and reads the last one of these files again: it has
+        almost all names of the next one."""
         if self.last.id:
             async with aclosing(StoredInventory(self._execution, self.last).chunks()) as chunks:
                 async for chunk in chunks:
@@ -157,7 +160,7 @@ class InventoryWalk:
             self._newer = self._newer if names is None else names.reached
 
     async def _walk_log(self) -> None:
-        """Reads the metadata files that were current, the newest first."""
+        """Reads the metadata files that were current, the newest first, from the position on."""
         while (following := self._position.next) is not None:
             files: list[MetadataFile] = []
             file: MetadataFile | None = following
@@ -175,7 +178,8 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.LOGGED)
 
     async def _read_logged(self) -> None:
-        """Reads the metadata files that only the logs of other files name."""
+        """Reads the metadata files that were never in the chain of current ones, and that the metadata log of another
+        file names."""
         while logged := self._position.logged:
             await self._read([each for each in logged[:AT_ONCE] if self._is_new(each)], follow=False)
             self._position = replace(self._position, logged=logged[AT_ONCE:])
@@ -183,7 +187,8 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.TRIES)
 
     async def _find_tries(self) -> None:
-        """Reads the metadata files in the table's folders that never became current, and have a pending receipt."""
+        """Reads the metadata files in the table's folders that have a pending receipt and were never current: those of
+        commits that never applied."""
         for folder in self._position.folders:
             async with aclosing(self._execution.session().files.listed(folder)) as listed:
                 async for location, _ in listed:
@@ -200,8 +205,8 @@ class InventoryWalk:
         self._position = replace(self._position, chunk=self.last.id)
 
     async def _read_manifests(self) -> None:
-        """Reads the manifests in all manifest lists, from the oldest chunk on. A manifest that one of the last
-        `MAX_COMPARED` lists names is left out."""
+        """Adds the manifests in all manifest lists of the inventory, from the oldest chunk on. A manifest that one of
+        the last `MAX_COMPARED` lists names too is left out."""
         for each in self._position.compared:
             listed = await manifests_in(self._execution, each, [])
             await off_loop(NAME_BYTES * len(listed), partial(self._note_manifests, listed))
@@ -236,7 +241,7 @@ class InventoryWalk:
 
     async def _read(self, files: Sequence[str], *, follow: bool = True) -> None:
         """Reads metadata files, the newest first, and adds the names of each that the newer one does not have. With
-        `follow`, also adds the files of their logs to the position: they are in the chain from the pointer."""
+        `follow`, also adds the files of their metadata logs to the files to be read later."""
         read = [read_metadata_file(self._execution, file, self._buffer.missing, _Names.of) for file in files]
         for file, names in zip(files, await gather(*read) if read else [], strict=True):
             if names is None:
@@ -254,7 +259,7 @@ class InventoryWalk:
                 self._position = replace(self._position, newer=file, logged=unknown, folders=folders)
 
     def _is_new(self, file: str) -> bool:
-        """Returns whether a metadata file is met for the first time, and remembers it."""
+        """Returns whether this inventory meets a metadata file for the first time, and remembers the file."""
         digest = _digest(file)
         if digest in self._known:
             return False
@@ -262,14 +267,14 @@ class InventoryWalk:
         return True
 
     async def _write_if_due(self) -> None:
-        """Writes the buffered names if they are many, or if the last write was long ago."""
+        """Stores the buffered names if there are many, or if the last write was long ago."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._buffer) >= MAX_NAMES or passed_ms >= self._write_after_ms:
             self._write_after_ms = min(2 * self._write_after_ms, MAX_WRITE_MS)
             await self._write()
 
     async def _write(self) -> None:
-        """Stores the buffered names in chunks, and records the last chunk in the checkpoint."""
+        """Stores the buffered names in new chunks, and saves the id of the last chunk in the checkpoint."""
         state, task = self._execution.session().state, self._execution.task.id
         for chunk in self._buffer.chunks(Chunk(self._pointer.metadata.location, self._position)):
             before = links_to(self.last) if self.last.id else ()

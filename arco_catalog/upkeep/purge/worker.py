@@ -16,7 +16,8 @@ from arco_catalog.upkeep.purge.executor import AntiJoin, PurgeExecutor
 
 
 class LeftToThePipeline:
-    """The executor of a type of task that only jobs of the pipeline execute (docs/maintenance.md): it takes none."""
+    """The executor for a type of task that only jobs of the pipeline execute (docs/maintenance.md): it takes no
+    task."""
 
     def takes(self, task: Task) -> bool:
         return False
@@ -35,7 +36,9 @@ def task_worker(
     delegate: Delegate | None = None,
     anti_join: AntiJoin | None = None,
 ) -> Worker:
-    """Makes a worker of this process. It purges by `delegate` if a purge may be handed over, or by an `anti_join`."""
+    """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
+    far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It leaves maintenance tasks
+    to the pipeline."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
@@ -44,8 +47,8 @@ def task_worker(
 
 
 def delegate_from_env(environment: Mapping[str, str], runtime: Runtime) -> Delegate | None:
-    """Makes the client of the delegation service that the variables name; None if workers purge by themselves. Raises
-    `ValueError`."""
+    """Returns the client of the delegation service that the environment variables name, with the vending of
+    credentials; None if workers purge by themselves. Raises `ValueError` for wrong variables."""
     if PURGE_EXECUTOR.read(environment) == "local":
         return None
     from arco_catalog.upkeep.purge.delegation_client import client_from_env

@@ -29,7 +29,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object: the key below the root of the backup, the bytes, and the time at which the store wrote it."""
+    """An object in an archive: the key below the root of the backup, the bytes, and the time at which the store wrote
+    it."""
 
     key: str
     body: bytes
@@ -50,8 +51,8 @@ class ArchiveWriter:
         self.bytes = 0
 
     def begin(self, first: JsonObject) -> None:
-        """Opens the partial file and writes the first member. Raises `FileExistsError` if the archive exists, and
-        `FileNotFoundError` if its folder does not."""
+        """Opens the partial file, and writes the first member, `first`, which describes the catalog. Raises
+        `FileExistsError` if the archive exists, and `FileNotFoundError` if its folder does not."""
         if self._file.exists():
             raise FileExistsError(f"{self._file} exists: remove it, or write the archive to another file")
         if not self._file.parent.is_dir():
@@ -61,15 +62,15 @@ class ArchiveWriter:
         self._add(FIRST, dumps({**first, "format": FORMAT}, sort_keys=True), 0)
 
     async def add(self, members: Sequence[Member], *, again: bool = False) -> None:
-        """Adds objects. `again` is whether the archive has a previous copy of each."""
+        """Adds objects to the archive. `again` is whether the archive already has a previous copy of each."""
         await asyncio.to_thread(self._add_all, members, again)
 
     async def complete(self, summary: JsonObject) -> None:
-        """Writes the last member, and moves the archive to its path."""
+        """Writes the last member with this summary, and renames the partial file to the archive's path."""
         await asyncio.to_thread(self._complete, summary)
 
     def abandon(self) -> None:
-        """Removes the partial file, unless the archive is complete."""
+        """Closes and removes the partial file, unless the archive is complete."""
         if self._raw is None or self._tar is None:
             return
         try:
@@ -110,7 +111,7 @@ class ArchiveWriter:
 
 @dataclass
 class Archive:
-    """A complete archive, with the documents of its first and its last member."""
+    """A complete archive on disk, with the documents of its first and its last member."""
 
     file: Path
     first: JsonObject
@@ -118,8 +119,8 @@ class Archive:
 
     @classmethod
     async def opened(cls, file: Path) -> "Archive":
-        """Opens an archive, after reading all of it and comparing the digest. Raises `BadRequest` for a file that is
-        not a complete archive, and `OSError`."""
+        """Reads all of an archive and checks its digest. Returns the archive, from which objects can then be read.
+        Raises `BadRequest` for a file that is not a complete archive, and `OSError`."""
         return await asyncio.to_thread(cls._checked, file)
 
     @classmethod
@@ -143,7 +144,7 @@ class Archive:
 
     @property
     def realm(self) -> bool:
-        """Whether the archive is of a realm, and not of one catalog."""
+        """Whether the archive is a backup of a realm with its catalogs, and not of one catalog."""
         return self.first.get("realm") is True
 
     @property
@@ -153,7 +154,7 @@ class Archive:
         return {"made_ms": self.first.get("made_ms"), "of": optional_text(self.first, "of"), **fields}
 
     async def objects(self) -> AsyncGenerator[Sequence[Member], None]:
-        """Yields the objects in bounded batches, of each the last copy."""
+        """Yields the objects of the archive in bounded batches; of an object with several copies only the last one."""
         left: dict[str, int] = {key: integer(mapping(self.last, "again"), key) for key in mapping(self.last, "again")}
         members = _members(self.file)
         while batch := await asyncio.to_thread(lambda: list(islice(members, AT_ONCE))):

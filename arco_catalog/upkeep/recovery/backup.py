@@ -36,8 +36,9 @@ TICK_MS = 5_000
 
 
 async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) -> JsonObject:
-    """Writes the catalog of the session to an open archive. With a realm, whose registry is the session's, writes the
-    realm and its catalogs. Returns the summary of the archive. Raises as `CatalogBackup.write` does."""
+    """Writes a backup of the session's catalog to an archive that was begun, and completes it. With `realm`, whose
+    registry the session has, writes that registry and all catalogs of the realm. Returns the summary of the archive.
+    Raises as `CatalogBackup.write` does."""
     strip = session.state.paths.state.removesuffix(session.state.paths.folder)
     parts = [CatalogBackup(session.state, archive, strip, session.late)]
     heads = [await parts[0].write()]
@@ -57,14 +58,14 @@ async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) 
 
 
 def place_of(session: Session, root: str) -> str:
-    """Returns the URI of the state of a catalog with this root, in the store of the session."""
+    """Returns the URI of the folder `root` in the session's store, which has the state of a catalog."""
     base = session.catalog.mounts[0].root
     return base.below(root).uri if root else base.uri
 
 
 @dataclass
 class CatalogBackup:
-    """The backup of one catalog. `strip` is the prefix that keys in the archive do not have."""
+    """Writes the backup of one catalog. `strip` is the prefix of keys that is left out in the archive."""
 
     state: State
     archive: ArchiveWriter
@@ -79,8 +80,9 @@ class CatalogBackup:
     """Entities in HEAD whose pointers do not exist."""
 
     async def write(self) -> RegistryState:
-        """Writes all objects except HEAD, and returns HEAD, which `write_head` writes. Raises `NotFound`, `StoreError`,
-        and `Unavailable` if transactions commit faster than their pointers are read."""
+        """Writes all objects of the catalog except HEAD to the archive. Returns HEAD as it was read, for `write_head`
+        to write. Raises `NotFound`, `StoreError`, and `Unavailable` if transactions commit faster than their pointers
+        are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
         for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
@@ -98,7 +100,7 @@ class CatalogBackup:
         return head
 
     def summarize(self, head: RegistryState) -> JsonObject:
-        """Describes the part of the archive that is of this catalog."""
+        """Returns the description of this catalog's part of the archive, by its HEAD."""
         return {
             "manifest": self.state.paths.manifest.removeprefix(self.strip),
             "head": head.id,
@@ -110,13 +112,15 @@ class CatalogBackup:
         }
 
     async def write_head(self) -> None:
-        """Writes HEAD, which is the last object: a restore that ends before it leaves no catalog."""
+        """Writes HEAD to the archive, as the last object of the catalog: a restore that ends before it leaves no
+        catalog."""
         await self._add([(self.state.paths.manifest, self._head, 0)])
 
     # Consistency
 
     async def _consistent_head(self) -> RegistryState:
-        """Reads HEAD until the archive has the pointers of every transaction that had committed by then."""
+        """Reads HEAD, and adds pointers that the archive lacks, until the archive has the pointers of every entity in
+        HEAD and of every transaction that had committed by then. Returns that HEAD."""
         before: str | None = None
         for _ in range(MAX_ROUNDS):
             head = await self._read_head()
@@ -139,7 +143,8 @@ class CatalogBackup:
         return RegistryState.parse(found.body, found.version, key).with_segments(self.state.loaded_segment)
 
     async def _add_missing_pointers(self, head: RegistryState) -> list[str]:
-        """Adds the pointers that were created after the listing of pointers. Returns the entities without a pointer."""
+        """Adds the pointers of entities in HEAD that the listing of pointers did not have, since they are newer.
+        Returns the entities of which there is no pointer."""
         missing: list[str] = []
         for prefix in ("relation\n", "tombstone\n"):
             async for _, entry in entries_in(self.state, head.index, prefix):
@@ -150,7 +155,8 @@ class CatalogBackup:
         return await self._add_pointers(missing)
 
     async def _add_pointers(self, entities: Sequence[str]) -> list[str]:
-        """Reads and adds the pointers of these entities. Returns the entities without a pointer."""
+        """Reads the pointers of these entities, and adds them to the archive. Returns the entities of which there is no
+        pointer."""
         gone: list[str] = []
         for batch in batches(entities, AT_ONCE):
             found = await gather(*(read(self.state, self.state.paths.pointer(each)) for each in batch))
@@ -165,7 +171,8 @@ class CatalogBackup:
         return gone
 
     async def _members_of_new_transactions(self) -> Sequence[str] | None:
-        """Returns the entities of transactions that committed since the last call; None if there are none."""
+        """Returns the entities of the transactions that have committed since the last call; None if no transaction
+        has."""
         found: dict[str, None] = {}
         new = False
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._is_recent):
@@ -179,8 +186,8 @@ class CatalogBackup:
         return [*found] if new else None
 
     async def _add_decisions(self) -> None:
-        """Adds the decisions of transactions. Leaves out undecided ones, and commits that are in no pointer of the
-        archive: a transaction without a decision reads as aborted."""
+        """Adds the decisions of transactions to the archive. Leaves out undecided ones, and commits that are in no
+        pointer of the archive: a transaction without a decision reads as aborted."""
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions)):
             decision = Decision.parse(each, key)
             is_late = each.written_ms >= self._since_ms and text(decision.document, "transaction") not in self.covered
@@ -204,7 +211,8 @@ class CatalogBackup:
         return each.written_ms >= self._since_ms
 
     def _is_new_pending_receipt(self, each: Listed) -> bool:
-        """Whether an object is a pending receipt that was written during the backup: a pointer may have its commit."""
+        """Whether an object in a listing is a pending receipt that was written during the backup: a pointer in the
+        archive may have its commit."""
         return self._is_recent(each) and "/pending/" in each.key
 
     def _note_entity(self, key: str) -> None:
@@ -216,7 +224,8 @@ class CatalogBackup:
         note: Callable[[str], None] | None = None,
         include: Callable[[Listed], bool] | None = None,
     ) -> None:
-        """Adds the objects under a prefix, and calls `note` with each key."""
+        """Adds the objects under a prefix that `include` selects (None: all) to the archive, and calls `note` with the
+        key of each."""
         batch: list[tuple[str, bytes, int]] = []
         async for key, each in self._read(list_objects(self.state, prefix), include):
             if note is not None:
@@ -236,7 +245,8 @@ class CatalogBackup:
     async def _read(
         self, entries: AsyncIterable[Listed], include: Callable[[Listed], bool] | None = None
     ) -> AsyncIterable[tuple[str, Found]]:
-        """Reads the objects of a listing, in bounded batches. Leaves out objects that were deleted since."""
+        """Reads the objects of a listing that `include` selects (None: all), and yields each with its key. Leaves out
+        objects that were deleted since the listing."""
         batch: list[str] = []
         async for each in entries:
             if include is None or include(each):

@@ -28,8 +28,8 @@ MIN_COMMITS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A commit that may have been the last HEAD. `evidence` is the proof of that, `exists` whether the object can be
-    read."""
+    """A registry commit that may have been the last HEAD. `evidence` is the proof that it was HEAD, None if there is
+    none; `exists` is whether its object can be read."""
 
     commit: str
     sequence: int
@@ -39,7 +39,7 @@ class Candidate:
     exists: bool = True
 
     def to_json(self) -> JsonObject:
-        """Returns the fields that a report shows."""
+        """Returns the fields of a commit that a report of the search shows."""
         operations: list[JsonValue] = [
             {name: value for name, value in each.items() if name != "answer"} for each in self.operations
         ]
@@ -54,8 +54,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
-    """The result of the search: the last commit that has a child (`known`), and its children. `unreadable` are the keys
-    of damaged commit objects."""
+    """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`).
+    `unreadable` are the keys of damaged commit objects."""
 
     known: Candidate | None = None
     leaves: Sequence[Candidate] = ()
@@ -63,12 +63,12 @@ class HeadSearch:
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """The commits that may have been the last HEAD."""
+        """The commits that may have been the last HEAD, and have a readable object."""
         return [each for each in (self.known, *self.leaves) if each is not None and each.exists]
 
     @property
     def certain(self) -> Candidate | None:
-        """The commit that is proven to be the last HEAD; None if that is not known."""
+        """The commit that is proven to be the last HEAD; None if no commit, or more than one, is."""
         proven = [leaf for leaf in self.leaves if leaf.evidence is not None]
         if len(proven) == 1:
             return proven[0]
@@ -97,7 +97,8 @@ async def find_head(session: Session) -> HeadSearch:
 
 
 async def _newest(session: Session, names: Sequence[str]) -> tuple[list[tuple[Candidate, str | None]], list[str]]:
-    """Reads the newest commits. Returns them with their parents, and the keys of those that can't be read."""
+    """Reads the newest of these registry commits; `names` are their ids, in that order. Returns the readable ones, with
+    the ids of their parents, and the keys of the others."""
     found: list[tuple[Candidate, str | None]] = []
     unreadable: list[str] = []
     newest_ms = 0
@@ -133,7 +134,7 @@ async def _read(session: Session, name: str) -> tuple[str, tuple[Candidate, str 
 
 
 async def _with_evidence(session: Session, leaves: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Returns the commits, each with the proof that it was HEAD, if there is one."""
+    """Returns these commits, each with the proof that it was HEAD if a record proves it."""
     attempts = {str(operation.get("id")) for leaf in leaves for operation in leaf.operations}
     since_ms = min((leaf.at_ms or 0 for leaf in leaves), default=0)
     answers = await final_answers(session.state, attempts, since_ms)
@@ -149,8 +150,9 @@ async def _with_evidence(session: Session, leaves: Sequence[Candidate]) -> Seque
 
 
 async def _evidence(session: Session, operation: JsonObject, answered: JsonObject | None) -> str | None:
-    """Describes a record that was written after the compare-and-swap of an operation's commit; None if there is
-    none."""
+    """Describes a record that was written after the compare-and-swap of the commit with this operation, so that the
+    commit was HEAD; None if there is no such record. `answered` is the answer in a final slot of the operation's
+    marker, if there is one."""
     name = str(operation.get("id"))
     if answered is not None and answered == operation.get("answer"):
         return f"a final slot has the answer of its operation {name}"

@@ -28,7 +28,8 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 @dataclass(frozen=True, slots=True)
 class LostPointer:
-    """A table or view without a readable pointer: its entry, and the operation that dropped it, if any."""
+    """A table or view without a readable pointer: its entry in the registry, and the operation that dropped it, if
+    any."""
 
     entity: str
     name: str
@@ -38,7 +39,8 @@ class LostPointer:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit in one receipt. `evidence` is the proof that its file was current."""
+    """The commit of a table or view that one receipt describes. `evidence` is the proof that its metadata file was
+    current; None if there is none."""
 
     file: MetadataFile
     base: MetadataFile | None = None
@@ -47,7 +49,7 @@ class Commit:
     evidence: str | None = None
 
     def to_json(self) -> JsonObject:
-        """Returns the fields that a report shows."""
+        """Returns the fields of a commit that a report of the search shows."""
         return {
             "metadata_location": self.file.location,
             "metadata_ms": self.file.ms,
@@ -58,8 +60,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PointerSearch:
-    """The result of the search for a lost pointer: commits with files that were current (`made`, the newest first),
-    commits on the newest of them that may have applied (`leaves`), and the file that the entity was registered from."""
+    """The result of the search for a lost pointer: the commits with metadata files that were current (`made`, the
+    newest first), commits on the newest of them that may have applied (`leaves`), and the file from which the entity
+    was registered."""
 
     lost: LostPointer
     made: Sequence[Commit] = ()
@@ -68,12 +71,13 @@ class PointerSearch:
 
     @property
     def candidates(self) -> Sequence[Commit]:
-        """The commits with a file that may have been the last current one."""
+        """The commits with a metadata file that may have been the last current one of the entity."""
         return [*self.made[:1], *self.leaves]
 
     @property
     def certain(self) -> Commit | None:
-        """The commit with the file that is proven to be the last current one; None if that is not known."""
+        """The commit with the metadata file that is proven to be the last current one of the entity; None if no commit,
+        or more than one, is."""
         proven = [leaf for leaf in self.leaves if leaf.evidence is not None]
         if len(proven) == 1:
             return proven[0]
@@ -91,8 +95,8 @@ class _Receipts:
 async def find_pointers(
     session: Session, registry: RegistryState, lost: Collection[LostPointer]
 ) -> Sequence[PointerSearch]:
-    """Searches for all these pointers in one listing of the receipts. Raises `StoreError`, and `InternalError` for a
-    receipt that can't be read."""
+    """Searches the receipts, in one listing, for the metadata files of all these lost pointers. Returns the result for
+    each. Raises `StoreError`, and `InternalError` for a receipt that can't be read."""
     if not lost:
         return []
     receipts = await _read_receipts(session, {each.entity for each in lost})
@@ -105,7 +109,7 @@ async def find_pointers(
 
 
 async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping[str, _Receipts]:
-    """Reads the receipts of these entities."""
+    """Returns the commits in the receipts of these entities, by entity."""
     found = {entity: _Receipts() for entity in entities}
     paths = session.state.paths
     keys = [each.key async for each in list_objects(session.state, paths.events) if paths.is_receipt(each.key)]
@@ -126,8 +130,8 @@ async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping
 
 
 async def _registrations(session: Session, registry: RegistryState, entities: Collection[str]) -> Mapping[str, str]:
-    """Returns the files that these entities were registered from, by entity, from the history of the registry as far as
-    it is stored."""
+    """Returns the metadata files from which these entities were registered, by entity, by the history of the registry
+    as far as it is stored."""
     found: dict[str, str] = {}
     async for operation in history(session, newest=registry):
         entity, file = optional_text(operation, "entity"), optional_text(operation, "metadata_location")
@@ -137,7 +141,8 @@ async def _registrations(session: Session, registry: RegistryState, entities: Co
 
 
 async def _search(session: Session, lost: LostPointer, receipts: _Receipts, registered: str | None) -> PointerSearch:
-    """Finds the commits of an entity that were made, and those that may have been made, in these receipts."""
+    """Returns the commits of an entity of which these receipts prove that they applied, and the commits that may have
+    applied. `registered` is the file from which it was registered, if it was."""
     made = dict(receipts.committed)
     for each in [*receipts.committed.values(), *receipts.pending.values()]:
         if each.base is not None and each.base.location not in made:
@@ -163,9 +168,8 @@ async def _search(session: Session, lost: LostPointer, receipts: _Receipts, regi
 
 
 def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit | None:
-    """Returns the commit of the only file of an entity, with evidence: since the registry names the entity, that file
-    was current. Returns None if files are known to have been current (`newest`), or if there are not exactly one of
-    `leaves`."""
+    """Returns the only commit of an entity, with evidence: since the registry names the entity, its file was current.
+    Returns None if another file is known to have been current (`newest`), or if `leaves` has not exactly one commit."""
     commits = [leaf for leaf in leaves if leaf is not None]
     if newest is None and len(commits) == 1:
         return replace(commits[0], evidence="the registry names the entity, and it has no other file")
@@ -173,8 +177,8 @@ def _only_file(leaves: Iterable[Commit | None], newest: Commit | None) -> Commit
 
 
 async def _resolve(session: Session, leaf: Commit) -> Commit | None:
-    """Returns a commit with the decision of its transaction as evidence; None if the transaction was aborted. Without a
-    decision it returns the commit unchanged."""
+    """Returns a commit by a transaction with the decision to commit as evidence; None if the transaction was aborted. A
+    commit without a decided transaction is returned unchanged."""
     decision = None if leaf.attempt is None else await read_decision(session.state, leaf.attempt)
     if decision is None or decision.status == "pending":
         return leaf
@@ -184,7 +188,8 @@ async def _resolve(session: Session, leaf: Commit) -> Commit | None:
 
 
 def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, JsonObject]) -> Commit:
-    """Returns a commit with its answer in a final slot as evidence; the commit unchanged if no slot has it."""
+    """Returns a commit with evidence if a final slot of a marker has the answer to its attempt; else the commit
+    unchanged. `answers` has the answers in final slots by attempt."""
     answer = answers.get(leaf.attempt or "")
     table = {} if answer is None else mapping(answer, "table")
     if table.get("entity") == search.lost.entity and table.get("metadata_location") == leaf.file.location:
@@ -193,8 +198,8 @@ def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, Json
 
 
 async def abort_transactions_on(session: Session, entities: Collection[str]) -> Sequence[str]:
-    """Aborts each undecided transaction over these entities: its intents were lost with the pointers, and it must not
-    commit without them. Returns the aborted transactions."""
+    """Aborts every undecided transaction that changes one of these entities: its intents were lost with the pointers,
+    and it must not commit without them. Returns the ids of the aborted transactions."""
     aborted: list[str] = []
     prefix = session.state.paths.transactions
     async for each in list_objects(session.state, prefix):
@@ -210,8 +215,9 @@ async def abort_transactions_on(session: Session, entities: Collection[str]) -> 
 
 
 async def rebuild_pointer(session: Session, search: PointerSearch, location: str) -> Pointer:
-    """Builds the pointer to a metadata file. Raises `CatalogError` if the file can't be read, or is of another table.
-    The file may be missing if a purge has begun, which needs only its location.
+    """Builds the pointer of a lost table or view to the metadata file at `location`, and does not store it. Raises
+    `CatalogError` if the file can't be read, or is of another table. If a purge has begun, the file may be missing,
+    since the purge needs only its location.
 
     The sequence number is greater than any that moves can have reached. So the outcome of an attempt that is not in
     `recent` reads as unknown (docs/design/commit.md#evidence), and never as failed.
@@ -261,7 +267,8 @@ async def rebuild_pointer(session: Session, search: PointerSearch, location: str
 
 
 async def _ms(session: Session, lost: LostPointer, location: str) -> int:
-    """Returns the time in a registered file; 0, which is before any commit, if the file can't be read."""
+    """Returns the time of last update in a registered metadata file, in milliseconds since 1970; 0, which is before any
+    commit, if the file can't be read."""
     semantics = SEMANTICS[text(lost.entry, "type")]
     try:
         return await session.files.extract(

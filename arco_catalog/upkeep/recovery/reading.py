@@ -17,13 +17,13 @@ HOUR_MS = 60 * 60_000
 
 
 async def read(state: State, key: str) -> Found | None:
-    """Returns an object; None if it does not exist."""
+    """Reads the object at a key of the store; None if it does not exist."""
     found = await state.store.get(key)
     return found if isinstance(found, Found) else None
 
 
 async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[str, Found], None]:
-    """Reads those of the objects that exist, and gives each with its key."""
+    """Reads the objects at these keys, and yields each with its key; those that do not exist are left out."""
     for batch in batches(keys, AT_ONCE):
         found = await gather(*(read(state, key) for key in batch))
         for key, each in zip(batch, found, strict=True):
@@ -32,8 +32,8 @@ async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[
 
 
 async def final_answers(state: State, attempts: Collection[str], since_ms: int) -> Mapping[str, JsonObject]:
-    """Returns the answers of these attempts, as far as final slots of markers have them. Slots from more than an hour
-    before `since_ms`, the time of the oldest attempt, and damaged slots are left out."""
+    """Returns the answers to these attempts that final slots of markers have, by attempt. Only markers with slots from
+    after an hour before `since_ms`, the time of the oldest attempt, are read; damaged slots are left out."""
     if not attempts:
         return {}
     last: dict[str, int] = {}

@@ -38,7 +38,7 @@ LIVE, MISSING, UNREADABLE = "live", "missing", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of the operator: the commit that becomes HEAD, and the metadata file for the pointer of each entity.
+    """The choices of the operator: the commit that becomes HEAD, and for each entity the metadata file for its pointer.
     With `replace` they also apply to a HEAD or a pointer that can be read."""
 
     head: str | None = None
@@ -60,8 +60,8 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 
 
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
-    """Restores HEAD. Returns the registry as it is afterwards, or would be in a dry run, and the report; None for the
-    registry if the operator must choose."""
+    """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
+    afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit."""
     key = session.state.paths.manifest
     stored = await read(session.state, key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
@@ -124,7 +124,8 @@ async def _restore_pointers(
 
 
 async def _is_committed(session: Session, lost: LostPointer) -> bool:
-    """Whether the name of an entity is committed, and not the intent of a transaction that did not commit."""
+    """Whether the registry entry of a lost pointer's entity is committed, and not the intent of a transaction that did
+    not commit."""
     transaction = optional_text(lost.entry, "transaction")
     return transaction is None or await transaction_committed(session.state, transaction)
 
@@ -138,7 +139,9 @@ async def _restore_pointer(
     *,
     dry: bool,
 ) -> JsonObject:
-    """Restores one pointer, if its file is known or chosen. Returns the report of it."""
+    """Restores one pointer to the metadata file that the operator has chosen, or else to the one that is proven to be
+    the last; leaves it if there is neither. `state` is the pointer's condition, `stored` the object as it was read.
+    Returns the fields of the report."""
     entity = search.lost.entity
     certain = search.certain
     chosen = chosen_by_operator.get(entity) or (certain.file.location if certain is not None else None)
@@ -165,7 +168,8 @@ async def _restore_pointer(
 
 
 async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerator[Sequence[LostPointer], None]:
-    """Yields all entities that must have a pointer, in bounded batches."""
+    """Yields all entities of the registry that must have a pointer, in bounded batches, whether the pointer is lost or
+    not."""
     batch: list[LostPointer] = []
     for prefix in ("relation\n", "tombstone\n"):
         async for key, entry in entries_in(session.state, registry.index, prefix):
@@ -186,8 +190,8 @@ def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
 
 
 async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | None]:
-    """Reads the pointer of an entity. Returns its condition, as `_parse_if_readable` does, and the stored object; None
-    if it is missing."""
+    """Reads the pointer of an entity. Returns its condition (LIVE, MISSING or UNREADABLE), and the stored object; None
+    if there is none."""
     key = session.state.paths.pointer(lost.entity)
     found = await read(session.state, key)
 
@@ -204,7 +208,8 @@ async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | No
 
 
 def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tuple[str, T | None]:
-    """Returns the condition of an object (LIVE, MISSING or UNREADABLE), and the parsed object if it is live."""
+    """Returns the condition of an object (LIVE, MISSING or UNREADABLE), and the result of `parse` if it is LIVE;
+    `found` is the object, None if it is missing."""
     if found is None:
         return MISSING, None
     try:
@@ -214,8 +219,9 @@ def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tupl
 
 
 async def _replace(session: Session, key: str, body: bytes, found: Found | None) -> str | None:
-    """Writes an object if it is unchanged since it was `found`, after copying the old one to another key. Returns that
-    key; None if there was no object. Raises `CommitFailed` if another writer changed it."""
+    """Overwrites an object if it is still as it was `found`, after copying the old one to another key; creates it if
+    nothing was found. Returns the key of the copy; None if there was no object. Raises `CommitFailed` if another writer
+    changed it."""
     state = session.state
     kept = None
     if found is not None:

@@ -20,8 +20,8 @@ from storage_backends.versions import KeptVersion, KeptVersions
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that has changed since the instant: the newest version, and the version of that time, if there was
-    one."""
+    """An object that has changed since the instant of a rewind: the present version, and the version at that instant;
+    None if it did not exist then."""
 
     key: str
     now: KeptVersion
@@ -31,9 +31,10 @@ class Change:
 async def rewind(
     session: Session, versions: KeptVersions, at_ms: int, *, dry: bool, report: Callable[[str], None]
 ) -> JsonObject:
-    """Rewinds every object of the state to the instant `at_ms`; with `dry` only counts them. `report` is called with a
-    line for each key. Raises `BadRequest` if there was no HEAD at that time or the bucket keeps no versions,
-    `CommitFailed` if another process changes an object, and `StoreError`."""
+    """Rewinds every object of the catalog's state to the version that it had at the instant `at_ms`; with `dry` only
+    counts them. `report` is called with a line for each key that changes. Returns the counts. Raises `BadRequest` if
+    there was no HEAD at that time or the bucket keeps no versions, `CommitFailed` if another process changes an object,
+    and `StoreError`."""
     paths = session.state.paths
     if not await versions.enabled():
         raise BadRequest("The bucket keeps no versions, so the state at that time is not known")
@@ -65,8 +66,8 @@ async def rewind(
 async def _changes(
     versions: KeptVersions, prefix: str, at_ms: int, *, all_of_them: bool = False
 ) -> AsyncGenerator[Change, None]:
-    """Yields the objects under a prefix that have changed since the instant; with `all_of_them` also the unchanged
-    ones."""
+    """Yields the objects under a prefix with a present version other than that at the instant `at_ms`; with
+    `all_of_them` also the others."""
     now: KeptVersion | None = None
     then: KeptVersion | None = None
 
@@ -103,7 +104,8 @@ async def _put(session: Session, versions: KeptVersions, change: Change) -> None
 
 
 async def _hide(session: Session, change: Change) -> None:
-    """Deletes an object, whose version the bucket keeps."""
+    """Deletes an object that did not exist at the instant, or HEAD during the rewind; the bucket keeps its version.
+    Raises `CommitFailed` if another process changes it."""
     assert change.now.version is not None
     when = ANY if session.settings.lacks else Matches(change.now.version)
     outcome = await session.state.store.delete(change.key, when)

@@ -65,7 +65,8 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
 
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
-    """Creates every object below `prefix` except HEADs. Returns these by their keys."""
+    """Creates every object of an archive below `prefix`, except HEADs. Returns the bodies of the HEADs by their
+    keys."""
     heads: dict[str, bytes] = {}
 
     async def create(member: Member) -> None:
@@ -84,11 +85,12 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
 
 
 async def _begin(session: Session, state: State, head: bytes, backed_up_at: str | None) -> JsonObject:
-    """Makes the first commit on the HEAD in the archive. `backed_up_at` is the URI of the registry that was backed up;
-    None for a backup that does not record it, which counts as another place.
+    """Makes the HEAD of a restored catalog by a commit on `head`, the HEAD in the archive. `backed_up_at` is the URI of
+    the registry that was backed up; None for a backup that does not record it, which counts as another place. Returns
+    the fields of the report.
 
-    The commit records the restore, and the original of a copy. It cancels each purge that has deleted nothing: the drop
-    may have been undone in the original catalog since, and both catalogs may have the same files.
+    The commit records the restore, and for a copy the URI of the original. It cancels each purge that has deleted
+    nothing: the drop may have been undone in the original catalog since, and both catalogs may have the same files.
     """
     known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
     is_copy = state.paths.folder != REALM_FOLDER and backed_up_at != place_of(session, state.paths.root)
@@ -116,9 +118,9 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
 
 
 async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
-    """Returns the edits of the index that cancel purges, and the number of cancelled purges. A purge that may have
-    deleted files continues, but no longer empties a whole location: the purge may be complete in the other catalog, and
-    the location may have been used again."""
+    """Returns the changes of the index of a restored HEAD that cancel purges, and the number of cancelled purges. A
+    purge that may have deleted files continues, but no longer empties a whole location: the purge may be complete in
+    the other catalog, and the location may have been used again."""
     changes: dict[str, JsonObject | None] = {}
     cancelled = 0
     async for key, entry in entries_in(state, known.index, "tombstone\n"):
@@ -134,8 +136,9 @@ async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, 
 
 
 async def _may_have_deleted(state: State, task: str) -> bool:
-    """Whether the purge of this task may have sent a delete before the backup, by its checkpoint, which is written
-    first (docs/design/purge.md#rule-7). True for a task that can't be read."""
+    """Whether the checkpoint of a purge in the backup has the mark that files may have been deleted; it is written
+    before the first delete (docs/design/purge.md#rule-7). True for a task that can't be read, and false for one that
+    does not exist."""
     try:
         stored = await read_task(state, task)
         return stored is not None and Progress.parse(stored.task.checkpoint).deleting
