@@ -74,15 +74,15 @@ async def _commit(session: Session, listing: RegistryState, commit: str) -> Regi
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lists namespaces as the registry had them at an instant."""
+    """Lists the tables, views and namespaces in a namespace, as the registry had them at one instant."""
 
     session: Session
     registry: RegistryState
     at_ms: int
 
     async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-        """Yields kind and name of each table and view in a namespace, then of each namespace directly in it. Raises
-        `NoSuchNamespace`, `HistoryCollected`."""
+        """Yields kind and name of each table and view that was in a namespace at the instant of this listing, then of
+        each namespace that was directly in it. Raises `NoSuchNamespace`, `HistoryCollected`."""
         index = self.registry.index
         try:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))
@@ -147,8 +147,9 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
 
 
 async def _is_committed(session: Session, entry: JsonObject, at_ms: int) -> bool:
-    """Whether an entry was in effect at the instant: it is no intent, or its transaction had committed by then. An
-    intent whose transaction object was collected had not: intents are settled soon after the decision."""
+    """Whether an entry of the registry, of a table, view or namespace, was in effect at the instant: it is no intent,
+    or its transaction had committed by then. An intent whose transaction object was collected had not: intents are
+    settled soon after the decision."""
     transaction = optional_text(entry, "transaction")
     if transaction is None:
         return True
@@ -159,8 +160,9 @@ async def _is_committed(session: Session, entry: JsonObject, at_ms: int) -> bool
 
 
 async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataFile, JsonObject | None]:
-    """Returns the entity's metadata file at the instant, and its receipt; the file of a register has no receipt. The
-    registry had the entity by then, so if all files are later than the instant, the first is the one."""
+    """Returns the entity's metadata file at the instant, and that file's receipt, None if there is none, as for a file
+    with which the entity was registered. The registry had the entity by then, so if all files are later than the
+    instant, the first is the one."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise HistoryCollected(

@@ -19,7 +19,7 @@ CACHE_BYTES = 16 << 20
 
 
 class Owner(StrEnum):
-    """The kinds of owners of state in a store."""
+    """What has state of its own in a store: a catalog, the registry of a realm, or a delegation service."""
 
     CATALOG = "catalog"
     REALM = "realm"
@@ -28,8 +28,9 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """A catalog with its name, or another owner of state with its folder as the name. `realm` is None in a store
-    without realms. The deployment owns the stores, and closes them."""
+    """A catalog of a deployment with its name, or the registry of a realm or a delegation service, with its folder as
+    the name; `open` opens it. `realm` is None in a store without realms. The deployment owns the stores, and closes
+    them."""
 
     name: str
     open: Callable[[], Catalog]
@@ -73,7 +74,8 @@ async def realm_was_dropped(realm: Realm) -> bool:
 
 
 async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Sequence[DeployedCatalog]:
-    """Returns the catalogs of `take_inventory`, with the same parameters and errors."""
+    """Returns the catalogs of the named realms, or without names those of the realm at the root of the store at `url`,
+    or `catalog` alone if there is none. Raises the errors of `take_inventory`."""
     return (await take_inventory(catalog, url, realms)).catalogs
 
 

@@ -40,7 +40,8 @@ async def commit_view(session: Session, namespace: Namespace, name: str, request
 
 
 async def _commit(session: Session, commit: RelationCommit) -> Answer:
-    """Commits after the writers of this process that came first. A commit that is bound to fail waits for none."""
+    """Makes a commit to a table or view, after the writers of that table in this process that came first. A commit that
+    would fail by the cached pointer does not wait for them."""
     mutation = CommitRelation(session, commit)
     async with session.lock_table(commit.namespace, commit.name, lambda: not mutation.is_outdated()):
         return await run(session, mutation)
@@ -93,9 +94,10 @@ class CommitRelation(Mutation[RelationReadSet]):
         )
 
     async def validate(self, read_set: RelationReadSet, rank: str) -> RelationReadSet | None:
-        """Validates the name, and concurrently the pointer's version, unless that was read within a second: a
-        compare-and-swap must not name a version that was replaced and forgotten meanwhile
-        (docs/design/commit.md#rule-6). Returns None if the plan is still valid, else a fresh read set to plan on."""
+        """Checks that the name still means the planned table or view, and concurrently that the pointer still has the
+        version of the plan, unless that version was read within a second: a compare-and-swap must not name a version
+        that was replaced and forgotten meanwhile (docs/design/commit.md#rule-6). Returns None if the plan is still
+        valid, else a fresh read set to plan on."""
         fresher, moved = await gather(self.validate_name(read_set), self.has_moved(read_set))
         return await self.read_again() if moved else fresher
 

@@ -88,9 +88,9 @@ def named_locations(document: JsonObject) -> Sequence[str]:
 
 
 async def staged_access(session: Session, namespace: Namespace, named: Sequence[str]) -> Access | None:
-    """Returns access to the files of a staged table in those of these locations that are allowed, its own first; None
-    if none is allowed, if one of them is not free, or if the caller may not create tables in the namespace and read
-    their files."""
+    """Returns access to the files of a staged table in those of the `named` locations, its own location first, that are
+    allowed; None if none is allowed, if one of them is not free, or if the caller may not create tables in the
+    namespace and read their files."""
     head = await _head(session)
     held = await session.held(head, _STAGED, Securable(namespace))
     if Privilege.TABLE_CREATE not in held or not held & _DATA:
@@ -158,7 +158,7 @@ def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: s
 
 
 def _allowed(session: Session, text: str) -> Location | None:
-    """Returns the location, or None if tables of this catalog are no longer allowed there."""
+    """Returns the location that a text names, or None if tables of this catalog are no longer allowed there."""
     try:
         return session.catalog.locations.check(text)
     except BadRequest:

@@ -128,8 +128,8 @@ class Drop(RegistryMutation):
             self._examined[entry.entity] = await self._examine(entry.entity)
 
     async def _examine(self, entity: str) -> Refusal | None:
-        """Returns the refusal for a table whose properties forbid that its files are deleted, else None; also None if
-        its metadata can't be read any more."""
+        """Returns the refusal to purge a table whose properties forbid that its files are deleted, else None; also None
+        if its metadata can't be read any more."""
         try:
             found = await current_file(self.session, entity)
             if found is None:
@@ -201,7 +201,7 @@ class Drop(RegistryMutation):
 
 
 class _Unregister(Drop):
-    """A drop that answers with the dropped entity."""
+    """A drop of a table without a purge that is answered with the table's entity id."""
 
     def answer(self, entry: RelationEntry) -> Answer:
         return Document(200, {"entity": entry.entity})

@@ -146,7 +146,8 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 
 def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Returns the catalog with the queue of workers, if one is set, to which it sends when a new task is due."""
+    """Returns the catalog; if the variables name a queue for the workers of tasks, with a function that sends a message
+    to the queue when a new task is due."""
     queue = WorkQueue.from_env(environment, runtime)
     return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 

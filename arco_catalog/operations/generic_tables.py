@@ -44,7 +44,8 @@ class GenericTable:
     properties: Mapping[str, str]
 
     def check(self) -> None:
-        """Raises `BadRequest` for a format or a text that is too long, and for a reserved property."""
+        """Raises `BadRequest` for a generic table with a format that is empty, too long or not printable, with a `doc`
+        that is too long, or with a reserved property."""
         if not 0 < len(self.format) <= MAX_FORMAT or not self.format.isprintable():
             raise BadRequest(f"Invalid request.format: it must have 1 to {MAX_FORMAT} printable characters")
         if (size := len((self.doc or "").encode())) > MAX_DOC_BYTES:
@@ -55,7 +56,7 @@ class GenericTable:
 
     @property
     def described(self) -> JsonObject:
-        """The table's JSON in answers, without the fields that the request did not set."""
+        """The generic table's JSON in answers, without the fields that the request did not set."""
         fields: JsonObject = {"name": self.name, "format": self.format}
         if self.base_location is not None:
             fields["base-location"] = self.base_location

@@ -103,5 +103,6 @@ class _GovernRelation(RegistryMutation):
 
 
 def _names(before: Governance, after: Governance) -> list[JsonValue]:
-    """Returns the names of the fields that changed, for the registry's history, whose readers may not see values."""
+    """Returns the names of the fields that differ between two governance documents, for the registry's history, whose
+    readers may not see values."""
     return [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]

@@ -138,7 +138,8 @@ async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A listing of the entries below `prefix`. `item` returns an entry's item, or None to leave the entry out."""
+    """A listing of the entries of the index with keys that start with `prefix`, in the namespace `parent`, empty for
+    the catalog. `item` returns the item that the listing shows for an entry, or None to leave the entry out."""
 
     parent: Namespace
     prefix: str
@@ -157,7 +158,7 @@ class _Level:
         return None if namespace is None else namespace.entity
 
     def lists(self, key: str, entry: JsonObject) -> bool:
-        """Whether an entry belongs to the listing."""
+        """Whether an entry of the index, which has this key, belongs to the listing."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":

@@ -86,7 +86,7 @@ async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
 
 
 def check_removals(number: int) -> None:
-    """Raises `BadRequest` for more than `MAX_REMOVALS` removals."""
+    """Raises `BadRequest` if a request removes more than `MAX_REMOVALS` properties of a namespace."""
     if number > MAX_REMOVALS:
         raise BadRequest(f"One request may remove at most {MAX_REMOVALS:,} properties, not {number:,}")
 
@@ -121,7 +121,8 @@ class _NamespaceChange(RegistryMutation):
         answer: JsonObject | None = None,
         replaced: JsonObject | None = None,
     ) -> tuple[str, RecordWrite]:
-        """Returns `namespace_value` for this namespace."""
+        """Returns the id of an immutable value with the namespace's properties, and the write of the value, as
+        `namespace_value` does."""
         return namespace_value(self.context, attempt, self.namespace, properties, answer, replaced)
 
     def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
@@ -212,7 +213,8 @@ class PropertiesChange(_NamespaceChange):
         body: JsonObject,
         detail: JsonObject,
     ) -> Change:
-        """Returns the change that stores these properties, is answered with `body`, and has `detail` in the history."""
+        """Returns the change that stores these properties and this location of the namespace, is answered with `body`,
+        and has `detail` in the history."""
         value, write = self.value(attempt, properties, body, self._known[entry.value])
         return Change(
             edits={namespace_key(self.namespace): entry.with_value(value, location).json},
@@ -288,8 +290,8 @@ class _Drop(_NamespaceChange):
         )
 
     def _intents(self, index: Index) -> list[RelationEntry] | None:
-        """Returns the intents on names in the namespace, or None if it has a table or view that is no intent: then it
-        is not empty, whatever their transactions decide."""
+        """Returns the intents of transactions on names of tables in the namespace, or None if it has a table or view
+        that is no intent: then it is not empty, whatever their transactions decide."""
         intents: list[RelationEntry] = []
         for _, stored in index.scan(relations_in(self.namespace)):
             entry = RelationEntry(stored)

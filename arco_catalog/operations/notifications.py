@@ -87,8 +87,8 @@ class _NotificationChange(RegistryMutation):
         return entry
 
     def namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
-        """Computes the edits and writes that create the missing levels of the namespace: a notification creates them,
-        as they exist in the other catalog."""
+        """Computes the edits and writes that create those levels of the namespace that do not exist yet: a notification
+        creates them, as they exist in the other catalog."""
         levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
         yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
         if is_dropping(index):
@@ -109,7 +109,8 @@ class _NotificationChange(RegistryMutation):
         return edits, values
 
     def detail(self, entity: str) -> JsonObject:
-        """Returns the details of the change for the registry's history."""
+        """Returns the details of a notification's change of the table with this entity id, for the registry's
+        history."""
         notification = self.notification
         return {
             "namespace": [*self.namespace],
@@ -144,7 +145,7 @@ class _Drop(_NotificationChange):
 
 
 class _Validate(_NotificationChange):
-    """A dry run of a creation. It does not read the metadata file."""
+    """A check whether a notification would be accepted, which changes nothing and does not read the metadata file."""
 
     kind = "validate-followed"
 
@@ -214,8 +215,8 @@ class _Follow(_NotificationChange):
         )
 
     def _entry(self, index: Index, entity: str, before: RelationEntry | None) -> Steps[tuple[Edits, RelationEntry]]:
-        """Computes the table's entry and the edits that reserve its locations. Raises `BadRequest` for a location that
-        another table has."""
+        """Computes the entry of the table after a notification, which replaces the entry `before`, and the edits that
+        reserve its locations. Raises `BadRequest` for a location that another table has."""
         allowed, held = self.context.locations, () if before is None else before.locations
         places = table.location(self._document), *table.written_locations(self._document)
         named = [allowed.check(place) for place in places]

@@ -89,7 +89,8 @@ class Deployment:
             await mount.store.close()
 
     def reaches(self, location: Location) -> bool:
-        """Whether the operator allows tables at the location."""
+        """Whether the operator allows tables at the location: it is in the store of the state, or in a further allowed
+        location."""
         return any(location.inside(mount.root) for mount in self.mounts)
 
 
@@ -145,8 +146,8 @@ class Realm:
 
     def may_use(self, location: Location) -> bool:
         """Whether tables of this realm may be at the location. Realms that share a store have each a folder with their
-        name in every allowed location. Of nested allowed locations only the innermost counts, because a folder between
-        the outer and the inner one may have the name of a realm by chance."""
+        name in every allowed location. Of nested allowed locations only the innermost is considered, because a folder
+        between the outer and the inner one may have the name of a realm by chance."""
         if self.at_root:
             return self.deployment.reaches(location)
         roots = [mount.root for mount in self.deployment.mounts]
@@ -284,6 +285,7 @@ async def make_catalog(
 async def change_catalog(realm: Realm, session: Session, update: CatalogUpdate) -> JsonObject:
     """Changes properties and storage configuration of a catalog, and returns the catalog's JSON. Raises
     `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if its version is not the expected
-    one, and `BadRequest` for locations that are not allowed, and for another cloud account unless that may change."""
+    one, and `BadRequest` for locations that are not allowed, and for another cloud account unless
+    `update.account_may_change`."""
     overlap = session.settings.allow_catalog_overlap
     return await update_catalog(session, update, realm.check_locations, overlap=overlap)

@@ -34,12 +34,14 @@ class ReconcileStats:
     missing: list[JsonObject] = field(default_factory=list)
 
     def lacks(self, receipt: JsonObject) -> None:
-        """Counts a missing receipt."""
+        """Counts a missing receipt, and adds `receipt`, which describes it, to the examples if there are fewer than
+        `MAX_EXAMPLES`."""
         self.missing_count += 1
         self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
 
     def fails(self, reason: str) -> None:
-        """Counts something that could not be read."""
+        """Counts a record that could not be read, and adds the `reason` to the examples if there are fewer than
+        `MAX_EXAMPLES`."""
         self.unreadable_count += 1
         self._keep([_cut(reason)], [])
 

@@ -61,7 +61,7 @@ def _shown(document: JsonValue, version: str) -> JsonObject:
 
 
 class _Change(RegistryMutation):
-    """A change of one semantic model that gives it a document."""
+    """The creation of one semantic model, or the replacement of its document."""
 
     def __init__(self, session: Session, namespace: Namespace, name: str, document: ModelDocument) -> None:
         super().__init__(session)
@@ -71,7 +71,8 @@ class _Change(RegistryMutation):
         self.key = relation_key(namespace, name)
 
     def changed(self, entry: RelationEntry, value: EntityValue, write: RecordWrite) -> Change:
-        """Returns the change that stores this entry for the model."""
+        """Returns the change that stores the entry of a semantic model, writes its value first, and is answered with
+        the model's document and version."""
         return Change(
             edits={self.key: entry.json},
             answer=Document(200, _shown(self.document.json, value.id), value),
@@ -81,7 +82,7 @@ class _Change(RegistryMutation):
         )
 
     def described(self, attempt: Attempt) -> tuple[EntityValue, RecordWrite]:
-        """Returns the value that has the document, and its write."""
+        """Returns a reference to a new stored value with this model's document, and the write of the value."""
         return describe(self.context, attempt, KIND, self.namespace, self.name, self.document.json)
 
 

@@ -34,7 +34,8 @@ SETTLING_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalog:
-    """The registry of a catalog: its root, its HEAD, and the state of the catalog itself that it has."""
+    """A catalog that may have no name in the realm: the root of its registry in the store, the registry's HEAD, and the
+    state of the catalog itself in that registry."""
 
     root: str
     head: RegistryState

@@ -58,8 +58,8 @@ async def deflated_metadata(session: Session, state: TableState, visible: bytes 
 
 
 async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
-    """Returns the form after waiting for it, because another request may be making it. Raises `StoreUnavailable` past
-    the deadline."""
+    """Returns a form of table metadata after waiting for it, because another request may be making it. Raises
+    `StoreUnavailable` past the deadline."""
     try:
         async with asyncio.timeout(max(0.0, session.seconds_left())):
             return await form

@@ -215,7 +215,7 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def remove_own_intents(self) -> None:
         """Removes the intents that aborted attempts of this request left on tables, except those that another commit
-        replaced already. A failed removal is logged."""
+        has replaced already. A failed removal is logged."""
         left = [placed for placed in self._leftover if self.state.cached_pointer(placed.entity) == placed]
         if left:
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))

@@ -187,7 +187,7 @@ class _Undrop(RegistryMutation):
         return Scan(tombstones_of(self.namespace, self.name))
 
     def _newest(self, index: Index) -> RelationEntry | None:
-        """Returns the tombstone of the latest drop under the name, or None."""
+        """Returns the tombstone that the latest drop left under the name, or None if nothing was dropped under it."""
         newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 
@@ -200,7 +200,7 @@ def _drop_operation(tombstone: RelationEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A file that is missing, or that this catalog can't check, with the reason."""
+    """A file that is missing, or, if `unreadable` gives a reason, one that this catalog can't check."""
 
     location: str
     unreadable: str | None

@@ -40,7 +40,7 @@ class AnswerLimit:
         return self.carries(body, text=True) or (self.gzipped and self.carries(pack(body), text=False))
 
     def carries(self, body: bytes, *, text: bool) -> bool:
-        """Whether the host can carry these bytes as they are: as `text`, or else in base64."""
+        """Whether an answer with these bytes is small enough for the host: escaped as `text`, or else in base64."""
         size = len(body) + sum(map(body.count, _ESCAPED)) if text else 4 * (len(body) + 2) // 3
         return size + ENVELOPE_BYTES <= self.payload_bytes
 

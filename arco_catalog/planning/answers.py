@@ -21,8 +21,8 @@ VALUE_KINDS: tuple[ValueKind, ...] = ("namespace", "policy", *DESCRIBED_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class EntityValue:
-    """A reference to the stored value of an entity, from which an answer can be rebuilt. `levels` are those of the
-    namespace, and for an object in one the name."""
+    """A reference to the stored value of an entity, from which an answer can be rebuilt: the kind of the entity, the id
+    of the value, and in `levels` the levels of the namespace, followed by the name of an entity in it."""
 
     kind: ValueKind
     id: str
@@ -60,7 +60,8 @@ Answer = Document | TableState
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A stored `TableState`, whose bytes must be read from the metadata file."""
+    """An answer with the state of a table or view, as it is stored: a `TableState` without the bytes, which must be
+    read from the metadata file."""
 
     entity: str
     metadata_location: str
@@ -79,7 +80,8 @@ Kept = Document | Reference | ValueReference | Refusal
 
 
 def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
-    """Returns the stored form of an answer. It has only a reference to the state of a table, and to a value."""
+    """Returns the stored form of an answer. Instead of the metadata of a table or view, and of texts of users, it has a
+    reference to the object that contains them."""
     match answer:
         case Document(status, _, EntityValue(kind, value, levels)):
             return {"status": status, kind: {"levels": [*levels], "value": value}}

@@ -12,8 +12,9 @@ from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdates:
-    """The result of a commit: the base, the new document, and the bytes of the new metadata file. Where the commit
-    changes nothing, `document` is None and `body` is empty. Both documents are outlines."""
+    """The result of applying a commit to its base: the base's document, the new document, and `body`, the bytes of the
+    new metadata file. Where the commit changes nothing, `document` is None and `body` is empty. Both documents are
+    outlines."""
 
     base: JsonObject
     document: JsonObject | None

@@ -32,7 +32,8 @@ class Attempt:
         return str(uuid.UUID(bytes=self._bytes("uuid", *what)[:16], version=4))
 
     def member(self, place: int) -> "Attempt":
-        """Returns this attempt with another entity id, for the table at `place` of several that it creates."""
+        """Returns this attempt with another entity id, for one of several tables that it creates: the one with the
+        number `place`."""
         return replace(self, entity=ulid_of(self.now_ms, self._bytes("entity", place)[:10]))
 
     def _bytes(self, *what: object) -> bytes:

@@ -75,7 +75,8 @@ class Retention:
     """Longer than any request takes, and than the clocks of one store's servers differ."""
 
     def with_margin(self, limit_ms: int) -> int:
-        """Returns the time or age with the margin added, after which every request has ended that ran before."""
+        """Returns a time or an age in milliseconds, plus the margin after which every request has ended that ran at
+        that time."""
         return limit_ms + self.margin_ms
 
 
@@ -86,8 +87,9 @@ def is_older(written_ms: int, now_ms: int, limit_ms: int) -> bool:
 
 
 def has_moved_past(moved_ms: int, written_ms: int, retention: Retention) -> bool:
-    """Whether a pointer or HEAD was written (`moved_ms`) so long after another object (`written_ms`) that no swap of
-    that object's writer can apply: all of them expect older versions (docs/design/collection.md#rule-1)."""
+    """Whether a pointer or HEAD was written (`moved_ms`) so long after another object (`written_ms`) that no
+    compare-and-swap of the process that wrote that object can still apply: all of them expect older versions of the
+    pointer or HEAD (docs/design/collection.md#rule-1)."""
     return moved_ms >= retention.with_margin(written_ms)
 
 
@@ -112,7 +114,8 @@ def fate_of(*, committed: bool, metadata_ms: int, floor_ms: int | None, current:
 
 
 def is_behind(metadata_ms: int, floor_ms: int | None) -> bool:
-    """Whether receipts of files of this time may have been collected."""
+    """Whether the receipts of metadata files of this time may have been collected, because it is not later than the
+    floor; False without a floor."""
     return floor_ms is not None and metadata_ms <= floor_ms
 
 

@@ -46,7 +46,8 @@ class RelationDraft:
 
     @property
     def first_writes(self) -> list[PlannedWrite]:
-        """The objects that must be written before the commit that adds the name."""
+        """The writes of metadata file, pointer and pending receipt, which must be made before the registry commit that
+        adds the name."""
         return [self.new.write(), PointerWrite(self.pointer), self.receipts.pending]
 
 
@@ -70,7 +71,7 @@ class Creator(ABC):
 
     @abstractmethod
     def named_locations(self) -> Iterable[str]:
-        """Returns the locations that the request names."""
+        """Returns the locations that the request to create a table or view names."""
 
     def leading_files(self) -> Iterable[str]:
         """Returns the manifest lists and statistics files to which the first metadata refers. There are some only if a
@@ -126,7 +127,7 @@ class Creator(ABC):
         return draft
 
     def check(self, index: Index, draft: RelationDraft) -> Steps[None]:
-        """Checks the name and locations of a draft on another HEAD. Raises as `draft` does."""
+        """Checks again, on another HEAD, the name and locations of a draft. Raises the errors of `draft`."""
         yield from self.check_name(index)
         yield from self.check_locations(index, draft.locations, draft.entity)
 

@@ -18,7 +18,8 @@ AnyCommit = table.Commit | view.ViewCommit
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The base of a commit: the metadata document, the location of the file, and the full name of the table or view."""
+    """The base of a commit: the metadata document, the location of its metadata file, and the full name of the table or
+    view."""
 
     document: JsonObject
     file: str

@@ -62,7 +62,8 @@ class NewMetadata:
 
     @property
     def snapshot_id(self) -> JsonValue:
-        """The id of the table's current snapshot; None for a table without one, and for a view."""
+        """The id of the current snapshot, as the pointer repeats it; None for a table without snapshots, and for a
+        view."""
         return self.repeated.get("current_snapshot_id")
 
     def write(self) -> FileWrite:

@@ -22,7 +22,8 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification. Its time `at`, in milliseconds of the sender's clock, orders the notifications of a table."""
+    """A notification from another catalog about one of its tables: the event, the table's uuid and its metadata file.
+    Its time `at`, in milliseconds of the sender's clock, orders the notifications of a table."""
 
     event: Event
     at: int
@@ -31,8 +32,8 @@ class Notification:
 
 
 def check_time(notification: Notification, now_ms: int) -> None:
-    """Raises `BadRequest` for a time more than a day ahead of the store's. If it were accepted, all notifications until
-    that time would be refused."""
+    """Raises `BadRequest` for a notification with a time more than a day ahead of the store's. If it were accepted, all
+    notifications until that time would be refused."""
     if notification.at > now_ms + AHEAD_MS:
         raise BadRequest(
             f"Invalid request.payload.timestamp: {notification.at} is more than a day ahead of {now_ms}, the time of "

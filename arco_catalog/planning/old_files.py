@@ -9,8 +9,8 @@ from arco_catalog.state.locations import Location
 
 
 def own_files(folder: str, gone: Sequence[str]) -> Iterator[Location]:
-    """Iterates over those of the files in `gone` whose names are those of this catalog's metadata files, and that are
-    directly in the table's metadata folder. A text that is no location is skipped: other catalogs log paths of many
+    """Yields the locations of those files in `gone` whose names are those of this catalog's metadata files, and that
+    are directly in the table's metadata folder. A text that is no location is skipped: other catalogs log paths of many
     kinds."""
     try:
         home = Location.parse(folder)

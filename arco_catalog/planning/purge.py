@@ -66,9 +66,9 @@ class ClosedCatalog(Exception):
 
 
 class InTheWay(Exception):
-    """Another entity prevents the purge of `place`: it holds a location inside or around that; it held one until its
-    drop (`dropped`); or it takes files from there (`borrows`). `name` is its full name, or empty if the index must be
-    searched for it."""
+    """Another entity prevents the purge of a dropped table at the location `place`: it holds a location inside or
+    around that; it held one until its drop (`dropped`); or it takes files from there (`borrows`). `name` is its full
+    name, or empty if the index must be searched for it."""
 
     def __init__(
         self, entity: str, place: str, *, name: Sequence[str] = (), dropped: bool = False, borrows: bool = False

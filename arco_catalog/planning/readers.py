@@ -69,7 +69,7 @@ def reaches(index: Index, standings: Collection[Standing]) -> Steps[Mapping[str,
 
 
 def _reach_of(index: Index, role: str) -> Steps[frozenset[Reach]]:
-    """Returns what a catalog role's grants allow to load."""
+    """Returns the tables and views that the grants of a catalog role allow to load."""
     yield Needs(scans=[Scan(granted_to(role))])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted_to(role))]
     yield Needs(keys=[relation_key(each.namespace, each.name) for each in grants if each.name is not None])

@@ -47,8 +47,8 @@ class RelationCommit:
         return self.semantics.explicit_locations(self.commit)
 
     def is_outdated(self, pointer: Pointer) -> bool:
-        """Whether a requirement on a branch or tag fails by the fields of the metadata that the pointer repeats. False
-        if the pointer has the intent of a transaction, which may change these."""
+        """Whether a requirement of the commit on a branch or tag fails by the fields of the metadata that the pointer
+        repeats. False if the pointer has the intent of a transaction, which may change these."""
         if pointer.intent is not None:
             return False
         refs = mapping(pointer.document, "refs")

@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
-    """A document, and the sources of its data sets."""
+    """A document of a semantic model, and the tables and views from which its data sets have their rows."""
 
     json: JsonObject
     sources: Sequence[Source]

@@ -55,7 +55,7 @@ class TransactionPlan:
 
     @property
     def first(self) -> Sequence[PlannedWrite]:
-        """The objects to write before the decision."""
+        """The writes of metadata files, pending receipts and first pointers, to make before the decision."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         first: list[PlannedWrite] = []
         for change in changed:
@@ -66,7 +66,8 @@ class TransactionPlan:
 
     @property
     def after(self) -> Sequence[PlannedWrite]:
-        """The objects to write after the decision, at best effort."""
+        """The writes of committed receipts, and the removals of old metadata files, to make after the decision, at best
+        effort."""
         changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
         after: list[PlannedWrite] = []
         for change in changed:
@@ -75,7 +76,8 @@ class TransactionPlan:
 
     @property
     def members(self) -> list[JsonObject]:
-        """The tables of the transaction, as the transaction object lists them."""
+        """The tables that the transaction changes or creates, as its stored object lists them: entity id, version of
+        the pointer (None for a new table) and metadata location."""
         changed: list[JsonObject] = [
             {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}
             for pointer, successor in self.moves
@@ -88,7 +90,7 @@ class TransactionPlan:
 
     @property
     def detail(self) -> JsonObject:
-        """The detail about the new tables for the registry's history."""
+        """The id of the transaction and the tables that it creates, as details for the registry's history."""
         tables: list[JsonValue] = [
             {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
             for creator, draft in self.drafts

@@ -32,7 +32,8 @@ class Access(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether the rights were read from the store for this request, so that it may be refused by them."""
+        """Whether the caller's rights were read from the store for this request, and not taken from a cache, so that it
+        may be refused by them."""
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
@@ -40,8 +41,8 @@ class Access(ABC):
 
     @abstractmethod
     async def has_changed(self) -> bool:
-        """Reads the rights from the store, unless they were read for this request. Returns whether they differ now.
-        Raises `CatalogChanged`."""
+        """Reads the caller's rights from the store, unless they were read for this request. Returns whether they differ
+        from those that were read before. Raises `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
@@ -54,7 +55,8 @@ class Access(ABC):
 
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        """Whether the caller meets one further requirement."""
+        """Whether the caller has the privilege of one further requirement, which is not among those of the route and
+        body."""
 
     @abstractmethod
     async def held(

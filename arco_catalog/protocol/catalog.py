@@ -121,7 +121,8 @@ class Catalog:
 
     @property
     def vends(self) -> bool:
-        """Whether clients may hold credentials for the files of its tables: catalogs of realms give such."""
+        """Whether clients may hold credentials that the catalog has vended for the files of its tables: only a catalog
+        of a realm vends any."""
         return self.entry is not None
 
     def key_settings(self, variables: KeyPolicy) -> KeySettings:
@@ -184,7 +185,8 @@ class Session:
 
     @cached_property
     def context(self) -> Context:
-        """What planning relies on besides what was read."""
+        """The inputs of planning that were not read from the store: the caller, the allowed locations, limits of sizes,
+        and the check of privileges."""
         catalog, request, settings = self.catalog, self.request, self.settings
         return Context(
             caller=Caller(request.by, request.source, request.description),
@@ -204,7 +206,8 @@ class Session:
         return head
 
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
-        """Returns what is read, and reads the caller's rights in the realm concurrently."""
+        """Awaits `reading` and returns its result, and concurrently reads the caller's rights in the realm, unless
+        access is not restricted."""
         if not self.is_restricted:
             return await reading
         result, _ = await gather(reading, self.access.read(Freshness.FRESH))
@@ -272,7 +275,7 @@ class Session:
         return self.deadline.left_ms() / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
-        """Runs a step that may be lost, and that no answer depends on: after the answer if the process lives on
+        """Runs a step that a crash may lose, and that no answer depends on: after the answer if the process lives on
         (`Catalog.background_tasks`), else now."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 

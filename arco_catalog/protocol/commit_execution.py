@@ -28,8 +28,8 @@ class CommitExecution(ABC):
         return writes(self.session, *self._first)
 
     async def make_ready(self) -> None:
-        """Runs between the first writes and the swap. Raises `AttemptAborted` if this attempt can no longer
-        succeed."""
+        """Does what must be done between the first writes and the compare-and-swap; nothing by default. Raises
+        `AttemptAborted` if this attempt can no longer succeed."""
         return None
 
     @abstractmethod

@@ -91,8 +91,8 @@ async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitab
 
 
 async def _have_all_succeeded(tasks: Collection[asyncio.Task[object]]) -> bool:
-    """Waits until all tasks have ended or one has failed: `asyncio.wait` for the one case, at a third of its cost.
-    Returns whether each has a result; False if one failed or was cancelled."""
+    """Waits until all tasks have ended or one has failed: it does this one case of `asyncio.wait`, at a third of the
+    cost. Returns whether each has a result; False if one failed or was cancelled."""
     left, all_succeeded = len(tasks), True
     over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 

@@ -78,17 +78,19 @@ class _StandIn:
     task: asyncio.Task[Any] | None = None
 
     def cancel(self, message: object = None) -> bool:
-        """See `asyncio.Task.cancel`."""
+        """Cancels the task of the step as `asyncio.Task.cancel` does; False if the step has no task yet."""
         return self.task is not None and self.task.cancel(message)
 
     def cancelling(self) -> int:
-        """See `asyncio.Task.cancelling`."""
+        """Returns the number of pending requests to cancel the task of the step, as `asyncio.Task.cancelling` does; 0
+        if the step has no task yet."""
         return 0 if self.task is None else self.task.cancelling()
 
     def uncancel(self) -> int:
-        """See `asyncio.Task.uncancel`."""
+        """Takes back one request to cancel the task of the step, as `asyncio.Task.uncancel` does, and returns how many
+        are left; 0 if the step has no task yet."""
         return 0 if self.task is None else self.task.uncancel()
 
     def done(self) -> bool:
-        """See `asyncio.Task.done`."""
+        """Whether the task of the step has ended; False if the step has no task yet."""
         return self.task is not None and self.task.done()

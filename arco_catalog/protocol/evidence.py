@@ -49,14 +49,16 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 
 class LostEvidence:
-    """The errors of a search for evidence. The search goes on to its end, and only then is the outcome unknown."""
+    """Keeps the errors of a search for evidence of a commit. The search goes on to its end, and only then is the
+    outcome unknown."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Runs one step of the search, and keeps the `CommitStateUnknown` that it raises."""
+        """Returns a context for one step of the search, which keeps a `CommitStateUnknown` that the step raises,
+        instead of raising it."""
         try:
             yield
         except CommitStateUnknown as unknown:

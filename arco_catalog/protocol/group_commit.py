@@ -39,14 +39,15 @@ FALL_BACK = PreconditionFailed(None, 0)
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """One request's change, planned again on the HEAD that its batch is built on."""
+    """One request's change of the registry, planned again on the HEAD on which a shared registry commit is built: the
+    edits of the index, and the operation for the history."""
 
     edits: Edits
     operation: Operation
 
     @property
     def size(self) -> int:
-        """How many bytes it adds to HEAD, roughly."""
+        """Roughly the bytes that the replanned change adds to HEAD."""
         return len(dumps([dict(self.edits), self.operation.to_json()]))
 
 
@@ -72,19 +73,21 @@ class PendingCommit:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it was not sent yet, and has neither outcome nor error."""
+        """Whether the request waits to be sent with a batch: no batch with it is under way, and it has neither outcome
+        nor error."""
         return self.sent is None and self.outcome is None and self.error is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """A registry commit and the requests that it holds."""
+    """A registry commit that several requests share, and these requests (`members`)."""
 
     commit: PreparedCommit
     members: Sequence[PendingCommit]
 
     def resolve(self, outcome: Applied | PreconditionFailed | None) -> None:
-        """Gives every member that was sent last with this batch the outcome; with None they wait again."""
+        """Gives the outcome of the batch to all its requests that were not sent with another batch since; with None
+        these requests wait to be sent again."""
         for member in self.members:
             if member.sent is self:
                 member.sent, member.outcome = None, outcome
@@ -216,7 +219,7 @@ class GroupCommitter:
     async def _commit_batch(
         self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
     ) -> Applied | PreconditionFailed | None:
-        """Makes one commit of all replanned changes, and returns its outcome; None if one of the members must not be
+        """Makes one commit of all replanned changes, and returns its outcome; None if one of the requests must not be
         sent."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
@@ -264,8 +267,9 @@ class GroupCommitter:
 
     @staticmethod
     async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
-        """Checks docs/design/commit.md#rule-1 for a HEAD that was read after the member planned. Stores a failed check
-        as the member's outcome, and an exception as its error."""
+        """Checks, for a HEAD that was read after the member planned, that no other sending of the request superseded it
+        and that none of its attempts committed (docs/design/commit.md#rule-1). Stores a failed check as the member's
+        outcome, and an exception as its error."""
         try:
             valid = await member.revalidate(head)
         except Exception as error:  # an error of one request is raised to that one alone

@@ -35,7 +35,8 @@ def check_not_keyless(log: MarkerLog, own: Set[str]) -> None:
 
 
 class IdempotencyGuard:
-    """Lets one attempt at a time execute the request, and stores its answer under the key."""
+    """Guards one request: lets one attempt at a time execute it, and stores its answer under the idempotency key, if
+    there is one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -45,7 +46,7 @@ class IdempotencyGuard:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The slots read so far; empty without a key."""
+        """The slots of the marker of the request's idempotency key that were read so far; empty without a key."""
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
@@ -183,7 +184,8 @@ class IdempotencyGuard:
 
     @property
     def may_be_taken_over(self) -> bool:
-        """Whether the last slot's attempt is over: the slot is old, or this request gave the attempt up."""
+        """Whether another attempt may take the request over from the last slot's attempt: the slot is old, or this
+        request put it and gave the attempt up. False without a key."""
         if self.marker is None:
             return False
         given_up = self.marker.slots[-1].attempt in self._own

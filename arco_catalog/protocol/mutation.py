@@ -46,8 +46,8 @@ class AttemptAborted(Exception):
 
 
 class ReadSet(ABC):
-    """What a mutation read: the object to change, at one version, and all else on which its plan depends. `head` is the
-    registry's HEAD under which it was read."""
+    """What a mutation read: the stored object to change, at one version, and all else on which its plan depends. `head`
+    is the registry's HEAD under which it was read."""
 
     head: RegistryState
 

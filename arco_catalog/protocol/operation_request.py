@@ -34,7 +34,7 @@ class IdempotencyKey:
 
     @classmethod
     def parse(cls, text: str, dialect: Dialect, enabled_ms: int = 0) -> "IdempotencyKey":
-        """Reads the header by the rules of a dialect. Raises `BadRequest`."""
+        """Reads the text of an `Idempotency-Key` header by the rules of a dialect. Raises `BadRequest`."""
         if dialect is Dialect.POLARIS:
             if not _POLARIS_KEY.fullmatch(text):
                 raise BadRequest(
@@ -96,7 +96,8 @@ class OperationRequest:
 
     @property
     def by(self) -> JsonObject:
-        """The caller, in the form of stored records."""
+        """The caller, as receipts and other stored records name it: its principal, its session if it assumed a role,
+        and the source of the change."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
@@ -104,8 +105,8 @@ class OperationRequest:
 
     @property
     def description(self) -> JsonObject:
-        """The request, in the form of stored records. They have the hash of the idempotency key, which names its
-        marker, because the key may be a secret."""
+        """The request, as receipts and other stored records describe it: method, path, id, and the hash of the
+        idempotency key, instead of the key, which may be a secret."""
         known: JsonObject = {} if self.id is None else {"id": self.id}
         keyed: JsonObject = {} if self.key is None else {"idempotency_key_hash": self.key_hash()}
         return {"method": self.method, "path": self.path, **known, **keyed}

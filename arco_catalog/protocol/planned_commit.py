@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a cold start for a read does not pay for what makes tables
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An object to create, once, under a key that contains an id of its writer."""
+    """An object to create, once, under a key that contains an id of its writer; `put` creates it."""
 
     key: str
     put: Callable[[], Awaitable[None]]

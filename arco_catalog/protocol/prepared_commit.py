@@ -12,7 +12,7 @@ from storage_backends import Applied, PreconditionFailed, Version
 
 
 class PreparedCommit:
-    """The commit after a HEAD, which `put` writes and `swap` makes HEAD."""
+    """A registry commit that follows a HEAD. `put` writes its object and segments, and `swap` makes it HEAD."""
 
     def __init__(self, state: State, successor: RegistryState, expected: Version | None) -> None:
         self._state = state

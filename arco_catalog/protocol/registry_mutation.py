@@ -31,8 +31,8 @@ from arco_catalog.state.registry import Operation, RegistryState
 
 @dataclass
 class RegistryReadSet(ReadSet):
-    """HEAD as it was read for this request (`fresh`), or as this process cached it. `refusal` is an error of
-    `load_base`, which `plan` raises."""
+    """What a mutation of the registry relies on: HEAD, as it was read for this request (`fresh`), or as this process
+    cached it. `refusal` is an error of `load_base`, which `plan` raises."""
 
     state: State
     head: RegistryState
@@ -41,7 +41,7 @@ class RegistryReadSet(ReadSet):
 
     @classmethod
     def at(cls, state: State, head: RegistryState) -> Self:
-        """Returns the read set of a HEAD that another request of this process read, with the segments that this request
+        """Returns a read set with a HEAD that another request of this process read, with the segments that this request
         has loaded."""
         return cls(state, head.with_segments(state.loaded_segment), fresh=False)
 

@@ -108,5 +108,6 @@ class RelationCommitter:
         return await off_loop(self.session.request.body_bytes, lambda: self._lacks(entry))
 
     def _lacks(self, entry: RelationEntry) -> bool:
-        """Whether the registry's entry, read again, no longer holds what the commit names."""
+        """Whether the entry, read again, no longer has all locations and borrowed paths that the commit names, so that
+        they would have to be reserved."""
         return missing_locations(self.session.context, self.wanted, entry) is not None

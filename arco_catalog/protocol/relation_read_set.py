@@ -21,8 +21,8 @@ from arco_catalog.state.registry import RegistryState
 
 @dataclass(frozen=True, slots=True)
 class RelationLookup:
-    """A name to resolve. For writing, an intent that is met is decided first; a reader takes the state before it, or
-    after it if its transaction committed.
+    """The name of a table, view or other relation to resolve. For writing, an intent that is met is decided first; a
+    reader takes the state before it, or after it if its transaction committed.
 
     `rank` is that of a transaction, which may abort another of larger rank.
     """

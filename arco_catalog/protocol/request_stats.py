@@ -48,11 +48,11 @@ class RequestStats:
     vended: str | None = None
 
     def about(self, entity: str, uuid: str | None = None) -> None:
-        """Records a table or view of the request, with its uuid if known."""
+        """Records in the statistics a table or view that the request is about, with its uuid if known."""
         self.entities[entity] = uuid or self.entities.get(entity)
 
     def keyed(self, key_hash: str) -> None:
-        """Records the request's idempotency key, by the beginning of the key's hash."""
+        """Records the request's idempotency key in the statistics: only the first digits of the key's hash."""
         self.key = key_hash[:KEY_DIGITS]
 
     def tried(self, attempt: str) -> None:
@@ -86,7 +86,7 @@ def current_stats() -> RequestStats:
 
 
 def note_vended(outcome: str) -> None:
-    """Records the result of the request's call to a cloud for credentials."""
+    """Records in the present request's statistics the outcome of its call to a cloud for credentials."""
     current_stats().vended = outcome
 
 

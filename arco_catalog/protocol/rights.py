@@ -90,9 +90,9 @@ class RestrictedAccess(Access):
 
 
 class CatalogAccess(RestrictedAccess):
-    """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
-    reads the realm's registry, and `judgements` caches decisions by it; `hides` is whether the catalog seems not to
-    exist to a caller without a privilege in it."""
+    """The access of one request to one catalog, which has this `name` and is this `entry` of the realm, by its id and
+    version. `realm` reads the realm's registry, and `judgements` caches decisions by it; `hides` is whether the catalog
+    seems not to exist to a caller without a privilege in it."""
 
     def __init__(
         self,
@@ -212,8 +212,8 @@ class CatalogAccess(RestrictedAccess):
 
 
 class RealmAccess(RestrictedAccess):
-    """Rights in the realm itself, whose registry the request reads or changes. `itself` is the principal that the
-    request is about, None if it is about something else."""
+    """The access of one request to the realm itself, whose registry the request reads or changes. `itself` is the
+    principal that the request is about, None if it is about something else."""
 
     def __init__(
         self,

@@ -94,7 +94,8 @@ class TransactionCoordinator(CommitExecution):
             self.session.note_failed_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
-        """Cleans up after an abort: removes our names from the registry, where no other request may ever read them."""
+        """Cleans up after an abort of this transaction: removes its intents on new names from the registry, where no
+        other request may ever read them."""
         self.leftover += self.placed
         if self.names_commit is not None:
             await try_to_settle(self.session, {self.plan.id: False})
@@ -152,7 +153,8 @@ class TransactionCoordinator(CommitExecution):
         return outcome
 
     async def prepare_settling_commit(self) -> None:
-        """Writes the registry commit that is to settle the names, while the decision is under way."""
+        """Writes the registry commit that is to settle our intents on new names, while the decision is under way; it
+        does not make it HEAD. A failure is only counted."""
         head = self.state.cached_head()
         if self.names_commit is None or head is None or not (edits := self.intents_to_settle(head)):
             return

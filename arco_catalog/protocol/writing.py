@@ -11,7 +11,7 @@ from storage_backends import Version
 
 
 def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
-    """Returns each write of a plan with the function that makes it, not yet called."""
+    """Returns for each planned write a `Write` with the function that makes it, which is not called yet."""
     return [_write(session, write) for write in planned]
 
 

@@ -60,7 +60,7 @@ class TaskResult:
 
 
 class Sessions(Protocol):
-    """Opens sessions for work on a task, while a lease allows it."""
+    """The interface that opens sessions for work on a task, as long as a lease of the task allows it."""
 
     def session(self) -> Session:
         """Returns a session whose calls end before the lease does. Raises `LeaseLost`."""
@@ -104,7 +104,7 @@ class Execution:
 
     @property
     def number(self) -> int:
-        """The number of the version with which this lease began. Fences of this lease contain it."""
+        """The number of the task's version with which this lease began. Fences of this lease contain it."""
         return self.task.lease_number
 
     @property
@@ -140,7 +140,8 @@ class Execution:
         await self.advance(lambda task: task.running(record=self.runtime.ulid(), at_ms=self.runtime.now_ms()))
 
     async def save(self, checkpoint: JsonObject) -> None:
-        """Stores a checkpoint, and returns when that is durable. Raises `LeaseLost`, and `StoreError`."""
+        """Sets the task's checkpoint, and stores it by a renewal of the lease; returns when it is durable. Raises
+        `LeaseLost`, and `StoreError`."""
         self._checkpoint = checkpoint
         await self.renew()
 

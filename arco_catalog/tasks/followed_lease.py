@@ -18,7 +18,8 @@ READ_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """One read of a task: the age of the lease at the read, and a `lease` with its length that counts from the read."""
+    """One read of a task that another process has leased: the age of that lease at the read in milliseconds, and a
+    `lease` with its length that counts from the read."""
 
     lease: Lease
     age_ms: int

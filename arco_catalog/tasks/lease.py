@@ -29,20 +29,20 @@ class Lease:
 
     @property
     def margin_ms(self) -> int:
-        """The unused end of the lease: `MARGIN_MS`, or half of a short lease."""
+        """The milliseconds at the end of the lease in which no work is done: `MARGIN_MS`, or half of a short lease."""
         return min(MARGIN_MS, self.length_ms // 2)
 
     def left_ms(self) -> int:
-        """Returns how long the worker may continue; 0 or less when the lease is over. The lease is over if the wall
-        clock went backwards: the error of the clock is unknown, and other workers may use that clock to decide that the
-        lease is over."""
+        """Returns for how many milliseconds the worker may continue; 0 or less when the lease is over. The lease is
+        over if the wall clock went backwards: the error of the clock is unknown, and other workers may use that clock
+        to decide that the lease is over."""
         wall = self.runtime.now_ms() - self.wall_ms
         if wall < 0:
             return 0
         return self.length_ms - self.margin_ms - max(wall, self.elapsed_ms())
 
     def elapsed_ms(self) -> int:
-        """Returns the time since the lease began, by the clock since boot."""
+        """Returns the milliseconds since the lease began, by the machine's clock that counts from its boot."""
         return self.runtime.boot_ms() - self.boot_ms
 
     def check(self) -> None:

@@ -12,15 +12,16 @@ MAX_TASKS = 10_000
 
 
 class LeftToOthers:
-    """The tasks that a worker has recently left to others, by their hints. A task that is submitted again or scheduled
-    for another time has another hint, so it is read at once."""
+    """The tasks that a worker has recently left to other workers, because it can't execute them: each by its id and
+    scheduled time. A task that is submitted again or scheduled for another time counts as another, so it is read at
+    once."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._again_ms: dict[tuple[str, int], int] = {}
 
     def add(self, task: Task) -> None:
-        """Records that a task was left to others now."""
+        """Records that this worker leaves a task, which it can't execute, to other workers for some time from now."""
         now_ms = self._runtime.boot_ms()
         if len(self._again_ms) >= MAX_TASKS:
             self._again_ms = {hint: again_ms for hint, again_ms in self._again_ms.items() if again_ms > now_ms}

@@ -34,7 +34,7 @@ Report = Callable[[str, WorkStats], None]
 
 
 class WakeUp:
-    """Ends the pause of a loop for the catalogs of some roots."""
+    """Ends the pause of the loop that executes tasks, and names the roots of the catalogs that have a due task."""
 
     def __init__(self) -> None:
         self._roots: set[str] = set()
@@ -48,8 +48,8 @@ class WakeUp:
             self._event.set()
 
     async def wait(self, seconds: float) -> set[str]:
-        """Waits for a due task, at most for this time. Returns the roots of the catalogs with a due task; empty after a
-        timeout."""
+        """Waits until a task is due, for at most this many seconds. Returns the roots of the catalogs with a due task;
+        empty after a timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

@@ -23,7 +23,7 @@ class RetryPolicy:
     max_backoff_ms: int = 3_600_000
 
     def backoff_ms(self, failed: int) -> int:
-        """Returns the pause after this number of failed attempts."""
+        """Returns the milliseconds from the last of so many failed attempts at a task to the next attempt."""
         steps = min(max(failed, 1) - 1, 64)  # larger powers could overflow, and the pause has its maximum long before
         return round(min(self.max_backoff_ms, self.initial_backoff_ms * self.multiplier**steps))
 

@@ -23,11 +23,12 @@ class WorkStats:
     error: str | None = None
 
     def waits(self, due_ms: int) -> None:
-        """Records a task without a worker that has been due for this time."""
+        """Records that a task has been due for this many milliseconds without a worker: the longest such time is
+        kept."""
         self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
 
     def add(self, other: "WorkStats") -> None:
-        """Adds the statistics of another worker."""
+        """Adds the statistics of another worker to these."""
         self.executed += other.executed
         self.completed += other.completed
         self.failed += other.failed

@@ -84,7 +84,7 @@ class Worker:
         return self._catalog.settings.warehouse
 
     def take_stats(self) -> WorkStats:
-        """Returns the statistics since the last call, and resets them."""
+        """Returns the statistics of this worker since the last call, and begins new ones."""
         stats, self.stats = self.stats, WorkStats()
         return stats
 
@@ -129,8 +129,8 @@ class Worker:
             due = await due_hints(self._session("open").state, due.after)
 
     async def _follow(self, hint: Hint) -> bool:
-        """Calls `meet` with a hint, unless its task is left to others. Returns whether the task was executed. Logs the
-        errors of `meet`."""
+        """Executes the task of a hint if it is due, by `meet`, unless the task was left to other workers recently.
+        Returns whether the task was executed. Logs the errors of `meet`."""
         if hint in self._left:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             return False
@@ -292,7 +292,7 @@ class Worker:
             await self._notify(pause_ms)
 
     async def _notify(self, in_ms: int) -> None:
-        """Notifies other workers when a task is due again, because this process may end before."""
+        """Notifies other workers that a task is due `in_ms` from now, because this process may end before."""
         if (notify := self._catalog.notify_workers) is not None:
             await notify(self._catalog.paths.root, max(0, in_ms))
 
@@ -347,8 +347,9 @@ class Worker:
 
 
 def _quiet_ms(stored: StoredTask) -> int:
-    """Returns how long the worker of an earlier lease may still act on that lease, or a call of it may still arrive.
-    This follows from the last lease, and from the `quiet_ms` that its worker stored about the leases before."""
+    """Returns for how many milliseconds the worker of an earlier lease of a task may still act on that lease, or a call
+    of it may still arrive. This follows from the last lease, and from the `quiet_ms` that its worker stored about the
+    leases before."""
     task, age_ms = stored.task, stored.now_ms - stored.written_ms
     if task.lease is None:
         return 0

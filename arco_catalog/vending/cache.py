@@ -12,7 +12,7 @@ Credentials = tuple[StorageCredential, ...]
 
 @dataclass(frozen=True, slots=True)
 class _CachedCredentials:
-    """Credentials, and until when they are handed out."""
+    """Cached credentials, and the time until which the cache returns them."""
 
     credentials: Credentials
     until_ms: int

@@ -57,8 +57,8 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
 
 
 def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -> StaticIssuer | None:
-    """Returns the issuer of static keys, None if no file is configured. The file is read once now, so that an error in
-    it is reported at start-up. Raises `ValueError`."""
+    """Returns the issuer that vends the keys in a file, None if the variables name no file. The file is read once now,
+    so that an error in it is reported at start-up. Raises `ValueError`."""
     file = environment.get(VENDING_KEYS_FILE.name)
     if not file:
         return None

@@ -18,8 +18,8 @@ class StorageCredential:
     refresh_property: str | None
 
     def refreshed_at(self, endpoint: str | None) -> "StorageCredential":
-        """Returns the credential with the endpoint for the next one: a path below the catalog's URI, or a URL. Without
-        an `endpoint`, or a property for it, it stays as it is."""
+        """Returns this credential with `endpoint` as the place where clients get the next credential: a path below the
+        catalog's URI, or a URL. Without an `endpoint`, or a property for it, it stays as it is."""
         if endpoint is None or self.refresh_property is None:
             return self
         return replace(self, config={**self.config, self.refresh_property: endpoint})

@@ -39,7 +39,8 @@ class SourceTokens(Protocol):
     """A source of the catalog's own tokens of scope `CLOUD_PLATFORM`, such as `GoogleTokens`."""
 
     async def expiring(self) -> ExpiringToken:
-        """Returns a token that is valid now, with its expiry. Raises `StoreDenied`, `StoreUnavailable`."""
+        """Returns a token of the catalog's own account that is valid now, with its expiry. Raises `StoreDenied`,
+        `StoreUnavailable`."""
         ...
 
 
@@ -132,7 +133,8 @@ def _document(response: Response, purpose: str) -> JsonObject:
 
 
 def _error_of(document: JsonObject) -> tuple[str, str]:
-    """Returns the code and the text of an error, in OAuth's form or in that of Google's APIs."""
+    """Returns the code and the text of the error in a cloud's JSON response, in OAuth's form or in that of Google's
+    APIs."""
     error = document.get("error")
     if isinstance(error, dict):
         return str(error.get("status", "")), str(error.get("message", ""))

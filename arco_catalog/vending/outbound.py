@@ -26,7 +26,7 @@ class Outbound(Protocol):
     """Sends requests, some of them more than once, so a request must have no other effect if it is repeated."""
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Returns the response. Raises `Unavailable` if none comes."""
+        """Sends a request, and returns the response. Raises `Unavailable` if there is none."""
         ...
 
     async def close(self) -> None:
@@ -53,7 +53,8 @@ class WireOutbound:
         self._pools: OrderedDict[str, Pool] = OrderedDict()
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """See `Outbound.send`."""
+        """Sends a request, again after a failure, at most `ATTEMPTS` times, and returns the response. Raises
+        `Unavailable` if there is none."""
         host = urlsplit(url).netloc
         failure = f"{host} does not answer"
         for attempt in range(ATTEMPTS):
@@ -72,7 +73,7 @@ class WireOutbound:
         raise Unavailable(failure)
 
     async def close(self) -> None:
-        """See `Outbound.close`."""
+        """Closes all connections of this event loop, and forgets those of another."""
         pools, self._pools = self._pools, OrderedDict()
         if self._loop is asyncio.get_running_loop():
             for pool in pools.values():

@@ -31,7 +31,8 @@ class Operation:
     optional: frozenset[str] = frozenset()
 
     def fits(self, method: str, on_key: bool, query: Mapping[str, str]) -> bool:
-        """Whether a request is this operation: by its method, by whether it names a key, and by its parameters."""
+        """Whether a request to S3 is this operation, judged by its method, its query parameters, and whether it names a
+        key (`on_key`)."""
         names = {name for name in query if not (name == "x-id" and query[name] == self.name)}
         shape = method == self.method and on_key == self.on_key
         return shape and self.required <= names <= self.required | self.optional

@@ -30,15 +30,16 @@ _KEY_FIELDS = ("access-key-id", "secret-access-key")
 
 @dataclass(frozen=True, slots=True)
 class StaticKeys:
-    """The keys of one prefix, which is a bucket or a folder. One of the two keys may be None."""
+    """The static keys of one prefix, a bucket or a folder: one for readers and one for writers, of which one may be
+    None."""
 
     prefix: Location
     reader: Credentials | None
     writer: Credentials | None
 
     def key(self, *, write: bool) -> Credentials | None:
-        """Returns the key for these rights: for writing the writer's, or the reader's if there is none; for reading the
-        reader's only, None if there is none."""
+        """Returns the key to vend for reading, or for reading and writing (`write`): for writing the writer's, or the
+        reader's if there is none; for reading the reader's only, None if there is none."""
         return self.writer or self.reader if write else self.reader
 
 

@@ -51,7 +51,8 @@ class AwsStorage:
 
     @property
     def is_amazon(self) -> bool:
-        """Whether all endpoints are Amazon's, as without any: other stores don't read all of the policy language."""
+        """Whether all configured endpoints are Amazon's; also True if none is configured. Other stores don't read all
+        of the policy language."""
         named = (self.endpoint, self.endpoint_internal, self.sts_endpoint)
         hosts = [urlsplit(url).hostname or "" for url in named if url]
         return all(re.search(r"\.(amazonaws\.(com|com\.cn|eu)|api\.aws)$", host) for host in hosts)

@@ -25,8 +25,9 @@ _AMAZON_SERVICES = ("sts", "sts-fips", "s3", "s3.dualstack", "s3-fips", "s3-fips
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """`endpoints` are URLs of S3 or STS that may be named besides Amazon's own for the region; `identities` are
-    patterns of the role ARNs and service accounts that the server may assume."""
+    """What storage configurations of catalogs may make the server do: `endpoints` are URLs of S3 or STS that may be
+    named besides Amazon's own for the region; `identities` are patterns of the role ARNs and service accounts that the
+    server may assume."""
 
     endpoints: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ANY
@@ -92,7 +93,7 @@ class StoragePolicy:
 
 
 def _amazons(region: str) -> frozenset[str]:
-    """Returns Amazon's endpoints in a region; none if the region is not one of Amazon's."""
+    """Returns the normal URLs of Amazon's own endpoints in a region; none if the region is not one of Amazon's."""
     if not _AMAZON_REGION.fullmatch(region):
         return frozenset()
     names = [f"{service}.{region}" for service in _AMAZON_SERVICES] + (["s3"] if region == DEFAULT_REGION else [])

@@ -40,7 +40,7 @@ _SECRET = re.compile(r"[\x21-\x7e]{1,16384}")
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """The keys of a session, as STS returned them."""
+    """The access key, secret key and token of a session, as STS returned them, and when they expire."""
 
     access_key: str
     secret_key: str = field(repr=False)

@@ -66,7 +66,7 @@ class _RoleChange(EntityChange):
         self.role, self.name, self.properties = role, name, properties
 
     def made(self, role: RoleEntry) -> tuple[Edits, JsonObject | None]:
-        """Returns the index change that stores the role, and the answer that shows it."""
+        """Returns the index change that stores this new or changed role, and the answer that shows it."""
         return {self.role.key(self.name): role.json}, self.role.shown(role)
 
 

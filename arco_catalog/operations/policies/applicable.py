@@ -66,6 +66,6 @@ def _applicable(index: Index, *, target: Securable, policy_type: str | None) -> 
 
 
 def nearest_of_each_type(levels: Sequence[Sequence[AttachedPolicy]]) -> Mapping[str, AttachedPolicy]:
-    """Returns by type the inheritable policy that is attached nearest to the target. `levels` has the policies attached
-    along the chain of what contains the target, the outermost level first."""
+    """Returns for each type the inheritable policy of that type that is attached nearest to the target. `levels` has
+    the policies attached along the chain of what contains the target, the outermost level first."""
     return {attached.policy_type: attached for level in levels for attached in level if attached.inheritable}

@@ -77,7 +77,8 @@ class _Mapping(PolicyChange):
         return policy, target
 
     def changed(self, policy: PolicyEntry, target: Target, edits: Mapping[str, JsonObject | None]) -> Change:
-        """Returns the change, which the history describes by the policy and its target."""
+        """Returns the change with these edits, which has an empty answer, and which the history describes by the policy
+        and its target."""
         to: JsonObject = {"entity": target.entity, "namespace": [*target.namespace], "name": target.name}
         return Change(edits=edits, answer=Document(204), detail={**self.detail(policy.entity), "target": to})
 

@@ -42,7 +42,8 @@ class PolicyText:
     content: str | None
 
     def check(self, policy_type: str) -> None:
-        """Raises `BadRequest` for a field that is too long, or content that the type does not allow."""
+        """Raises `BadRequest` if the description or content of a policy is too long, or if its type does not allow the
+        content."""
         for field, value in (("description", self.description), ("content", self.content)):
             if value is not None and (size := len(value.encode())) > MAX_CONTENT_BYTES:
                 raise BadRequest(
@@ -117,7 +118,7 @@ class PolicyChange(RegistryMutation):
         self.key = policy_key(namespace, name)
 
     def detail(self, entity: str) -> JsonObject:
-        """Returns the details of the change for the registry's history."""
+        """Returns the details of a change of the policy with this entity id, for the registry's history."""
         return {"namespace": [*self.namespace], "name": self.name, "entity": entity}
 
 
