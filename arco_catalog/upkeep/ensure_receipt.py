@@ -140,5 +140,7 @@ def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> 
     if logged:
         return logged[-1]
     if not file.location.rpartition("/")[2].startswith("00000-"):
-        raise InternalError(f"The metadata file before {file.location} is unknown")
+        raise InternalError(
+            f"The metadata file before {file.location} is unknown: neither the pointer nor its metadata log names it"
+        )
     return None

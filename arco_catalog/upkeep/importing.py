@@ -252,7 +252,7 @@ def _file_of(table: SourceTable) -> str:
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:
-        raise BadRequest("The source does not say where its metadata file is")
+        raise BadRequest("The source catalog names no metadata file for the table")
     if not table.namespace:
         raise BadRequest("The table is in no namespace: choose one with --into")
     text = table.metadata_location

@@ -80,14 +80,14 @@ async def run_job(body: str, workplace: Workplace) -> None:
     message or job type, `RetryLater` if the job must be run again, `Unfinished` if the time is over before the job is,
     and `StoreError`."""
     if workplace.should_stop():
-        raise RetryLater("no time is left to start the job")
+        raise RetryLater("no time is left to start the background job: its message must be delivered again")
     document = loads(body.encode())
     if not isinstance(document, dict):
-        raise BadRequest("a message must be a JSON object")
+        raise BadRequest("the message of a background job must be a JSON object")
     message = Fields(document, "message")
     version, job = message.required("version", ANY), message.required("work", STRING)
     if version != 1 or job not in _JOBS:
-        raise BadRequest(f"unknown job type {job[:64]!r} or message version {version!r}")
+        raise BadRequest(f"unknown type {job[:64]!r} or version {version!r} of the message of a background job")
     await _JOBS[job](message, workplace)
 
 
@@ -101,7 +101,8 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
         raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
     if stats.stopped or stats.incomplete:
         raise RetryLater(
-            f"{stats.incomplete} walks are not complete, stopped: {stats.stopped}, {stats.unreadable[:MAX_REASONS]}"
+            f"the reconciliation of {stats.incomplete} tables and views is not complete, stopped for lack of time: "
+            f"{stats.stopped}, not read: {stats.unreadable[:MAX_REASONS]}"
         )
 
 
@@ -130,7 +131,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
         if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
             break
     if session is None:
-        raise BadRequest(f"there is no catalog that could have entity {entity}")
+        raise BadRequest(f"no catalog can be opened that could have the table or view with the entity id {entity}")
     return await reconcile_one(session, entity, should_stop=workplace.should_stop)
 
 
@@ -147,7 +148,7 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
             workplace.report(catalog.name, stats)
             total.add(stats)
     if total.stopped:
-        raise Unfinished("the time ended before all due tasks were executed")
+        raise Unfinished("the time of this run ended before all due tasks were executed")
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
@@ -167,7 +168,7 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
     if total.unreadable:
         _LOG.error("%s records could not be read: %s", total.unreadable_count, total.unreadable[:MAX_REASONS])
     if total.stopped:
-        left = f"the time ended before all collections; {total.count} objects were collected"
+        left = f"the time of this run ended before all collections; {total.count} objects were collected"
         raise Unfinished(left) if total.count else RetryLater(left)
 
 

@@ -199,7 +199,9 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
     """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for an entity that never had a name: the file in
     its pointer has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
-        raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
+        raise BadRequest(
+            f"no table or view has the entity id {entity}: the create that made its pointer did not commit"
+        )
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
     done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=TimeLimit(session, should_stop))
     done.stats.stopped = done.more

@@ -152,5 +152,5 @@ async def test_a_queued_job_walks_every_catalog_or_the_one_that_has_the_entity(a
     await run_job(json.dumps({"version": 1, "work": "reconcile"}), workplace)
     assert await restored() == lost
 
-    with pytest.raises(BadRequest, match="has no name"):
+    with pytest.raises(BadRequest, match="no table or view has the entity id"):
         await run_job(json.dumps({**message, "entity": "01KAN0Y7Q2M3C4D5E6F7G8H9JK"}), workplace)

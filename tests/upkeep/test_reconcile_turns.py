@@ -308,7 +308,7 @@ async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(sc
     assert (stats.files, stats.incomplete, stats.stopped) == (6, 0, False)
     assert (await reconcile_one(scenario.fixture.another().session(), scenario.entities["a"])).files == 0
     before = scenario.keys("committed")
-    with pytest.raises(BadRequest, match=f"entity {orphan} has no name"):
+    with pytest.raises(BadRequest, match=f"no table or view has the entity id {orphan}"):
         await reconcile_one(scenario.fixture.another().session(), orphan)
     assert scenario.keys("committed") == before
 

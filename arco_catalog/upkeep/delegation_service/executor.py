@@ -109,11 +109,13 @@ class DelegatedPurgeExecutor:
             files.forget(file)
         location, uuid = document.get("location"), document.get("table-uuid")
         if not isinstance(location, str) or _normal(location) != _normal(self.purge.location):
-            raise TaskFailed("the metadata file is another table's: its location is not the one that was sent")
+            raise TaskFailed(f"the metadata file {file} is another table's: its location is not the one in the task")
         if not isinstance(uuid, str) or uuid.lower() != self.purge.table_uuid.lower():
-            raise TaskFailed("the metadata file is another table's: its uuid is not the one that was sent")
+            raise TaskFailed(f"the metadata file {file} is another table's: its table-uuid is not the one in the task")
         if not table.allows_deletes(document):
-            raise TaskFailed("the table has gc.enabled=false: its files may belong to other tables")
+            raise TaskFailed(
+                "the table is not purged, since it has gc.enabled=false: its files may belong to other tables"
+            )
         return outermost([self.places.check(text) for text in (location, *table.written_locations(document))])
 
     async def _check(self, session: Session, locations: list[Location]) -> None:
@@ -135,7 +137,9 @@ class WithoutCredentials:
 
     async def execute(self, execution: Execution) -> TaskResult:
         """Raises `TaskFailed`, always: the caller must submit the task again, with credentials."""
-        raise TaskFailed(f"{CREDENTIALS_NEEDED}: submit the task again")
+        raise TaskFailed(
+            f"{CREDENTIALS_NEEDED}: the process that had those of this task has ended. Submit the task again"
+        )
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         """Does nothing when a task has failed."""

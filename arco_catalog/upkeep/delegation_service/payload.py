@@ -92,8 +92,12 @@ class DelegatedPurge:
             labels={name: label for name, label in named.items() if label is not None},
             config=parameters.required("config", STRINGS),
         )
-        if len(dumps([purge.content, purge.labels])) > MAX_BYTES or len(dumps({**purge.config})) > MAX_BYTES:
-            raise BadRequest(f"Invalid request: config, and the rest of the request, may have {MAX_BYTES:,} bytes each")
+        rest, config = len(dumps([purge.content, purge.labels])), len(dumps({**purge.config}))
+        if rest > MAX_BYTES or config > MAX_BYTES:
+            raise BadRequest(
+                f"Invalid request: operation_parameters.config has {config:,} bytes, and the rest {rest:,}, expected "
+                f"at most {MAX_BYTES:,} each"
+            )
         return purge
 
     @property

@@ -60,7 +60,7 @@ class Places:
                 f"Not allowed by delegation.allowed-locations: {error.message.partition(': ')[0]}"
             ) from None
         if not location.segments:
-            raise Forbidden("Not allowed: a table can't be a whole bucket")
+            raise Forbidden(f"Not allowed: the location {location.uri} is a whole bucket. A table needs a folder in it")
         return location
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
@@ -80,11 +80,12 @@ class Places:
                     _LOG.warning("%s overlaps what %s of catalog %s holds or held", location.uri, holder, each.name)
                     # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
-                    raise LocationHeld(f"{location.uri} overlaps a location that {named} holds or held")
+                    raise LocationHeld(f"the location {location.uri} overlaps a location that {named} holds or held")
         inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
         if inside and not handed_over:
             raise LocationHeld(
-                f"{inside[0].uri} is inside a catalog of this service that does not hand this table over"
+                f"{inside[0].uri} is inside or around the store of this service, and no catalog there hands this table "
+                "over"
             )
 
     async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:

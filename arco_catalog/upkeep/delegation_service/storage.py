@@ -80,7 +80,7 @@ def storage_for(
     found = keys(location, config)
     if found is None:
         raise CredentialsMissing(
-            f"{CREDENTIALS_NEEDED}: config has no credentials for {location.scheme}://{location.authority}"
+            f"{CREDENTIALS_NEEDED}: operation_parameters.config has none for {location.scheme}://{location.authority}"
         )
     secrets = sorted({value for value in config.values() if len(value) >= 8}, key=len, reverse=True)
     return Storage({**environment, **found}, secrets)
@@ -96,13 +96,15 @@ def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed
         if _REFRESHES.search(name) or not _REDIRECTS.search(name):
             continue
         if _normal(value) not in permitted:
-            raise BadRequest(f"Not allowed: config names an endpoint that the operator does not allow ({name})")
+            raise BadRequest(
+                f"Not allowed: {name} in operation_parameters.config is an endpoint that the operator does not allow"
+            )
         if name in _ENDPOINTS:
             found[_ENDPOINTS[name]] = value
     region = config.get("client.region") or config.get("s3.region")
     if region is not None:
         if not _REGION.fullmatch(region):
-            raise BadRequest("Not allowed: config has an invalid region")
+            raise BadRequest("Not allowed: the region in operation_parameters.config is not the name of a region")
         found["AWS_REGION"] = region
     return found
 

@@ -66,7 +66,7 @@ async def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[S
             place, ended = place + len(part), len(part) < wanted
             parser.add(part)
     if not parser.between_blocks:
-        raise Unreadable("the file ends too early")
+        raise Unreadable("the Avro file ends too early, within its header or a block")
 
 
 class _NeedsBytes(Exception):
@@ -117,7 +117,7 @@ class _Buffer:
             value |= (byte & 0x7F) << shift
             if not byte & 0x80:
                 return (value >> 1) ^ -(value & 1)
-        raise Unreadable("an integer is too long")
+        raise Unreadable("an integer of the Avro file has more than ten bytes")
 
 
 class _Parser:
@@ -174,12 +174,12 @@ class _Parser:
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
-                raise Unreadable("it does not begin as an Avro file does")
+                raise Unreadable("the file does not begin as an Avro file does")
             metadata = self._read_metadata()
             self._sync = self._buffer.take(SYNC_SIZE)
         except _NeedsBytes as error:
             if start + error.missing > MAX_HEADER_BYTES:
-                raise Unreadable(f"the header has more than {MAX_HEADER_BYTES:,} bytes") from error
+                raise Unreadable(f"the header of the Avro file has more than {MAX_HEADER_BYTES:,} bytes") from error
             raise
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         return _Records(_schemas(metadata, self._fields), unpack)
@@ -193,7 +193,7 @@ class _Parser:
                 self._buffer.long()
             entries += count
             if entries > MAX_HEADER_ENTRIES:
-                raise Unreadable(f"the header has more than {MAX_HEADER_ENTRIES:,} entries")
+                raise Unreadable(f"the header of the Avro file has more than {MAX_HEADER_ENTRIES:,} entries")
             for _ in range(count):
                 name = self._read_text().decode(errors="replace")
                 found[name] = self._read_text()
@@ -202,16 +202,20 @@ class _Parser:
     def _read_text(self) -> bytes:
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
-            raise Unreadable(f"a text of the header has {size} bytes")
+            raise Unreadable(
+                f"a text in the header of the Avro file has {size} bytes, expected 0 to {MAX_HEADER_BYTES:,}"
+            )
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records") -> None:
         count, size = self._buffer.long(), self._buffer.long()
         if count < 0 or not 0 <= size <= MAX_BLOCK_BYTES:
-            raise Unreadable(f"a block has {count} records in {size} bytes")
+            raise Unreadable(
+                f"an Avro block has {count} records in {size} bytes, expected 0 to {MAX_BLOCK_BYTES:,} bytes"
+            )
         data = self._buffer.take(size)
         if self._buffer.take(SYNC_SIZE) != self._sync:
-            raise Unreadable("the sync marker does not follow a block where its stated size ends")
+            raise Unreadable("an Avro block is not followed by the sync marker of its file, where its stated size ends")
         records.open_block(count, data)
 
 
@@ -238,11 +242,15 @@ class _Records:
         the file goes beyond a bound, is an error."""
         data = self._unpack(packed, MAX_BLOCK_BYTES)
         if count > len(data):
-            raise Unreadable(f"a block has {count} records in {len(data)} bytes")
+            raise Unreadable(
+                f"an Avro block has {count} records in {len(data)} bytes: each must have at least one byte"
+            )
         self._file_bytes += len(data)
         self._file_records += max(1, count)
         if self._file_bytes > MAX_FILE_BYTES or self._file_records > MAX_FILE_RECORDS:
-            raise Unreadable(f"it has more than {MAX_FILE_RECORDS:,} records, or {MAX_FILE_BYTES:,} bytes of them")
+            raise Unreadable(
+                f"the Avro file has more than {MAX_FILE_RECORDS:,} records, or {MAX_FILE_BYTES:,} bytes of them"
+            )
         self._data, self._place, self.left = data, 0, count
         if count == 0:
             self._data = b""
@@ -270,7 +278,7 @@ class _Records:
                 self._schemas.reader,  # it reads, and nothing else
             )
         except Exception as error:  # a damaged record may have the decoder raise anything
-            raise Unreadable(f"a record is damaged: {type(error).__name__}: {error}") from error
+            raise Unreadable(f"an Avro record is damaged: {type(error).__name__}: {error}") from error
         return cast(JsonObject, record)
 
     def read(self, size: int) -> bytes:
@@ -278,7 +286,7 @@ class _Records:
         Raises `EOFError` beyond the end of the block, and beyond the maximum size of a record."""
         end = self._place + size
         if size < 0 or end > self._limit:
-            raise EOFError(f"it goes on beyond the block, or has more than {MAX_RECORD_BYTES:,} bytes")
+            raise EOFError(f"the record goes on beyond its block, or has more than {MAX_RECORD_BYTES:,} bytes")
         data = self._data[self._place : end]
         self._place = end
         return data
@@ -291,13 +299,13 @@ def _schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
 
     stated = metadata.get("avro.schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
-        raise Unreadable(f"the schema has more than {MAX_SCHEMA_BYTES:,} bytes")
+        raise Unreadable(f"the Avro schema has more than {MAX_SCHEMA_BYTES:,} bytes")
     try:
         checked = check_schema(loads(stated), fields)
     except MalformedJson as error:
-        raise Unreadable("the schema is no JSON") from error
+        raise Unreadable("the Avro schema is not JSON") from error
     try:
         parsed = [fastavro.parse_schema(cast(dict[str, object], each)) for each in (checked.writer, checked.reader)]
     except Exception as error:  # names that Avro does not allow, and the like
-        raise Unreadable(f"the schema is wrong: {error}") from error
+        raise Unreadable(f"the Avro schema is not valid: {error}") from error
     return FileSchemas(*(cast(JsonObject, each) for each in parsed))

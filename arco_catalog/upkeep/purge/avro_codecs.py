@@ -31,7 +31,7 @@ def unpack_with(codec: str) -> Unpack:
     if codec == "snappy":
         return _snappy()
     if codec not in _DECOMPRESSORS:
-        raise Unreadable(f"the codec {codec[:100]!r} is not supported")
+        raise Unreadable(f"the Avro codec {codec[:100]!r} is not supported")
     new_decompressor = _DECOMPRESSORS[codec]
 
     def unpack(data: bytes, limit: int) -> bytes:
@@ -39,9 +39,9 @@ def unpack_with(codec: str) -> Unpack:
             decompressor = new_decompressor()
             unpacked = decompressor.decompress(data, limit + 1)
         except (ValueError, OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError) as error:
-            raise Unreadable(f"a block is damaged: {error}") from error
+            raise Unreadable(f"an Avro block is damaged: {error}") from error
         if len(unpacked) <= limit and not decompressor.eof:
-            raise Unreadable("a block ends too early")
+            raise Unreadable("an Avro block ends before its compressed data does")
         return _bounded(unpacked, limit)
 
     return unpack
@@ -53,7 +53,7 @@ def _as_is(data: bytes, limit: int) -> bytes:
 
 def _bounded(unpacked: bytes, limit: int) -> bytes:
     if len(unpacked) > limit:
-        raise Unreadable(f"a block unpacks to more than {limit:,} bytes")
+        raise Unreadable(f"an Avro block unpacks to more than {limit:,} bytes")
     return unpacked
 
 
@@ -61,15 +61,15 @@ def _snappy() -> Unpack:
     try:
         from cramjam import snappy  # type: ignore[import-not-found]  # an extra of fastavro's, which nothing of ours needs
     except ImportError as error:
-        raise Unreadable("the codec snappy needs the package cramjam") from error
+        raise Unreadable("the Avro codec snappy needs the package cramjam, which is not installed") from error
 
     def unpack(data: bytes, limit: int) -> bytes:
         try:
             if snappy.decompress_raw_len(data[:-4]) > limit:
-                raise Unreadable(f"a block unpacks to more than {limit:,} bytes")
+                raise Unreadable(f"an Avro block unpacks to more than {limit:,} bytes")
             return bytes(snappy.decompress_raw(data[:-4]))  # behind it is a checksum
         except (ValueError, snappy.DecompressionError) as error:
-            raise Unreadable(f"a block is damaged: {error}") from error
+            raise Unreadable(f"an Avro block is damaged: {error}") from error
 
     return unpack
 
@@ -89,7 +89,9 @@ def _zstandard() -> _Decompressor:
         try:
             from backports import zstd  # type: ignore[import-untyped]
         except ImportError as error:
-            raise Unreadable("the codec zstandard needs the package backports.zstd") from error
+            raise Unreadable(
+                "the Avro codec zstandard needs the package backports.zstd, which is not installed"
+            ) from error
     decompressor: _Decompressor = zstd.ZstdDecompressor()
     return decompressor
 

@@ -63,7 +63,7 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
     checked = _Checker().check(schema, 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
-        raise Unreadable("the records may take no bytes")
+        raise Unreadable("the Avro schema has records that may take no bytes, expected at least one")
     return FileSchemas(writer, prune(writer, fields))
 
 
@@ -91,12 +91,12 @@ class _Checker:
     def check(self, schema: JsonValue, depth: int) -> _Type:
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
-            raise Unreadable(f"the schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
+            raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
         checked = self._union(schema, depth) if isinstance(schema, list) else self._one(schema, depth)
         if checked.smallest == 0:
             self._empty += 1
             if self._empty > MAX_EMPTY:
-                raise Unreadable(f"the schema has more than {MAX_EMPTY} types that take no bytes")
+                raise Unreadable(f"the Avro schema has more than {MAX_EMPTY} types that take no bytes")
         return checked
 
     def _one(self, schema: JsonValue, depth: int) -> _Type:
@@ -104,10 +104,10 @@ class _Checker:
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
             if schema not in self._named:
-                raise Unreadable(f"the schema has no type {schema[:100]!r}")
+                raise Unreadable(f"the Avro schema has no type {schema[:100]!r}")
             return self._one(self._named[schema], depth)
         if not isinstance(schema, dict):
-            raise Unreadable("the schema has a type that is neither a name, an object nor a union")
+            raise Unreadable("the Avro schema has a type that is neither a name, an object nor a union")
         match schema.get("type"):
             case "record":
                 return self._record(schema, depth)
@@ -126,7 +126,7 @@ class _Checker:
 
     def _union(self, branches: Sequence[JsonValue], depth: int) -> _Type:
         if len(branches) > MAX_BRANCHES:
-            raise Unreadable(f"the schema has a union of more than {MAX_BRANCHES} types")
+            raise Unreadable(f"the Avro schema has a union of more than {MAX_BRANCHES} types")
         return _Type(
             [each if each == "null" else self.check(each, depth + 1).schema for each in branches],
             1,  # which branch it is
@@ -138,10 +138,10 @@ class _Checker:
         smallest = 0
         listed = schema.get("fields")
         if not isinstance(listed, list):
-            raise Unreadable("the schema has a record without fields")
+            raise Unreadable("the Avro schema has a record without fields")
         for field in listed:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
-                raise Unreadable("the schema has a field without a name")
+                raise Unreadable("the Avro schema has a field without a name")
             checked = self.check(field.get("type"), depth + 1)
             fields.append({"name": field["name"], "type": checked.schema})
             smallest += checked.smallest
@@ -150,13 +150,13 @@ class _Checker:
     def _repeated(self, schema: JsonObject, of: str, depth: int) -> _Type:
         items = self.check(schema.get(of), depth + 1)
         if items.smallest == 0 and of == "items":
-            raise Unreadable("the schema has an array of items that take no bytes")
+            raise Unreadable("the Avro schema has an array of items that take no bytes")
         return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
 
     def _fixed(self, schema: JsonObject) -> _Type:
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
-            raise Unreadable("the schema has a fixed type of an impossible size")
+            raise Unreadable(f"the Avro schema has a fixed type whose size is not 0 to {MAX_FIXED_BYTES:,} bytes")
         fixed: JsonObject = {"type": "fixed", "name": self._name(schema), "size": size}
         if schema.get("logicalType") == "decimal" and size <= MAX_DECIMAL_BYTES:
             fixed |= {each: schema[each] for each in ("logicalType", "precision", "scale") if each in schema}
@@ -182,7 +182,7 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 
 def _record(schema: JsonValue) -> JsonObject:
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise Unreadable("the records have no fields")
+        raise Unreadable("the Avro schema is not that of a record")
     return schema
 
 

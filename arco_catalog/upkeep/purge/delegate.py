@@ -84,7 +84,9 @@ class Delegate:
                     f"task {ended.task} of the delegation service {self.client.url} has failed: {ended.code} "
                     f"{ended.summary}".rstrip()
                 )
-        raise DelegateFailed(f"the delegation service lost its credentials {MAX_SUBMISSIONS} times")
+        raise DelegateFailed(
+            f"the delegation service {self.client.url} lost the credentials of this purge {MAX_SUBMISSIONS} times"
+        )
 
     async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
         """Submits a purge with fresh credentials, after the checkpoint has recorded the service and the expiry of the
@@ -114,7 +116,9 @@ class Delegate:
                     raise DelegateFailed(f"the delegation service did not answer in time: {error}") from error
                 continue
             if found is None:
-                raise DelegateFailed("the delegation service does not know the task any more")
+                raise DelegateFailed(
+                    f"the delegation service {self.client.url} does not know its task {task.task} any more"
+                )
             task = found
         return task
 

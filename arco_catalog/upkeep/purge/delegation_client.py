@@ -93,7 +93,7 @@ class HttpDelegationClient:
             tls, credentials = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
         except (OSError, ValueError) as error:
             raise StoreUnavailable(
-                f"the certificate files for calls of the delegation service can't be read: {error}"
+                f"the token and certificate files for calls of the delegation service can't be read: {error}"
             ) from error
         return await fetch(
             self._url + path,
@@ -128,7 +128,9 @@ def _task(response: Response) -> DelegatedTask:
     body = _json(response)
     task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
     if task is None or status is None:
-        raise StoreUnavailable("the delegation service's answer is not of its API")
+        raise StoreUnavailable(
+            f"the answer of the delegation service has no delegation_task_id or no status: check {DELEGATION_URL.name}"
+        )
     code, summary = optional_text(body, "error_code") or "", optional_text(body, "result_summary") or ""
     return DelegatedTask(task, status, code, summary, mapping(body, "execution_result"))
 

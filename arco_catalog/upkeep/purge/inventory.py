@@ -55,7 +55,10 @@ class StoredInventory:
         found = await read_chunk(self._execution.session().state, self._execution.task.id, chunk)
         if found is None:
             await forget_inventory(self._execution)
-            raise StoreUnavailable(f"the chunk {chunk} of the inventory can't be read")
+            raise StoreUnavailable(
+                f"the chunk {chunk} of the inventory of the table's files is missing: the next attempt makes a new "
+                "inventory"
+            )
         return found
 
 

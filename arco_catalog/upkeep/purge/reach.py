@@ -276,7 +276,7 @@ async def entries_of(
             for record in records:
                 named = record.get("data_file")
                 if not isinstance(named, dict):
-                    raise CorruptFile(f"the manifest {manifest} can't be read: an entry has no file")
+                    raise CorruptFile(f"the manifest {manifest} can't be read: an entry has no data_file")
                 files.append(ReachedFile(_text(named, "file_path", manifest), _integer(named, "file_size_in_bytes")))
             yield files
 
@@ -374,18 +374,22 @@ async def records_of(
             gone.append(location)
     except (Unreadable, BadRequest, InvalidKey) as error:
         raise CorruptFile(
-            f"the file {location[:MAX_QUOTED]} can't be read, so the files that it names would be left behind: {error}"
+            f"the manifest or manifest list {location[:MAX_QUOTED]} can't be read, so the files that it names would be "
+            f"left behind: {error}"
         ) from error.with_traceback(None)  # whose frames have a block, of 64 MB at most
 
 
 def _text(record: JsonObject, name: str, where: str) -> str:
     value = record.get(name)
     if not isinstance(value, str):
-        raise CorruptFile(f"the file {where} can't be read: an entry has no {name}")
+        raise CorruptFile(f"the manifest or manifest list {where} can't be read: an entry has no {name}")
     if not value:
-        raise CorruptFile(f"the file {where} can't be read: {name} of an entry is empty")
+        raise CorruptFile(f"the manifest or manifest list {where} can't be read: {name} of an entry is empty")
     if len(value) > MAX_NAME_LENGTH:
-        raise CorruptFile(f"the file {where} can't be read: {name} of an entry has {len(value):,} characters")
+        raise CorruptFile(
+            f"the manifest or manifest list {where} can't be read: {name} of an entry has {len(value):,} characters, "
+            f"expected at most {MAX_NAME_LENGTH:,}"
+        )
     return value
 
 

@@ -188,7 +188,10 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
             if not has_pointer(entry):
                 places = [Location.of_normal(normal) for normal in texts(entry, "locations")]
                 if any(place.inside(each) or each.inside(place) for place in places for each in own):
-                    raise TaskFailed(f"{name} is at the same location, and this catalog does not know its files")
+                    raise TaskFailed(
+                        f"{name}, a table of another format, is at a location that overlaps this table's, and this "
+                        "catalog does not know its files"
+                    )
             elif entry.get("type") == "table":
                 tables.append((name, text(entry, "entity")))
     return tables

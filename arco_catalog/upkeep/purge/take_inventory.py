@@ -248,7 +248,9 @@ class InventoryWalk:
                 self._buffer.ignored.append(file)
                 continue
             if file == self._pointer.metadata.location and not names.allows_deletes:
-                raise TaskFailed("the table has gc.enabled=false: its files may belong to other tables")
+                raise TaskFailed(
+                    "the table is not purged, since it has gc.enabled=false: its files may belong to other tables"
+                )
             self._buffer.files.append(file)
             self._buffer.add(names.reached, self._newer)
             self._newer = names.reached

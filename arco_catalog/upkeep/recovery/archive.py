@@ -139,7 +139,7 @@ class Archive:
                 _count(digest, Member(name.removeprefix(OBJECTS), body))
         summary = _json(file, last) if last else {}
         if integer({"objects": -1, **summary}, "objects") != objects or summary.get("sha256") != digest.hexdigest():
-            raise BadRequest(f"{file} is damaged or incomplete")
+            raise BadRequest(f"the backup {file} is damaged or incomplete: its objects do not have its checksum")
         return cls(file, first, summary)
 
     @property
@@ -190,5 +190,5 @@ def _json(file: Path, body: bytes) -> JsonObject:
     try:
         document = loads(body)
     except MalformedJson as error:
-        raise BadRequest(f"{file} is damaged") from error
+        raise BadRequest(f"the backup {file} is damaged: its first or last member is not JSON") from error
     return document if isinstance(document, dict) else {}

@@ -241,7 +241,9 @@ async def rebuild_pointer(session: Session, search: PointerSearch, location: str
     else:
         uuid = optional_text(lost.entry, "uuid")
         if uuid is not None and uuid_found != uuid:
-            raise InternalError(f"{location} is the file of another {kind}: its uuid is {uuid_found}")
+            raise InternalError(
+                f"the metadata file {location} is of another {kind}: its uuid is {uuid_found}, expected {uuid}"
+            )
     earlier = [each for each in search.made if each.file.ms < ms]
     attempts = [each.attempt for each in ([] if commit is None else [commit]) + earlier if each.attempt is not None]
     base = commit.base if commit is not None else (earlier[0].file if earlier else None)

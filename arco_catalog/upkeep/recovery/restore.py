@@ -66,7 +66,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     stored = await read(session.state, key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
     if state == LIVE and choices.head is not None and not choices.replace:
-        raise BadRequest(f"{key} can be read: --replace replaces it")
+        raise BadRequest(f"{key} can be read, and is not replaced without --replace")
     if head is not None and (choices.head is None or choices.head == head.id):
         return head.with_segments(session.state.loaded_segment), {"found": state, "chosen": head.id, "restored": False}
     search = await find_head(session)
@@ -77,7 +77,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     commit = session.state.paths.registry_commit(chosen)
     body = await read(session.state, commit)
     if body is None:
-        raise BadRequest(f"{commit} does not exist")
+        raise BadRequest(f"the registry commit {commit} does not exist: choose another with --head")
     registry = RegistryState.parse(body.body, None, commit).with_segments(session.state.loaded_segment)
     if not dry:
         report["kept"] = await _replace(session, key, body.body, stored)
@@ -106,7 +106,8 @@ async def _restore_pointers(
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
             if state == LIVE and each.entity in choices.pointers and not choices.replace:
-                raise BadRequest(f"{session.state.paths.pointer(each.entity)} can be read: --replace replaces it")
+                key = session.state.paths.pointer(each.entity)
+                raise BadRequest(f"{key} can be read, and is not replaced without --replace")
             if state != LIVE or each.entity in choices.pointers:
                 lost[each.entity] = each, state, found
     unknown = sorted(set(choices.pointers) - set(lost))
@@ -198,7 +199,9 @@ async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | No
     def parse(body: Found) -> Pointer:
         pointer = Pointer.parse(body.body, body.version, key)
         if pointer.entity != lost.entity or not pointer.metadata.location:
-            raise InternalError(f"{key} is the pointer of {pointer.entity}")
+            raise InternalError(
+                f"{key} is the pointer of entity {pointer.entity}, expected {lost.entity}, or names no metadata file"
+            )
         return pointer
 
     return _parse_if_readable(found, parse)[0], found

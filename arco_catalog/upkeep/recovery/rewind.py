@@ -37,10 +37,14 @@ async def rewind(
     and `StoreError`."""
     paths = session.state.paths
     if not await versions.enabled():
-        raise BadRequest("The bucket keeps no versions, so the state at that time is not known")
+        raise BadRequest(
+            "The bucket keeps no versions of its objects, so the state at that time is not known: restore a backup"
+        )
     head = [each async for each in _changes(versions, paths.manifest, at_ms, all_of_them=True)]
     if not head or head[0].then is None:
-        raise BadRequest(f"{paths.manifest} did not exist at that time, or its version is gone")
+        raise BadRequest(
+            f"{paths.manifest} did not exist at that time, or the bucket has deleted that version: choose a later time"
+        )
     counts = {"restored": 0, "hidden": 0}
     if head[0].now.version != head[0].then.version:
         report(f"restore {paths.manifest}")

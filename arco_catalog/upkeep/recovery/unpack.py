@@ -107,7 +107,10 @@ async def _begin(session: Session, state: State, head: bytes, backed_up_at: str 
     outcome = await prepared.swap()
     now = await state.head()
     if not isinstance(outcome, Applied) and now.operation(operation.id) is None:
-        raise AlreadyExists(f"{state.paths.manifest} was created by another process")
+        raise AlreadyExists(
+            f"{state.paths.manifest} was created by another process during this restore: restore the backup into "
+            "another store"
+        )
     return {
         "manifest": state.paths.manifest,
         "from_commit": known.id,

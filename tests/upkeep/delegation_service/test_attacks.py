@@ -154,8 +154,8 @@ async def test_a_manifest_outside_of_the_allowed_locations_is_not_read(services:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"location": "file:///somewhere/else"}, "its location is not the one that was sent"),
-        ({"table-uuid": "00000000-0000-4000-8000-000000000000"}, "its uuid is not the one that was sent"),
+        ({"location": "file:///somewhere/else"}, "its location is not the one in the task"),
+        ({"table-uuid": "00000000-0000-4000-8000-000000000000"}, "its table-uuid is not the one in the task"),
         ({"properties": {"write.data.path": "file:///etc"}}, "Not allowed by delegation.allowed-locations"),
         ({"properties": {"write.metadata.path": "s3://elsewhere/x"}}, "Not allowed by delegation.allowed-locations"),
         ({"properties": {"gc.enabled": "false"}}, "gc.enabled=false"),
@@ -245,7 +245,7 @@ async def test_where_our_catalogs_lie_no_others_table_is_purged(tmp_path: Path) 
     place = "memory:///another-catalog/warehouse/db/t"
     table = ForeignTable("t", place, f"{place}/metadata/v1.metadata.json", "00000000-0000-4000-8000-000000000000")
 
-    with pytest.raises(LocationHeld, match="inside a catalog of this service"):
+    with pytest.raises(LocationHeld, match="inside or around the store of this service"):
         await submit(services, table.payload())
 
 

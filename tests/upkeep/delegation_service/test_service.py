@@ -66,7 +66,10 @@ async def test_what_went_with_its_process_needs_credentials_and_then_goes_on(ser
     await another.sweep_once()
 
     found = await another.find(services.session(purge_of(table)), task.id, "them")
-    assert (found.task.status, found.task.summary) == (Status.FAILURE, "credentials needed: submit the task again")
+    assert (found.task.status, found.task.summary) == (
+        Status.FAILURE,
+        "credentials needed: the process that had those of this task has ended. Submit the task again",
+    )
     assert table.files() == left
     await services.submit(table, service=another)
     ended = await another.ended(task.id)

@@ -159,7 +159,7 @@ async def test_a_codec_that_is_not_installed_is_an_error_that_names_it(
     monkeypatch.setitem(sys.modules, package, None)
     if codec == "zstandard" and sys.version_info >= (3, 14):
         pytest.skip("this Python has the codec itself")
-    with pytest.raises(Unreadable, match=f"the codec '?{codec}"):
+    with pytest.raises(Unreadable, match=f"the Avro codec '?{codec}"):
         await blocks(one_block(_record(PATH), 1, b"\0", codec), MANIFEST_FIELDS)
 
 

@@ -62,7 +62,7 @@ async def test_a_task_is_handed_over_with_the_token_of_now(tmp_path: Path) -> No
         (302, {}, StoreDenied, "status 302"),
         (429, {}, StoreUnavailable, "status 429"),
         (503, ["x"], StoreUnavailable, "status 503"),
-        (202, {"status": "QUEUED"}, StoreUnavailable, "not of its API"),
+        (202, {"status": "QUEUED"}, StoreUnavailable, "has no delegation_task_id or no status"),
         (200, TASK, StoreDenied, "status 200"),
     ],
 )

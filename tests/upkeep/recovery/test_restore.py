@@ -383,7 +383,7 @@ async def test_a_file_of_another_table_is_not_taken(lived: Catalog) -> None:
     [pointer] = sequence(report, "pointers")
     assert isinstance(pointer, dict)
     assert report["ok"] is False
-    assert "the file of another table" in text(pointer, "error")
+    assert "is of another table: its uuid is" in text(pointer, "error")
     assert lived.pointer_key(made.entity) not in lived.store.keys("")
 
 
